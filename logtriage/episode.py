@@ -1,0 +1,113 @@
+"""One incident being played: the lean core under every interface. No OpenEnv types, no text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .actions import ALL_SERVICES, check_action
+from .cluster import Cluster
+from .incidents import Incident
+from .rewards import Record, Score, TriageRubric
+from .telemetry import Alert, Metric, Telemetry
+
+
+class Sight(NamedTuple):
+    """What the agent is shown after a step; parts that the step did not bring are None.
+
+    `notice` repeats what was done, never whether it was right. `error` explains an invalid action.
+    """
+
+    step: int
+    max_steps: int
+    notice: str = ""
+    error: str = ""
+    alerts: list[Alert] | None = None
+    metrics: list[Metric] | None = None
+    lines: list[str] | None = None
+    done: bool = False
+
+
+class Episode:
+    """Plays one incident.
+
+    Args:
+        incident: from `sample_incident`.
+        rubric: where the parts of the score are left for inspection; a private one by default.
+
+    Attributes:
+        record: what was done so far.
+        score: the `Score`, once `done`; None before.
+    """
+
+    def __init__(self, incident: Incident, rubric: TriageRubric | None = None) -> None:
+        self.incident, self.rubric = incident, rubric
+        self.cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
+        self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
+        self.record = Record(fault_active=incident.injection is not None)
+        self.score: Score | None = None
+        self.done = False
+        self.first = Sight(0, incident.task.max_steps, "", "", self.telemetry.alerts(), self.telemetry.metrics(),
+                           self.telemetry.stream())
+
+    def act(self, action_type: str, value: str = "") -> Sight:
+        """Take one step. An invalid action costs it and changes nothing else; the sight's `error` says why.
+
+        Raises:
+            ValueError: when the incident is closed already.
+        """
+        if self.done:
+            raise ValueError("Incident closed. No further action is possible; reset to open another.")
+        incident, record, cluster = self.incident, self.record, self.cluster
+        topology, most = incident.topology, incident.task.max_steps
+        try:
+            check_action(action_type, value, topology)
+        except ValueError as error:
+            cluster.advance()
+            record.steps += 1
+            self._close_if_over(None)
+            return Sight(record.steps, most, error=str(error), done=self.done)
+
+        notice, alerts, metrics, lines, closing = "", None, None, None, None
+        if action_type == "request_more_logs":
+            cluster.advance()
+            if value == ALL_SERVICES:
+                alerts, metrics, lines = self.telemetry.alerts(), self.telemetry.metrics(), self.telemetry.sample()
+            else:
+                position = topology.position[value]
+                metrics, lines = [self.telemetry.metric(position)], self.telemetry.detail(position)
+        elif action_type == "classify_severity":
+            record.repeats += record.severity is not None
+            record.severity = record.severity or value
+            notice = f"severity noted: {value}"
+        elif action_type == "identify_root_cause":
+            record.repeats += record.root_cause is not None
+            record.root_cause = record.root_cause or value
+            notice = f"root cause noted: {value}"
+        elif action_type == "escalate":
+            record.repeats += record.team is not None
+            record.team = record.team or value
+            record.pages += 1
+            notice = f"paged {value}"
+        elif action_type == "remediate":
+            remedy, _, service = value.partition(":")
+            record.repeats += bool(record.remediations)
+            record.remediations.append((remedy, service))
+            cluster.remediate(remedy, topology.position[service])
+            cluster.advance()
+            notice, alerts = f"did {remedy} on {service}", self.telemetry.alerts()
+        else:
+            closing, notice = action_type, f"closed by {action_type}"
+        if alerts is None and metrics is None:
+            cluster.advance()
+        record.steps += 1
+        self._close_if_over(closing)
+        return Sight(record.steps, most, notice, "", alerts, metrics, lines, self.done)
+
+    def _close_if_over(self, closing: str | None) -> None:
+        record = self.record
+        if closing is None and record.steps < self.incident.task.max_steps:
+            return
+        self.done, record.closed_by, record.fault_active = True, closing or "timeout", self.cluster.fault_active
+        rubric = self.rubric or TriageRubric()
+        rubric(record, self.incident)
+        self.score = rubric.score
