@@ -42,7 +42,8 @@ class Task:
         lead: ticks between the onset of the fault and the arrival of the agent.
         intensity: of the fault, 0 to 1.
         ramp: ticks until that intensity is reached.
-        quiet: ticks after arrival during which the root says nothing by itself, and its exporter does not answer.
+        quiet: ticks after arrival during which the root says nothing by itself, and its exporter does not answer;
+            uniform over the values.
         gaps: chance that a row of the metrics table is missing.
         proof: weight of a line that proves the fault, in the root's own detail; `hint`, of one that only narrows it.
         false_alarms: share of incidents without any fault.
@@ -56,7 +57,7 @@ class Task:
     lead: tuple[int, int]
     intensity: tuple[float, float]
     ramp: tuple[int, int]
-    quiet: tuple[int, int]
+    quiet: tuple[int, ...]
     gaps: float
     proof: float
     hint: float
@@ -66,12 +67,12 @@ class Task:
 
 
 TASKS: dict[str, Task] = {task.name: task for task in (
-    Task("single_crash", 8, 0.2, lead=(2, 4), intensity=(0.25, 1.0), ramp=(1, 1), quiet=(0, 0), gaps=0.2,
+    Task("single_crash", 8, 0.2, lead=(2, 4), intensity=(0.25, 1.0), ramp=(1, 1), quiet=(0,), gaps=0.2,
          proof=1.0, hint=0.5),
-    Task("cascading_failure", 12, 0.3, lead=(5, 7), intensity=(0.06, 1.0), ramp=(1, 2), quiet=(1, 4), gaps=0.3,
+    Task("cascading_failure", 12, 0.3, lead=(5, 7), intensity=(0.06, 1.0), ramp=(1, 2), quiet=(0, 3, 5), gaps=0.3,
          proof=1.0, hint=0.6, outage=0.7, below_edge=True),
-    Task("silent_degradation", 15, 0.6, lead=(4, 8), intensity=(0.03, 0.8), ramp=(10, 16), quiet=(0, 3), gaps=0.3,
-         proof=0.8, hint=0.6, false_alarms=0.25, outage=0.0),
+    Task("silent_degradation", 15, 0.6, lead=(4, 8), intensity=(0.03, 0.8), ramp=(10, 16), quiet=(0, 2, 4), gaps=0.3,
+         proof=0.4, hint=0.6, false_alarms=0.25, outage=0.0),
 )}
 
 
@@ -189,7 +190,8 @@ def sample_incident(task: str, split: str, index: int) -> Incident:
         fault = pairs[position][int(random.random() * len(pairs[position]))]
         low, high = settings.intensity
         for _ in range(INTENSITY_DRAWS):
-            arrival, quiet = _draw(random, settings.lead), _draw(random, settings.quiet)
+            arrival = _draw(random, settings.lead)
+            quiet = settings.quiet[int(random.random() * len(settings.quiet))]
             skewed = random.random()  # squared below: mild faults are more common than total ones
             intensity = low + skewed * skewed * (high - low)
             injection = Injection(fault, position, intensity, onset=1, ramp=_draw(random, settings.ramp))

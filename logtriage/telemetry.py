@@ -29,7 +29,9 @@ from .topology import Topology
 STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
 DETAIL_LINES = 3  # lines in an answer about one service
 VOLUME = {"edge": 8.0, "app": 3.0, "database": 1.0, "queue": 1.0}  # how much a kind of service prints
-LOUDNESS_AT_REST = 0.05  # of a failing service's loudness
+LOUDNESS_AT_REST = 0.05  # of a service that passes every error on
+LOUDNESS_SLOW = 0.5  # likewise, of one that is slow
+STACK_TRACES = 10.0  # trouble of a service's own prints so many times what trouble passed on prints
 METRIC_NOISE = 0.2
 STALENESS = (0, 0, 1, 2)  # age of a metric in ticks, uniform over these
 FAILS = 0.01  # error share above which a line speaks of failures and not only of waiting
@@ -162,15 +164,33 @@ class Telemetry:
         """Position of the root while it prints nothing by itself and its exporter times out; else -1."""
         return self.root() if self.cluster.tick < self.incident.quiet_until else -1
 
+    def own_trouble(self, position: int) -> float:
+        """How much of a service's trouble, 0 to 1, arises at itself and not at those it waits for.
+
+        The fraction of requests that fail here, or `LOUDNESS_SLOW` when its own latency has doubled.
+        """
+        state, network = self.cluster.states[self.cluster.tick], self.topology.network
+        passed, own_latency, own_rest = 1.0, state.latency[position], network.rest_latency[position]
+        for other, share in network.callees[position]:
+            if network.routes[position]:
+                passed -= share * state.errors[other]
+            else:
+                passed *= 1.0 - state.errors[other]
+            own_latency -= share * state.latency[other]
+            own_rest -= share * network.rest_latency[other]
+        own_errors = 1.0 - (1.0 - state.errors[position]) / passed if passed > 0.01 else 0.0
+        return max(own_errors, LOUDNESS_SLOW if own_latency > 2.0 * own_rest else 0.0)
+
     def loudness(self) -> list[float]:
-        """How much each service prints by itself now, relative to the others."""
-        state, trouble, dark = self.cluster.states[self.cluster.tick], self.trouble(), self.dark()
-        loudness = [
-            volume * (LOUDNESS_AT_REST + max(0.5, state.errors[i]) if trouble[i] else LOUDNESS_AT_REST)
-            for i, volume in enumerate([VOLUME[service.kind] for service in self.topology.services])
-        ]
-        if dark >= 0:
-            loudness[dark] = 0.0
+        """How much each service prints by itself now, relative to the others, by position."""
+        trouble, dark = self.trouble(), self.dark()
+        loudness = [VOLUME[service.kind] for service in self.topology.services]
+        for position, volume in enumerate(loudness):
+            loud = LOUDNESS_AT_REST
+            if trouble[position]:
+                errors = self.cluster.states[self.cluster.tick].errors[position]
+                loud += max(LOUDNESS_SLOW, errors) + STACK_TRACES * self.own_trouble(position)
+            loudness[position] = 0.0 if position == dark else volume * loud
         return loudness
 
     def line_weights(self, position: int) -> tuple[float, ...]:

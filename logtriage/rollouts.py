@@ -1,0 +1,58 @@
+"""Play policies on incidents: a DataFrame with one row an episode."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from .episode import Episode
+from .incidents import sample_incident
+from .policies import Policy
+
+PARTS = ("severity", "root_cause", "remediation", "escalation", "speed")
+COLUMNS = ("task", "split", "index", "policy", "score", *PARTS, "cost", "gate", "steps", "closed_by", "seconds")
+
+
+def episode_row(episode: Episode, policy: str, seconds: float) -> dict[str, object]:
+    """A closed episode as a row of `COLUMNS`; `seconds` is its wall-clock, the policy's thinking included."""
+    incident, score = episode.incident, episode.score
+    return {
+        "task": incident.task.name, "split": incident.split, "index": incident.index, "policy": policy,
+        "score": score.total, **{part: getattr(score, part) for part in PARTS}, "cost": score.cost, "gate": score.gate,
+        "steps": episode.record.steps, "closed_by": episode.record.closed_by, "seconds": seconds,
+    }
+
+
+def rollout(
+    policy: Policy, tasks: Sequence[str], split: str = "test", episodes: int = 200, first: int = 0,
+    batch: int = 50, progress: bool = True,
+) -> pd.DataFrame:
+    """Play `policy` on incidents `first` to `first + episodes - 1` of each task.
+
+    Args:
+        policy: any `Policy`.
+        tasks: task names.
+        split: split name.
+        episodes: incidents per task.
+        first: first index.
+        batch: incidents handed to the policy at once; a row's `seconds` is its batch's mean.
+        progress: whether to show a bar.
+
+    Returns:
+        A frame with the columns `COLUMNS`, one row an episode, tasks in the given order.
+    """
+    rows = []
+    with tqdm(total=len(tasks) * episodes, desc=policy.name, disable=not progress, leave=False) as bar:
+        for task in tasks:
+            for start in range(first, first + episodes, batch):
+                indices = range(start, min(start + batch, first + episodes))
+                began = time.perf_counter()
+                played = [Episode(sample_incident(task, split, index)) for index in indices]
+                policy.play(played)
+                seconds = (time.perf_counter() - began) / len(played)
+                rows += [episode_row(episode, policy.name, seconds) for episode in played]
+                bar.update(len(played))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
