@@ -103,6 +103,11 @@ class Episode:
         self._close_if_over(closing)
         return Sight(record.steps, most, notice, "", alerts, metrics, lines, self.done)
 
+    def abandon(self) -> None:
+        """Close an open incident as timed out: the agent walked away. Nothing happens to a closed one."""
+        if not self.done:
+            self._close_if_over("timeout")
+
     def _close_if_over(self, closing: str | None) -> None:
         record = self.record
         if closing is None and record.steps < self.incident.task.max_steps:

@@ -69,7 +69,7 @@ class Task:
 TASKS: dict[str, Task] = {task.name: task for task in (
     Task("single_crash", 8, 0.2, lead=(2, 4), intensity=(0.25, 1.0), ramp=(1, 1), quiet=(0,), gaps=0.2,
          proof=1.0, hint=0.5),
-    Task("cascading_failure", 12, 0.3, lead=(5, 7), intensity=(0.06, 1.0), ramp=(1, 2), quiet=(0, 3, 5), gaps=0.3,
+    Task("cascading_failure", 12, 0.3, lead=(5, 7), intensity=(0.06, 1.0), ramp=(1, 2), quiet=(0, 0, 3, 4, 5), gaps=0.3,
          proof=1.0, hint=0.6, outage=0.7, below_edge=True),
     Task("silent_degradation", 15, 0.6, lead=(4, 8), intensity=(0.03, 0.8), ramp=(10, 16), quiet=(0, 2, 4), gaps=0.3,
          proof=0.4, hint=0.6, false_alarms=0.25, outage=0.0),

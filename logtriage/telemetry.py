@@ -28,7 +28,7 @@ from .topology import Topology
 
 STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
 DETAIL_LINES = 3  # lines in an answer about one service
-VOLUME = {"edge": 8.0, "app": 3.0, "database": 1.0, "queue": 1.0}  # how much a kind of service prints
+VOLUME = {"edge": 6.0, "app": 3.0, "database": 2.0, "queue": 2.0}  # how much a kind of service prints
 LOUDNESS_AT_REST = 0.05  # of a service that passes every error on
 LOUDNESS_SLOW = 0.5  # likewise, of one that is slow
 STACK_TRACES = 10.0  # trouble of a service's own prints so many times what trouble passed on prints
@@ -85,7 +85,8 @@ def figure(value: float) -> str:
         return str(int(value / scale + 0.5) * scale)
     if value >= 9.95:
         return str(int(value + 0.5))
-    return str(int(value * 10.0 + 0.5) / 10.0)
+    tenths = int(value * 10.0 + 0.5)
+    return str(tenths // 10) if tenths % 10 == 0 else str(tenths / 10.0)
 
 
 # Field of a template -> its value, from the state, the speaker's position, the position spoken of, and the topology.

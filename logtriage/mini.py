@@ -1,0 +1,343 @@
+"""The embedded base model: made here, in minutes, on a CPU, because no weights can be assumed to be downloadable.
+
+A Qwen2-architecture decoder of about one million parameters with its own tokenizer, built from text of the `train`
+split only. It first learns to *read* (drills: what a line says, who complains, how bad it is), and then imitates a
+*junior on-call* who knows the runbook but blames whoever shouts loudest, and is often wrong. It is never shown the
+right answer of an incident: drills and junior see only what an agent sees. What GRPO adds, it learns from reward.
+
+The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in the simulated world:
+a runbook is what an on-call has. Results of this model must say so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from .episode import Episode
+from .faults import FAULTS, REMEDIES
+from .incidents import SEVERITIES, TASKS, sample_incident
+from .language_models import Message, opening_messages, tool_schemas
+from .policies import Action, ReadingPolicy
+from .prompts import SYSTEM_PROMPT, render
+from .telemetry import read_line
+from .topology import DEFAULT_TOPOLOGY, TEAMS
+
+VOCABULARY = 1400
+DRILL_PROMPT = "Read what the cluster prints and say what it means."
+DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000  # slices of `train`, far from GRPO's
+TASK_SHARES = {"single_crash": 0.3, "cascading_failure": 0.4, "silent_degradation": 0.3}
+
+ARGUMENTS = {"classify_severity": ("severity",), "identify_root_cause": ("service",), "escalate": ("team",),
+             "remediate": ("remedy", "service"), "request_more_logs": ("service",), "resolve": (), "ignore": ()}
+
+
+# -- the junior -------------------------------------------------------------------------------------------------
+
+
+class JuniorPolicy(ReadingPolicy):
+    """Reads well, knows the runbook, and blames the loudest. Wanders with the logs it asks for.
+
+    Args:
+        random: the stream of its whims.
+    """
+
+    name = "junior"
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def begin(self, topology, sight) -> None:
+        super().begin(topology, sight)
+        random = self._random.random
+        self._loudest = max(topology.names, key=lambda name: self.errors[name])
+        self._quiet_opening = not sight.alerts
+        asks = random()
+        self._asks = 1 if asks < 0.45 else 2 if asks < 0.75 else 3 if asks < 0.92 else 4
+        self._asked: list[str] = []
+        if random() < 0.1:
+            self.queue = []
+
+    def decide(self) -> list[Action]:
+        if len(self._asked) < self._asks:
+            service = self._whom_to_ask()
+            self._asked.append(service)
+            return [("request_more_logs", service)]
+        random = self._random
+        if self._quiet_opening and random.random() < 0.35:
+            return [("classify_severity", self.severity()), ("ignore", "")]
+        blamed = self._loudest if random.random() < 0.55 else random.choice(self._asked)
+        fault, at = self.fault_at(blamed), self.topology.service(blamed)
+        possible = [f for f in FAULTS.values() if f.can_strike(at)]
+        guess = random.choice(possible)
+        remedy = fault.remedy if fault else guess.remedy
+        team = fault.owner_at(at) if fault else guess.owner_at(at)
+        return [("classify_severity", self.severity()), ("identify_root_cause", blamed),
+                ("remediate", f"{remedy}:{blamed}"), ("escalate", team), ("resolve", "")]
+
+    def _whom_to_ask(self) -> str:
+        """The loudest first, mostly; else somebody that was complained about, else anybody."""
+        whim = self._random.random()
+        if not self._asked and whim < 0.5:
+            return self._loudest
+        named = [r.subject for name in self.topology.names for r in self.readings[name] if r.kind == "callee"]
+        if named and whim > 0.7:
+            return self._random.choice(named)
+        return self._random.choice(self.topology.names)
+
+
+def tool_call(action: Action) -> dict[str, Any]:
+    """An action as a chat message's tool call."""
+    action_type, value = action
+    values = value.split(":") if action_type == "remediate" else [value]
+    arguments = dict(zip(ARGUMENTS[action_type], values, strict=False))
+    return {"type": "function", "function": {"name": action_type, "arguments": arguments}}
+
+
+def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
+    """Play an episode turn by turn and write it down as a conversation; what a policy decides at once is one turn."""
+    topology = episode.incident.topology
+    policy.begin(topology, episode.first)
+    messages = opening_messages(render(episode.first, topology))
+    while not episode.done:
+        turn = policy.decide()
+        messages.append({"role": "assistant", "content": "", "tool_calls": [tool_call(action) for action in turn]})
+        for action in turn:
+            sight = episode.act(*action)
+            policy.see(sight)
+            messages.append({"role": "tool", "name": action[0], "content": render(sight)})
+            if episode.done:
+                break
+    while messages[-1]["role"] == "tool":
+        messages.pop()
+    return messages
+
+
+# -- the drills -------------------------------------------------------------------------------------------------
+
+
+def drill(index: int) -> list[Message]:
+    """One reading exercise: a conversation whose answer follows from the text shown and the runbook alone."""
+    random = Random(f"drill/{index}")
+    task = _draw_task(random)
+    episode = Episode(sample_incident(task, "train", DRILL_INDEX + index))
+    topology = episode.incident.topology
+    kind = random.random()
+    if kind < 0.3:
+        reader = ReadingPolicy()
+        reader.begin(topology, episode.first)
+        loudest = max(topology.names, key=lambda name: reader.errors[name])
+        text = render(episode.first, topology)
+        answer = f"{reader.severity()} {loudest}"
+    else:
+        # Half the time the service that somebody complains of, so that telling lines are not rare.
+        named = [r.subject for _, r in map(read_line, episode.first.lines) if r.kind == "callee"]
+        service = random.choice(named) if named and random.random() < 0.5 else random.choice(topology.names)
+        sight = episode.act("request_more_logs", service)
+        text = render(sight)
+        reader = ReadingPolicy()
+        reader.begin(topology, sight)
+        answer = _meaning(reader, service)
+    return [{"role": "system", "content": DRILL_PROMPT}, {"role": "user", "content": text},
+            {"role": "assistant", "content": answer}]
+
+
+def _meaning(reader: ReadingPolicy, service: str) -> str:
+    """`remedy service team` by the runbook, then whom the service complains of; `nothing` when neither was read."""
+    fault, parts = reader.fault_at(service), []
+    if fault is not None:
+        proved = any(reading.kind == "proof" for reading in reader.readings[service])
+        team = fault.owner_at(reader.topology.service(service)) if proved else "unclear"
+        parts.append(f"{fault.remedy} {service} {team}")
+    named = [reading.subject for reading in reader.readings[service] if reading.kind == "callee"]
+    if named:
+        parts.append(f"see {named[-1]}")
+    return "; ".join(parts) or f"{service} nothing"
+
+
+def junior_episode(index: int) -> list[Message]:
+    """One episode of the junior, as a conversation."""
+    random = Random(f"junior/{index}")
+    return transcript(JuniorPolicy(random), Episode(sample_incident(_draw_task(random), "train", JUNIOR_INDEX + index)))
+
+
+def _draw_task(random: Random) -> str:
+    return random.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0]
+
+
+# -- the tokenizer ----------------------------------------------------------------------------------------------
+
+
+def build_tokenizer(texts: Iterator[str]) -> Any:
+    """Byte-level BPE on simulator text, digits one by one, service names and fixed phrases whole.
+
+    Phrases may span spaces, since a log template is one unit of meaning; hyphenated names and line starts stand alone.
+    The lines of system prompt and tool schemas, and the fixed parts of calls, are single tokens.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+    from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"\n[A-Z]* ?|[a-z]+(?:-[a-z]+)+|[0-9]"), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+    ])
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
+        vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False))
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    fast.chat_template = qwen2_5_chat_template
+    fast.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in _fixed_pieces(fast)])
+    add_response_schema(fast)
+    return fast
+
+
+def _fixed_pieces(tokenizer: Any) -> list[str]:
+    """Text that never varies: system prompt, each tool schema, turn headers, and what surrounds the values in a call."""
+    prompt = tokenizer.apply_chat_template([{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(),
+                                           tokenize=False)
+    head, rest = prompt.split(SYSTEM_PROMPT)
+    before, schemas = rest.split("<tools>\n", 1)
+    schemas, after = schemas.split("\n</tools>")
+    pieces = [SYSTEM_PROMPT, DRILL_PROMPT, before + "<tools>\n", *schemas.split("\n"),
+              "\n</tools>" + after.removesuffix("<|im_end|>\n"),
+              "assistant\n", "user\n", "user\n<tool_response>\n", "\n</tool_response>"]
+    for name, arguments in ARGUMENTS.items():
+        if not arguments:
+            pieces.append(f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>')
+            continue
+        pieces.append(f'<tool_call>\n{{"name": "{name}", "arguments": {{"{arguments[0]}": "')
+        pieces += [f'", "{argument}": "' for argument in arguments[1:]]
+    return [*pieces, '"}}\n</tool_call>']
+
+
+def tokenizer_texts(count: int) -> Iterator[str]:
+    """What the tokenizer is trained on: conversations of drills and junior, and the values of calls."""
+    values = [*DEFAULT_TOPOLOGY.names, *REMEDIES, *TEAMS, *SEVERITIES]
+    for index in range(count):
+        yield from values
+        for messages in (drill(index), junior_episode(index)):
+            yield from (message["content"] for message in messages[1:])
+
+
+# -- the model --------------------------------------------------------------------------------------------------
+
+
+def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
+    """A fresh Qwen2 decoder. The wide initialisation is decisive: with the default 0.02 it hardly learns to read."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    return Qwen2ForCausalLM(Qwen2Config(
+        vocab_size=len(tokenizer), hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=4,
+        num_key_value_heads=2, intermediate_size=3 * hidden, tie_word_embeddings=True, max_position_embeddings=2048,
+        initializer_range=0.6 / math.sqrt(hidden), bos_token_id=None, eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id, use_cache=True))
+
+
+def encode(tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None) -> tuple[list[int], list[bool]]:
+    """Token ids of a conversation, and which of them the assistant wrote (its end-of-turn included)."""
+    text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
+    encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
+    spans, at = [], 0
+    opening, closing = "<|im_start|>assistant\n", "<|im_end|>"
+    while (start := text.find(opening, at)) >= 0:
+        at = text.index(closing, start) + len(closing)
+        spans.append((start + len(opening), at))
+    own = [any(low <= left < high for low, high in spans) for left, _ in encoded["offset_mapping"]]
+    return encoded["input_ids"], own
+
+
+def train_on(
+    model: Any, examples: list[tuple[list[int], list[bool]]], epochs: int, seed: int, *, learning_rate: float,
+    batch_size: int = 16, observation_weight: float = 0.1, label: str = "", log: Callable[[dict], None] | None = None,
+) -> None:
+    """Supervised training: weight 1 on what the assistant wrote, `observation_weight` on the rest; AdamW, linear decay.
+
+    Batches hold examples of similar length, in random order.
+    """
+    import torch
+
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    random, steps = Random(f"batches/{seed}/{label}"), epochs * math.ceil(len(examples) / batch_size)
+    warmup = min(30, max(1, steps // 20))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup))))
+    model.train()
+    with tqdm(total=steps, desc=label, leave=False) as bar:
+        for _ in range(epochs):
+            order = sorted(range(len(examples)), key=lambda i: len(examples[i][0]) + random.random() * 40)
+            batches = [order[i:i + batch_size] for i in range(0, len(order), batch_size)]
+            random.shuffle(batches)
+            for batch in batches:
+                longest = max(len(examples[i][0]) for i in batch)
+                ids = torch.full((len(batch), longest), model.config.pad_token_id)
+                weight = torch.zeros(len(batch), longest)
+                for row, i in enumerate(batch):
+                    tokens, own = examples[i]
+                    ids[row, :len(tokens)] = torch.tensor(tokens)
+                    weight[row, :len(tokens)] = torch.where(torch.tensor(own), 1.0, observation_weight)
+                logits = model(ids[:, :-1]).logits
+                loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+                weight = weight[:, 1:].flatten()
+                loss = (loss * weight).sum() / weight.sum()
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                schedule.step()
+                bar.update()
+                if log is not None and bar.n % 20 == 0:
+                    log({"phase": label, "step": bar.n, "loss": loss.item()})
+    model.eval()
+
+
+def build_base(
+    folder: str | Path, seed: int = 0, drills: int = 3000, drill_epochs: int = 2, juniors: int = 4000,
+    junior_epochs: int = 3, learning_rate: float = 2.5e-3, hidden: int = 128, layers: int = 4,
+) -> Path:
+    """Build the base model and save it; a finished folder is returned as it is.
+
+    Args:
+        folder: where the model, the tokenizer and `base.json` (settings, seconds, losses) go.
+        seed: of initialisation and batch order.
+        drills, juniors: numbers of examples; `drill_epochs`, `junior_epochs`: passes over them.
+
+    Raises:
+        ValueError: when the folder holds a base built with other settings.
+    """
+    import torch
+
+    folder = Path(folder)
+    settings = {"seed": seed, "drills": drills, "drill_epochs": drill_epochs, "juniors": juniors,
+                "junior_epochs": junior_epochs, "learning_rate": learning_rate, "hidden": hidden, "layers": layers}
+    if (folder / "base.json").exists():
+        found = json.loads((folder / "base.json").read_text())["settings"]
+        if found != settings:
+            raise ValueError(f"{folder} holds a base built with {found}, not {settings}; choose another folder")
+        return folder
+    began, log = time.perf_counter(), []
+    torch.manual_seed(seed)
+    tokenizer = build_tokenizer(tokenizer_texts(400))
+    model = new_model(tokenizer, hidden, layers)
+    schemas = tool_schemas()
+    reading = [encode(tokenizer, drill(index), None) for index in range(drills)]
+    triage = [encode(tokenizer, junior_episode(index), schemas) for index in range(juniors)]
+    train_on(model, reading, drill_epochs, seed, learning_rate=learning_rate, label="drills", log=log.append)
+    train_on(model, triage, junior_epochs, seed, learning_rate=learning_rate, label="junior", log=log.append)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "base.json").write_text(json.dumps({
+        "settings": settings, "parameters": sum(p.numel() for p in model.parameters()),
+        "seconds": round(time.perf_counter() - began, 1), "log": log}, indent=1))
+    return folder
+
