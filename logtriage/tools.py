@@ -6,6 +6,7 @@ takes the dataset row, `get_reward` scores. Instances are pooled by the trainer,
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from .episode import Episode
@@ -21,10 +22,15 @@ class TriageTools:
     def __init__(self) -> None:
         self._episode: Episode | None = None
         self._malformed = 0
+        self._seconds = 0.0  # spent in the simulator since reset
+        self._opening = ""
 
     def reset(self, task: str, split: str, index: int, **row: Any) -> str:
         """Open the incident of a dataset row (its other columns are ignored); returns the opening text."""
-        return self._adopt(Episode(sample_incident(task, split, int(index))))
+        began = time.perf_counter()
+        opening = self._adopt(Episode(sample_incident(task, split, int(index))))
+        self._seconds = time.perf_counter() - began
+        return opening
 
     def get_reward(self) -> float:
         """The training reward: the score, less `MALFORMED_COST` a refused call. An open incident counts as timed out."""
@@ -81,16 +87,20 @@ class TriageTools:
         return self._act("ignore", "")
 
     def _adopt(self, episode: Episode) -> str:
-        self._episode, self._malformed = episode, 0
-        return render(episode.first, episode.incident.topology)
+        self._episode, self._malformed, self._seconds = episode, 0, 0.0
+        self._opening = render(episode.first, episode.incident.topology)
+        return self._opening
 
     def _act(self, action_type: str, value: object) -> str:
         if self._episode.done:
             self._malformed += 1
             raise ValueError(CLOSED)
+        began = time.perf_counter()
         sight = self._episode.act(action_type, value if isinstance(value, str) else repr(value))
         self._malformed += bool(sight.error)
-        return render(sight)
+        text = render(sight)
+        self._seconds += time.perf_counter() - began
+        return text
 
 
 TOOL_NAMES = tuple(name for name in vars(TriageTools) if not name.startswith("_") and name not in ("reset", "get_reward"))

@@ -1,0 +1,100 @@
+"""The command line: `python -m logtriage --help`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="LogTriage: trace incidents to their root.")
+
+
+def fail(error: Exception) -> typer.Exit:
+    """Print an error as one line and return the exit to raise."""
+    typer.secho(f"error: {error}", fg="red", err=True)
+    return typer.Exit(2)
+
+
+@app.command()
+def evaluate(
+    policy: Annotated[list[str] | None, typer.Option(help="Scripted policy: random, constant, loudest, trace, oracle. "
+                                                     "Repeat for several.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Folder or hub name of a language model. Repeat for several.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Task, or all. Repeat for several.")] = None,
+    split: Annotated[str, typer.Option(help="train, test, unseen_faults, unseen_wording or unseen_topology.")] = "test",
+    episodes: Annotated[int, typer.Option(min=2, help="Incidents a task.")] = 200,
+    first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
+    temperature: Annotated[float, typer.Option(min=0.0, help="Of language models; 0 is greedy.")] = 0.0,
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write the episodes here, a JSON array of objects.")] = None,
+) -> None:
+    """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
+    import pandas as pd
+
+    from .incidents import check_coordinates
+    from .policies import check_tasks, make_policy
+    from .rollouts import PARTS, rollout
+    from .statistics import mean_interval
+
+    try:
+        tasks = check_tasks(task or ["all"])
+        check_coordinates(tasks[0], split, first)
+        policies = [make_policy(name) for name in policy or ([] if model else ["loudest", "trace"])]
+        if model:
+            from .language_models import LanguageModelPolicy, load_language_model
+
+            policies += [LanguageModelPolicy(*load_language_model(source), name=source, temperature=temperature)
+                         for source in model]
+        if json_path is not None and not json_path.parent.is_dir():
+            raise ValueError(f"cannot write {json_path}: folder {json_path.parent} does not exist; make it first")
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+    frame = pd.concat([rollout(one, tasks, split, episodes, first) for one in policies], ignore_index=True)
+    rows = []
+    for (name, by_task), group in frame.groupby(["policy", "task"], sort=False):
+        rows.append({"policy": name, "task": by_task, "score": str(mean_interval(group["score"])),
+                     **{part: f"{group[part].mean():.2f}" for part in PARTS}, "steps": f"{group['steps'].mean():.1f}"})
+    typer.echo(f"{split}, incidents {first} to {first + episodes - 1} of each task; 95 % bootstrap intervals")
+    typer.echo(pd.DataFrame(rows).to_string(index=False))
+    if json_path is not None:
+        json_path.write_text(json.dumps(json.loads(frame.to_json(orient="records")), indent=1) + "\n")
+        typer.echo(f"wrote {len(frame)} episodes to {json_path}")
+
+
+@app.command("build-base")
+def build_base_command(
+    folder: Annotated[Path, typer.Argument(help="Where the model goes; a finished one is left as it is.")],
+    seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
+) -> None:
+    """Build the embedded base model (a few minutes on two cores)."""
+    from .mini import build_base
+
+    try:
+        typer.echo(f"base model in {build_base(folder, seed)}")
+    except ValueError as error:
+        raise fail(error) from None
+
+
+@app.command("train")
+def train_command(
+    folder: Annotated[Path, typer.Argument(help="The run's folder; repeat the command to continue an interrupted run.")],
+    model: Annotated[str | None, typer.Option(help="Model to start from: a folder or a hub name.")] = None,
+    preset: Annotated[str, typer.Option(help="mini (CPU), recommended or model_card (T4).")] = "mini",
+    seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
+    steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps, instead of the preset's.")] = None,
+) -> None:
+    """Train a model with GRPO, metrics and checkpoints in FOLDER."""
+    from .training import make_config, train
+
+    if preset == "mini" and model is None:
+        raise fail(ValueError("the preset mini starts from a base model: build one with `build-base`, name it with --model"))
+    changes = {"seed": seed, **({"model": model} if model else {}), **({"steps": steps} if steps else {})}
+    try:
+        typer.echo(f"trained model in {train(make_config(preset, **changes), folder)}")
+    except ValueError as error:
+        raise fail(error) from None
+
+
+if __name__ == "__main__":
+    app()
