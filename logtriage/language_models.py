@@ -160,7 +160,8 @@ def load_language_model(
         ValueError: when 4 bit is asked for without a GPU.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+    from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedTokenizerFast
+    from transformers.models.auto.tokenization_auto import get_tokenizer_config
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
 
     options: dict[str, Any] = {}
@@ -172,7 +173,9 @@ def load_language_model(
             bnb_4bit_compute_dtype=torch.float16)
     if torch.cuda.is_available():
         options["device_map"] = "auto"
-    tokenizer = AutoTokenizer.from_pretrained(str(source))
+    # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must be loaded as saved.
+    generic = get_tokenizer_config(str(source)).get("tokenizer_class") == "TokenizersBackend"
+    tokenizer = (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(str(source))
     model = AutoModelForCausalLM.from_pretrained(str(source), dtype="auto", **options)
     if adapter is not None:
         from peft import PeftModel

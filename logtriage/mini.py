@@ -21,13 +21,13 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from .episode import Episode
+from .episode import Episode, Sight
 from .faults import FAULTS, REMEDIES
 from .incidents import SEVERITIES, TASKS, sample_incident
 from .language_models import Message, opening_messages, tool_schemas
 from .policies import Action, ReadingPolicy
 from .prompts import SYSTEM_PROMPT, render
-from .telemetry import read_line
+from .telemetry import DETAIL_LINES
 from .topology import DEFAULT_TOPOLOGY, TEAMS
 
 VOCABULARY = 1400
@@ -124,29 +124,39 @@ def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
 
 
 def drill(index: int) -> list[Message]:
-    """One reading exercise: a conversation whose answer follows from the text shown and the runbook alone."""
+    """One reading exercise: short questions about text of `train`, answered from that text and the runbook alone.
+
+    Questions are log lines, blocks of one service's lines, metric rows of the edge, and openings.
+    """
     random = Random(f"drill/{index}")
-    task = _draw_task(random)
-    episode = Episode(sample_incident(task, "train", DRILL_INDEX + index))
-    topology = episode.incident.topology
-    kind = random.random()
-    if kind < 0.3:
-        reader = ReadingPolicy()
+    kind = random.choices(("lines", "blocks", "edges", "opening"), (0.4, 0.25, 0.2, 0.15))[0]
+    count = {"lines": 8, "blocks": 3, "edges": 8, "opening": 1}[kind]
+    messages = [{"role": "system", "content": DRILL_PROMPT}]
+    for question in range(count):
+        incident = sample_incident(_draw_task(random), "train", DRILL_INDEX + 10 * index + question)
+        text, answer = _question(kind, Episode(incident), random)
+        messages += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+    return messages
+
+
+def _question(kind: str, episode: Episode, random: Random) -> tuple[str, str]:
+    topology, telemetry = episode.incident.topology, episode.telemetry
+    reader = ReadingPolicy()
+    if kind in ("edges", "opening"):
         reader.begin(topology, episode.first)
-        loudest = max(topology.names, key=lambda name: reader.errors[name])
-        text = render(episode.first, topology)
-        answer = f"{reader.severity()} {loudest}"
-    else:
-        # Half the time the service that somebody complains of, so that telling lines are not rare.
-        named = [r.subject for _, r in map(read_line, episode.first.lines) if r.kind == "callee"]
-        service = random.choice(named) if named and random.random() < 0.5 else random.choice(topology.names)
-        sight = episode.act("request_more_logs", service)
-        text = render(sight)
-        reader = ReadingPolicy()
+        if kind == "opening":
+            loudest = max(topology.names, key=lambda name: reader.errors[name])
+            return render(episode.first, topology), f"{reader.severity()} {loudest}"
+        sight = Sight(0, 0, alerts=episode.first.alerts, metrics=[telemetry.metric(0)])
         reader.begin(topology, sight)
-        answer = _meaning(reader, service)
-    return [{"role": "system", "content": DRILL_PROMPT}, {"role": "user", "content": text},
-            {"role": "assistant", "content": answer}]
+        return render(sight), reader.severity()
+    # Where something is going on half of the time: telling lines are rare, and reading them is the point.
+    position = int(random.random() * len(topology.names))
+    if random.random() < 0.6:
+        position = max(range(len(topology.names)), key=lambda i: sum(telemetry.line_weights(i)[:3]) + random.random())
+    lines = telemetry.lines(position, 1 if kind == "lines" else DETAIL_LINES)
+    reader.begin(topology, Sight(0, 0, lines=lines))
+    return "\n".join(lines), _meaning(reader, topology.names[position])
 
 
 def _meaning(reader: ReadingPolicy, service: str) -> str:
