@@ -22,13 +22,12 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from .episode import Episode, Sight
-from .faults import FAULTS, REMEDIES
+from .faults import REMEDIES
 from .incidents import SEVERITIES, TASKS, sample_incident
 from .language_models import Message, opening_messages, tool_schemas
 from .policies import Action, ReadingPolicy
-from .prompts import SYSTEM_PROMPT, render
-from .telemetry import DETAIL_LINES
-from .topology import DEFAULT_TOPOLOGY, TEAMS
+from .prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line, render
+from .topology import DEFAULT_TOPOLOGY, TEAMS, Topology
 
 VOCABULARY = 1400
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
@@ -54,41 +53,30 @@ class JuniorPolicy(ReadingPolicy):
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def begin(self, topology, sight) -> None:
+    def begin(self, topology: Topology, sight: Sight) -> None:
         super().begin(topology, sight)
-        random = self._random.random
         self._loudest = max(topology.names, key=lambda name: self.errors[name])
-        self._quiet_opening = not sight.alerts
-        asks = random()
-        self._asks = 1 if asks < 0.45 else 2 if asks < 0.75 else 3 if asks < 0.92 else 4
+        self._quiet = not sight.alerts
+        self._asks = self._random.choices((1, 2, 3, 4), (0.3, 0.35, 0.25, 0.1))[0]
         self._asked: list[str] = []
-        if random() < 0.1:
-            self.queue = []
 
     def decide(self) -> list[Action]:
         if len(self._asked) < self._asks:
-            service = self._whom_to_ask()
-            self._asked.append(service)
-            return [("request_more_logs", service)]
+            self._asked.append(self._whom_to_ask())
+            return [("request_more_logs", self._asked[-1])]
         random = self._random
-        if self._quiet_opening and random.random() < 0.35:
+        if self._quiet and random.random() < 0.35:
             return [("classify_severity", self.severity()), ("ignore", "")]
-        blamed = self._loudest if random.random() < 0.55 else random.choice(self._asked)
-        fault, at = self.fault_at(blamed), self.topology.service(blamed)
-        possible = [f for f in FAULTS.values() if f.can_strike(at)]
-        guess = random.choice(possible)
-        remedy = fault.remedy if fault else guess.remedy
-        team = fault.owner_at(at) if fault else guess.owner_at(at)
-        return [("classify_severity", self.severity()), ("identify_root_cause", blamed),
-                ("remediate", f"{remedy}:{blamed}"), ("escalate", team), ("resolve", "")]
+        return self.answer(self._loudest if random.random() < 0.5 else self._asked[-1])
 
     def _whom_to_ask(self) -> str:
-        """The loudest first, mostly; else somebody that was complained about, else anybody."""
+        """Half the time whom somebody complains of, or at first the loudest; else anybody."""
         whim = self._random.random()
-        if not self._asked and whim < 0.5:
+        source = self._asked[-1] if self._asked else self._loudest
+        named = [reading.subject for reading in self.readings[source] if reading.kind == "callee"]
+        if not self._asked and whim < 0.4:
             return self._loudest
-        named = [r.subject for name in self.topology.names for r in self.readings[name] if r.kind == "callee"]
-        if named and whim > 0.7:
+        if named and whim < 0.7:
             return self._random.choice(named)
         return self._random.choice(self.topology.names)
 
@@ -129,8 +117,8 @@ def drill(index: int) -> list[Message]:
     Questions are log lines, blocks of one service's lines, metric rows of the edge, and openings.
     """
     random = Random(f"drill/{index}")
-    kind = random.choices(("lines", "blocks", "edges", "opening"), (0.4, 0.25, 0.2, 0.15))[0]
-    count = {"lines": 8, "blocks": 3, "edges": 8, "opening": 1}[kind]
+    kind = random.choices(("lines", "blocks", "edges", "opening"), (0.35, 0.35, 0.2, 0.1))[0]
+    count = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1}[kind]
     messages = [{"role": "system", "content": DRILL_PROMPT}]
     for question in range(count):
         incident = sample_incident(_draw_task(random), "train", DRILL_INDEX + 10 * index + question)
@@ -154,9 +142,14 @@ def _question(kind: str, episode: Episode, random: Random) -> tuple[str, str]:
     position = int(random.random() * len(topology.names))
     if random.random() < 0.6:
         position = max(range(len(topology.names)), key=lambda i: sum(telemetry.line_weights(i)[:3]) + random.random())
-    lines = telemetry.lines(position, 1 if kind == "lines" else DETAIL_LINES)
-    reader.begin(topology, Sight(0, 0, lines=lines))
-    return "\n".join(lines), _meaning(reader, topology.names[position])
+    if kind == "lines":
+        sight = Sight(0, 0, lines=telemetry.lines(position))
+        text = sight.lines[0]
+    else:
+        sight = episode.act("request_more_logs", topology.names[position])
+        text = render(sight)
+    reader.begin(topology, sight)
+    return text, _meaning(reader, topology.names[position])
 
 
 def _meaning(reader: ReadingPolicy, service: str) -> str:
@@ -213,7 +206,7 @@ def build_tokenizer(texts: Iterator[str]) -> Any:
 
 
 def _fixed_pieces(tokenizer: Any) -> list[str]:
-    """Text that never varies: system prompt, each tool schema, turn headers, and what surrounds the values in a call."""
+    """Text that never varies: system prompt, tool schemas, call graph, headers, and what surrounds the values in a call."""
     prompt = tokenizer.apply_chat_template([{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(),
                                            tokenize=False)
     head, rest = prompt.split(SYSTEM_PROMPT)
@@ -221,7 +214,7 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
     schemas, after = schemas.split("\n</tools>")
     pieces = [SYSTEM_PROMPT, DRILL_PROMPT, before + "<tools>\n", *schemas.split("\n"),
               "\n</tools>" + after.removesuffix("<|im_end|>\n"),
-              "assistant\n", "user\n", "user\n<tool_response>\n", "\n</tool_response>"]
+              call_graph_line(DEFAULT_TOPOLOGY), f"\n{TABLE_HEADER}\n", "assistant\n", "user\n", "user\n<tool_response>\n", "\n</tool_response>"]
     for name, arguments in ARGUMENTS.items():
         if not arguments:
             pieces.append(f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>')
@@ -312,8 +305,8 @@ def train_on(
 
 
 def build_base(
-    folder: str | Path, seed: int = 0, drills: int = 3000, drill_epochs: int = 2, juniors: int = 4000,
-    junior_epochs: int = 3, learning_rate: float = 2.5e-3, hidden: int = 128, layers: int = 4,
+    folder: str | Path, seed: int = 0, drills: int = 3000, drill_epochs: int = 2, juniors: int = 2400,
+    junior_epochs: int = 2, learning_rate: float = 2.5e-3, hidden: int = 128, layers: int = 4,
 ) -> Path:
     """Build the base model and save it; a finished folder is returned as it is.
 

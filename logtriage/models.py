@@ -30,7 +30,7 @@ class TriageAction(Action):
 class TriageObservation(Observation):
     """What the agent sees. `text` is all of it as a language model reads it; the lists are the same for programs.
 
-    `alerts` are `service metric value`, `metrics` rows of `service errors p95 usual-p95 pool`, `logs` lines of
+    `alerts` are `service metric value`, `metrics` rows of `service errors p95 usual-p95`, `logs` lines of
     `LEVEL service text`. Lists are empty when the step did not bring them. `reward` is 0 until the end, then the score.
     """
 

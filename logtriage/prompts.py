@@ -15,15 +15,20 @@ Teams: sre owns edge and queue and all overload, backend owns apps, dba owns dat
 4. resolve when done. If nothing is wrong, classify P3 and ignore. First answers count. Naming the cause but paging
 the wrong team, or nobody, is worth nothing. Touching an innocent service costs. You may make several calls at once."""
 
-TABLE_HEADER = "service errors p95 usual pool"
+TABLE_HEADER = "service errors p95 usual"
 CLOSED = "Incident closed."
+
+
+def call_graph_line(topology: Topology) -> str:
+    """Who calls whom, in one line."""
+    return f"calls: {topology.call_graph_text}"
 
 
 def render(sight: Sight, topology: Topology | None = None) -> str:
     """A sight as the agent reads it. With `topology`, the call graph stands on top: the opening of an episode."""
     parts = [f"step {sight.step} of {sight.max_steps}"]
     if topology is not None:
-        parts.append(f"calls: {topology.call_graph_text}")
+        parts.append(call_graph_line(topology))
     if sight.error:
         parts.append(f"error: {sight.error}")
     if sight.notice:

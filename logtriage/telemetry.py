@@ -43,17 +43,16 @@ LINE_KINDS = ("proof", "hint", "callee", "own", "benign", "normal")
 CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
 
 class Metric(NamedTuple):
-    """A row of the metrics table: error share in per cent, p95 and its usual value in ms, pool in use in per cent."""
+    """A row of the metrics table: error share in per cent, p95 and its usual value in ms."""
 
     service: str
     errors: str
     latency: str
     usual: str
-    pool: str
 
     @property
     def text(self) -> str:
-        return f"{self.service} {self.errors}% {self.latency}ms {self.usual} {self.pool}%"
+        return f"{self.service} {self.errors}% {self.latency}ms {self.usual}"
 
 
 class Alert(NamedTuple):
@@ -273,8 +272,7 @@ class Telemetry:
         state = cluster.states[max(0, cluster.tick - age)]
         noise = 1.0 + METRIC_NOISE * (random() - random())
         return Metric(self.topology.names[position], figure(100.0 * state.errors[position]),
-                      figure(noise * state.latency[position]), figure(self.topology.network.rest_latency[position]),
-                      figure(min(100.0, 100.0 * state.pool[position])))
+                      figure(noise * state.latency[position]), figure(self.topology.network.rest_latency[position]))
 
     def metrics(self) -> list[Metric]:
         """The metrics table, with gaps."""

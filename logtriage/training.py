@@ -223,6 +223,31 @@ def start_run(config: TrainingConfig, folder: Path) -> Path | None:
     return checkpoint
 
 
+def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Regroup a step's micro-batches by length and cut their padding.
+
+    TRL pads every episode of a step to the longest one. The gradient is the sum over all of them whatever the order,
+    so short ones may share a short micro-batch; on a CPU that saves a third of the backward pass.
+    """
+    import torch
+
+    size = len(batches[0]["completion_ids"])
+    rows = {key: torch.cat([batch[key] for batch in batches]) for key, value in batches[0].items()
+            if isinstance(value, torch.Tensor) and value.dim() and len(value) == size}
+    order = (rows["prompt_mask"].sum(1) + rows["completion_mask"].sum(1)).argsort()
+    regrouped = []
+    for i, batch in enumerate(batches):
+        part = {**batch, **{key: value[order[i * size:(i + 1) * size]] for key, value in rows.items()}}
+        prompt, completion = (int(part[f"{name}_mask"].sum(1).max()) for name in ("prompt", "completion"))
+        for key, value in part.items():
+            if key.startswith("prompt_") and key in rows:
+                part[key] = value[:, value.shape[1] - prompt:]  # padded on the left
+            elif key in rows and value.dim() == 2:
+                part[key] = value[:, :completion]
+        regrouped.append(part)
+    return regrouped
+
+
 def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
     """(model, tokenizer, peft_config) ready to train."""
     if config.loader == "unsloth":
@@ -280,6 +305,14 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
             if tool_messages[-1]["content"].endswith(CLOSED):
                 return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
             return super()._get_tool_suffix_ids(tool_messages)
+
+        def _prepare_inputs(self, generation_batch):
+            fresh = self.model.training and self._step % self.args.steps_per_generation == 0
+            inputs = super()._prepare_inputs(generation_batch)
+            if fresh:
+                self._buffered_inputs = by_length(self._buffered_inputs)
+                inputs = self._buffered_inputs[0]
+            return inputs
 
     class MetricsLog(TrainerCallback):
         """A line of `metrics.jsonl` a step; `seconds` counts the time of earlier attempts in."""
