@@ -1,0 +1,166 @@
+"""Section by section, what the score promises; and every known way to cheat, over 200 incidents a task."""
+
+from itertools import cycle
+from random import Random
+
+import pytest
+
+from logtriage.actions import ACTION_TYPES
+from logtriage.episode import Episode
+from logtriage.faults import REMEDIES
+from logtriage.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
+from logtriage.policies import LoudestPolicy, OraclePolicy, Policy, RandomPolicy, TrainedConstantPolicy, mean_score
+from logtriage.rewards import WEIGHTS
+from logtriage.topology import TEAMS
+
+INCIDENTS = 200
+
+
+def play(incident, actions):
+    episode = Episode(incident)
+    for action in actions:
+        if not episode.done:
+            episode.act(*action)
+    episode.abandon()
+    return episode.score
+
+
+def incident_where(condition, task="cascading_failure"):
+    return next(i for i in (sample_incident(task, "train", k) for k in range(500)) if condition(i))
+
+
+def right_answers(i, team=None):
+    return [("classify_severity", i.severity), ("identify_root_cause", i.root), ("remediate", f"{i.remedy}:{i.root}"),
+            ("escalate", team or i.team), ("resolve", "")]
+
+
+def test_weights_sum_to_one():
+    assert sum(WEIGHTS.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_oracle_scores_exactly_one_everywhere(task, split):
+    for index in range(40):
+        episode = Episode(sample_incident(task, split, index))
+        OraclePolicy().play([episode])
+        assert episode.score.total == 1.0
+
+
+def test_the_gate_right_cause_and_wrong_team_is_nothing():
+    incident = incident_where(lambda i: True)
+    for team in TEAMS:
+        total = play(incident, right_answers(incident, team)).total
+        assert total == (1.0 if team == incident.team else 0.0)
+
+
+def test_the_gate_nobody_paged_is_a_wrong_team_for_p1_and_p2_only():
+    for severity, passes in (("P1", False), ("P2", False), ("P3", True)):
+        task = "silent_degradation" if severity == "P3" else "cascading_failure"
+        incident = incident_where(lambda i, s=severity: i.severity == s and i.injection, task)
+        score = play(incident, [a for a in right_answers(incident) if a[0] != "escalate"])
+        assert (score.total > 0.5) is passes and score.gate == float(passes)
+
+
+def test_ignoring_a_real_p1_is_nothing():
+    incident = incident_where(lambda i: i.severity == "P1")
+    assert play(incident, [*right_answers(incident)[:-1], ("ignore", "")]).total == 0.0
+
+
+def test_the_first_answer_counts_and_answering_again_costs():
+    incident = incident_where(lambda i: True)
+    wrong = next(name for name in incident.topology.names if name != incident.root)
+    rest = right_answers(incident)[1:]
+    assert play(incident, [*right_answers(incident)[:2], ("identify_root_cause", wrong), *rest[1:]]).root_cause == 1.0
+    changed = play(incident, [right_answers(incident)[0], ("identify_root_cause", wrong), *rest])
+    assert changed.root_cause == 0.0 and changed.cost == pytest.approx(0.05)
+
+
+def test_innocents_cost_and_speed_wants_the_fault_gone():
+    incident = incident_where(lambda i: True)
+    innocent = next(name for name in incident.topology.names if name != incident.root)
+    answers = right_answers(incident)
+    blast = play(incident, [answers[0], answers[1], ("remediate", f"restart:{innocent}"), *answers[2:]])
+    assert blast.cost == pytest.approx(0.15) and blast.remediation == 0.0 and blast.speed > 0.0
+    assert play(incident, [a for a in answers if a[0] != "remediate"]).speed == 0.0
+
+
+def test_speed_falls_with_steps():
+    incident = incident_where(lambda i: True)
+    speeds = [play(incident, [("request_more_logs", "all")] * n + right_answers(incident)).speed for n in range(8)]
+    assert speeds[0] == 1.0 and speeds == sorted(speeds, reverse=True) and speeds[7] == 0.0
+
+
+def test_a_false_alarm_pays_in_full_for_p3_and_ignore_only():
+    incident = incident_where(lambda i: i.injection is None, "silent_degradation")
+    name = incident.topology.names[0]
+    p3, ignore = ("classify_severity", "P3"), ("ignore", "")
+    assert play(incident, [p3, ignore]).total == 1.0
+    assert play(incident, [p3, ("resolve", "")]).total == pytest.approx(0.2)
+    for extra in (("escalate", "sre"), ("remediate", f"restart:{name}"), ("identify_root_cause", name)):
+        assert play(incident, [p3, extra, ignore]).total < 0.9
+
+
+class Script(Policy):
+    """A cheat: the same actions in every incident, made for its services."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def begin(self, topology, sight):
+        self.rest = iter(self.make(topology))
+
+    def act(self):
+        return next(self.rest, ("resolve", ""))
+
+
+CHEATS = {
+    "do nothing": lambda topology: [("resolve", "")],
+    "ignore everything": lambda topology: [("ignore", "")],
+    "P3 and ignore": lambda topology: [("classify_severity", "P3"), ("ignore", "")],
+    "P1 and resolve": lambda topology: [("classify_severity", "P1"), ("resolve", "")],
+    "garbage": lambda topology: cycle([("hack", "the planet"), ("remediate", "rm -rf:/")]),
+    "farm logs": lambda topology: cycle([("request_more_logs", "all")]),
+    "farm logs, then guess": lambda topology: [("request_more_logs", name) for name in topology.names] + [
+        ("classify_severity", "P1"), ("identify_root_cause", topology.names[-1]), ("escalate", "sre")],
+    "blame each service in turn": lambda topology: [("identify_root_cause", name) for name in topology.names],
+    "page every team": lambda topology: [("classify_severity", "P1"), *(("escalate", team) for team in TEAMS)],
+    "page every team for each service": lambda topology: [("identify_root_cause", topology.names[1]),
+                                                          *(("escalate", team) for team in TEAMS)],
+    "try every remedy": lambda topology: [("remediate", f"{remedy}:{name}") for name in topology.names
+                                          for remedy in REMEDIES],
+    "restart everything": lambda topology: [("classify_severity", "P1"), ("escalate", "backend"),
+                                            *(("remediate", f"restart:{name}") for name in topology.names)],
+    "answer each question with everything": lambda topology: [
+        *(("classify_severity", s) for s in SEVERITIES), *(("identify_root_cause", n) for n in topology.names)],
+}
+
+
+@pytest.fixture(scope="module")
+def loudest():
+    return sum(mean_score(LoudestPolicy(), task, "test", range(INCIDENTS)) for task in TASKS) / len(TASKS)
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_no_cheat_beats_the_honest_loudest(cheat, loudest):
+    mean = sum(mean_score(Script(CHEATS[cheat]), task, "test", range(INCIDENTS)) for task in TASKS) / len(TASKS)
+    assert mean < loudest - 0.02, cheat
+
+
+def test_nor_does_chance_or_the_best_open_loop_script(loudest):
+    for policy in (RandomPolicy(), TrainedConstantPolicy(incidents=60)):
+        mean = sum(mean_score(policy, task, "test", range(INCIDENTS)) for task in TASKS) / len(TASKS)
+        assert mean < loudest - 0.02, policy.name
+
+
+def test_every_score_is_a_fraction():
+    random = Random("scores")
+    for index in range(300):
+        incident = sample_incident(list(TASKS)[index % 3], "train", index)
+        names = incident.topology.names
+        values = {"classify_severity": SEVERITIES, "identify_root_cause": names, "escalate": TEAMS,
+                  "remediate": [f"{r}:{n}" for r in REMEDIES for n in names], "request_more_logs": names,
+                  "resolve": [""], "ignore": [""]}
+        actions = [(kind, random.choice(values[kind])) for kind in random.choices(ACTION_TYPES, k=16)]
+        score = play(incident, actions)
+        assert 0.0 <= score.total <= 1.0 and all(0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS)

@@ -1,0 +1,48 @@
+"""A digest of what the world shows, standard library only, so that any Python can be asked for it.
+
+    python tests/world_digest.py --check     compare with tests/golden/world.json
+    python tests/world_digest.py --write     write it (only when the world was meant to change; say so in LOG.md)
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from logtriage.cluster import Cluster
+from logtriage.incidents import SPLITS, TASKS, sample_incident
+from logtriage.telemetry import Telemetry
+
+GOLDEN = Path(__file__).parent / "golden" / "world.json"
+
+
+def digests():
+    found = {}
+    for task in TASKS:
+        for split in SPLITS:
+            digest = hashlib.sha256()
+            for index in range(20):
+                incident = sample_incident(task, split, index)
+                cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
+                telemetry = Telemetry(incident, cluster, incident.stream("telemetry"))
+                seen = [incident.root, incident.severity, incident.remedy, incident.team, incident.topology.names]
+                for tick in range(6):
+                    if tick == 3 and incident.injection is not None:
+                        cluster.remediate(incident.remedy, incident.injection.position)
+                    seen += [telemetry.alerts(), telemetry.metrics(), telemetry.stream(), telemetry.sample()]
+                    cluster.advance()
+                digest.update(json.dumps(seen).encode())
+            found[f"{task}/{split}"] = digest.hexdigest()
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        GOLDEN.write_text(json.dumps(digests(), indent=1) + "\n")
+    elif sys.argv[1:] == ["--check"]:
+        wrong = [name for name, digest in digests().items() if json.loads(GOLDEN.read_text())[name] != digest]
+        sys.exit(f"Python {sys.version.split()[0]} sees another world in {wrong}" if wrong else 0)
+    else:
+        sys.exit(__doc__)
