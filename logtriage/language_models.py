@@ -7,7 +7,9 @@ one message. Everything it writes is data: calls are parsed as JSON and checked,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,6 @@ from .tools import TOOL_NAMES, TriageTools
 
 Message = dict[str, Any]
 TURN_TOKENS = 64  # new tokens a turn; five calls of the mini model need 24, of Qwen about 180
-UNLIMITED = 1 << 30
 
 
 def opening_messages(text: str) -> list[Message]:
@@ -144,6 +145,57 @@ class LanguageModelPolicy(ConversationPolicy):
         head = ids_of(stem, False)
         eos = len(head) - 1 - head[::-1].index(self.tokenizer.eos_token_id)
         return before + ids_of(stem + conversation[last + 1:], True)[eos + (before[-1] == head[eos]):]
+
+
+class EndpointPolicy(ConversationPolicy):
+    """A model behind an OpenAI-compatible endpoint; conversations of one `play` run in parallel.
+
+    Args:
+        base_url: e.g. `http://localhost:8000/v1`.
+        model: its name there.
+        api_key: by default the environment variable `OPENAI_API_KEY`, or a placeholder, which local servers accept.
+        workers: requests under way at once.
+    """
+
+    def __init__(self, base_url: str, model: str, api_key: str | None = None, workers: int = 8) -> None:
+        from openai import OpenAI
+
+        super().__init__(model)
+        self._client = OpenAI(base_url=base_url, api_key=api_key or os.environ.get("OPENAI_API_KEY", "none"), max_retries=0)
+        self._workers, self._schemas = workers, tool_schemas()
+
+    def reply(self, conversations: list[list[Message]], seats: list[int]) -> list[Message]:
+        with ThreadPoolExecutor(self._workers) as pool:
+            return list(pool.map(self._ask, conversations))
+
+    def _ask(self, conversation: list[Message]) -> Message:
+        from openai import APIConnectionError, InternalServerError, RateLimitError
+        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+        passing = retry_if_exception_type((APIConnectionError, InternalServerError, RateLimitError))
+        for attempt in Retrying(retry=passing, stop=stop_after_attempt(5), wait=wait_random_exponential(0.5, 20), reraise=True):
+            with attempt:
+                answer = self._client.chat.completions.create(
+                    model=self.name, messages=[_to_wire(message) for message in conversation], tools=self._schemas,
+                    temperature=0.0)
+        message = answer.choices[0].message
+        calls = []
+        for call in message.tool_calls or ():
+            try:
+                arguments = json.loads(call.function.arguments or "{}")
+            except json.JSONDecodeError:
+                arguments = call.function.arguments  # `call_tool` answers that it must be an object
+            calls.append({"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}})
+        return {"role": "assistant", "content": message.content or "", **({"tool_calls": calls} if calls else {})}
+
+
+def _to_wire(message: Message) -> Message:
+    """A message as the OpenAI protocol has it: arguments are a JSON string."""
+    if not message.get("tool_calls"):
+        return {key: value for key, value in message.items() if key != "name"}
+    calls = [{**call, "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
+             for call in message["tool_calls"]]
+    return {**message, "tool_calls": calls}
 
 
 def load_language_model(

@@ -32,7 +32,7 @@ from .topology import DEFAULT_TOPOLOGY, TEAMS, Topology
 VOCABULARY = 1400
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
 DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000  # slices of `train`, far from GRPO's
-TASK_SHARES = {"single_crash": 0.3, "cascading_failure": 0.4, "silent_degradation": 0.3}
+TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
 ARGUMENTS = {"classify_severity": ("severity",), "identify_root_cause": ("service",), "escalate": ("team",),
              "remediate": ("remedy", "service"), "request_more_logs": ("service",), "resolve": (), "ignore": ()}
@@ -123,21 +123,21 @@ def drill(index: int) -> list[Message]:
     for question in range(count):
         incident = sample_incident(_draw_task(random), "train", DRILL_INDEX + 10 * index + question)
         text, answer = _question(kind, Episode(incident), random)
-        messages += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+        messages += [{"role": "user", "content": text}, {"role": "assistant", **answer}]
     return messages
 
 
-def _question(kind: str, episode: Episode, random: Random) -> tuple[str, str]:
+def _question(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:
     topology, telemetry = episode.incident.topology, episode.telemetry
     reader = ReadingPolicy()
     if kind in ("edges", "opening"):
         reader.begin(topology, episode.first)
         if kind == "opening":
             loudest = max(topology.names, key=lambda name: reader.errors[name])
-            return render(episode.first, topology), f"{reader.severity()} {loudest}"
+            return render(episode.first, topology), _calls(f"loudest {loudest}", ("classify_severity", reader.severity()))
         sight = Sight(0, 0, alerts=episode.first.alerts, metrics=[telemetry.metric(0)])
         reader.begin(topology, sight)
-        return render(sight), reader.severity()
+        return render(sight), _calls("", ("classify_severity", reader.severity()))
     # Where something is going on half of the time: telling lines are rare, and reading them is the point.
     position = int(random.random() * len(topology.names))
     if random.random() < 0.6:
@@ -152,17 +152,23 @@ def _question(kind: str, episode: Episode, random: Random) -> tuple[str, str]:
     return text, _meaning(reader, topology.names[position])
 
 
-def _meaning(reader: ReadingPolicy, service: str) -> str:
-    """`remedy service team` by the runbook, then whom the service complains of; `nothing` when neither was read."""
-    fault, parts = reader.fault_at(service), []
+def _calls(content: str, *actions: Action) -> Message:
+    return {"content": content, "tool_calls": [tool_call(action) for action in actions]}
+
+
+def _meaning(reader: ReadingPolicy, service: str) -> Message:
+    """What the runbook says to the lines of `service`, in calls; else whom they complain of; else nothing.
+
+    Lines that only hint name a remedy and no team.
+    """
+    fault = reader.fault_at(service)
     if fault is not None:
-        proved = any(reading.kind == "proof" for reading in reader.readings[service])
-        team = fault.owner_at(reader.topology.service(service)) if proved else "unclear"
-        parts.append(f"{fault.remedy} {service} {team}")
+        fix: Action = ("remediate", f"{fault.remedy}:{service}")
+        if any(reading.kind == "proof" for reading in reader.readings[service]):
+            return _calls("", fix, ("escalate", fault.owner_at(reader.topology.service(service))))
+        return _calls("", fix)
     named = [reading.subject for reading in reader.readings[service] if reading.kind == "callee"]
-    if named:
-        parts.append(f"see {named[-1]}")
-    return "; ".join(parts) or f"{service} nothing"
+    return {"content": f"see {named[-1]}" if named else "nothing"}
 
 
 def junior_episode(index: int) -> list[Message]:
@@ -305,7 +311,7 @@ def train_on(
 
 
 def build_base(
-    folder: str | Path, seed: int = 0, drills: int = 3000, drill_epochs: int = 2, juniors: int = 2400,
+    folder: str | Path, seed: int = 0, drills: int = 3000, drill_epochs: int = 2, juniors: int = 3000,
     junior_epochs: int = 2, learning_rate: float = 2.5e-3, hidden: int = 128, layers: int = 4,
 ) -> Path:
     """Build the base model and save it; a finished folder is returned as it is.
