@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,15 +20,20 @@ def fail(error: Exception) -> typer.Exit:
 
 @app.command()
 def evaluate(
-    policy: Annotated[list[str] | None, typer.Option(help="Scripted policy: random, constant, loudest, trace, oracle. "
-                                                     "Repeat for several.")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Folder or hub name of a language model. Repeat for several.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Scripted policy: random, constant, loudest, trace, oracle. Repeat for several.")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Folder or hub name of a language model. Repeat for several.")
+    ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Task, or all. Repeat for several.")] = None,
     split: Annotated[str, typer.Option(help="train, test, unseen_faults, unseen_wording or unseen_topology.")] = "test",
     episodes: Annotated[int, typer.Option(min=2, help="Incidents a task.")] = 200,
     first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of language models; 0 is greedy.")] = 0.0,
-    json_path: Annotated[Path | None, typer.Option("--json", help="Write the episodes here, a JSON array of objects.")] = None,
+    json_path: Annotated[
+        Path | None, typer.Option("--json", help="Write the episodes here, a JSON array of objects.")
+    ] = None,
 ) -> None:
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
     import pandas as pd
@@ -44,8 +50,9 @@ def evaluate(
         if model:
             from .language_models import LanguageModelPolicy, load_language_model
 
-            policies += [LanguageModelPolicy(*load_language_model(source), name=source, temperature=temperature)
-                         for source in model]
+            policies += [
+                LanguageModelPolicy(*load_language_model(source), name=source, temperature=temperature) for source in model
+            ]
         if json_path is not None and not json_path.parent.is_dir():
             raise ValueError(f"cannot write {json_path}: folder {json_path.parent} does not exist; make it first")
     except (ValueError, OSError) as error:
@@ -53,8 +60,15 @@ def evaluate(
     frame = pd.concat([rollout(one, tasks, split, episodes, first) for one in policies], ignore_index=True)
     rows = []
     for (name, by_task), group in frame.groupby(["policy", "task"], sort=False):
-        rows.append({"policy": name, "task": by_task, "score": str(mean_interval(group["score"])),
-                     **{part: f"{group[part].mean():.2f}" for part in PARTS}, "steps": f"{group['steps'].mean():.1f}"})
+        rows.append(
+            {
+                "policy": name,
+                "task": by_task,
+                "score": str(mean_interval(group["score"])),
+                **{part: f"{group[part].mean():.2f}" for part in PARTS},
+                "steps": f"{group['steps'].mean():.1f}",
+            }
+        )
     typer.echo(f"{split}, incidents {first} to {first + episodes - 1} of each task; 95 % bootstrap intervals")
     typer.echo(pd.DataFrame(rows).to_string(index=False))
     if json_path is not None:
@@ -93,6 +107,72 @@ def train_command(
     try:
         typer.echo(f"trained model in {train(make_config(preset, **changes), folder)}")
     except ValueError as error:
+        raise fail(error) from None
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Of GRPO; the base model is the same for all.")] = 0,
+) -> None:
+    """Build, train and evaluate the embedded agent by notebooks 03 and 04; repeat the command to continue."""
+    import time
+
+    import papermill
+
+    from .experiment import summary_table
+    from .repository import ROOT
+
+    began, folder = time.monotonic(), folder.resolve()
+    run = folder / f"seed-{seed}"
+    run.mkdir(parents=True, exist_ok=True)
+    for name, parameters in (("03_grpo_training", {"profile": "cpu"}), ("04_learning_curves", {})):
+        typer.echo(f"running notebooks/{name}.ipynb, output in {run / name}.ipynb")
+        papermill.execute_notebook(
+            ROOT / "notebooks" / f"{name}.ipynb",
+            run / f"{name}.ipynb",
+            {"folder": str(folder), "seed": seed, **parameters},
+            cwd=ROOT / "notebooks",
+            kernel_name="python3",
+            log_output=True,
+            progress_bar=False,
+            stdout_file=sys.stdout,
+            stderr_file=sys.stderr,
+        )
+    rows = json.loads((run / "summary.json").read_text())
+    typer.echo("\nheld-out incidents of `test`, greedy; mean score and 95 % bootstrap interval, gains paired by incident")
+    typer.echo(summary_table(rows).drop(columns=["root cause base", "root cause trained"]).to_string(index=False))
+    typer.echo(f"\nfigures: {run / 'gain.png'}\n         {run / 'parts.png'}")
+    typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes, set-up not included")
+
+
+@app.command()
+def gallery() -> None:
+    """Write GALLERY.md from the generator."""
+    from .repository import ROOT, gallery_text
+
+    (ROOT / "GALLERY.md").write_text(gallery_text())
+
+
+@app.command()
+def address() -> None:
+    """Write the repository's address into README and notebooks."""
+    from .repository import write_address
+
+    typer.echo("\n".join(map(str, write_address())) or "nothing to change")
+
+
+@app.command()
+def publish(
+    run: Annotated[Path, typer.Argument(help="A finished run.")] = Path("runs/demo/seed-0"),
+    name: Annotated[str, typer.Option(help="Folder under results/.")] = "demo/seed-0",
+) -> None:
+    """Copy the light files of a run to results/, for the README and for readers."""
+    from .repository import publish as copy
+
+    try:
+        typer.echo(f"copied to {copy(run, name)}")
+    except FileNotFoundError as error:
         raise fail(error) from None
 
 

@@ -6,8 +6,15 @@ from .faults import REMEDIES
 from .incidents import SEVERITIES
 from .topology import TEAMS, Topology
 
-ACTION_TYPES = ("classify_severity", "identify_root_cause", "escalate", "remediate", "request_more_logs",
-                "resolve", "ignore")
+ACTION_TYPES = (
+    "classify_severity",
+    "identify_root_cause",
+    "escalate",
+    "remediate",
+    "request_more_logs",
+    "resolve",
+    "ignore",
+)
 ALL_SERVICES = "all"
 MAX_SHOWN = 60  # characters of a bad value that an error repeats
 

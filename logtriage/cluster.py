@@ -54,8 +54,10 @@ class Injection:
 def rest_state(topology: Topology) -> State:
     """The fixed point of a healthy cluster."""
     network, size = topology.network, len(topology.services)
-    pool = [load * latency / 1000.0 / limit for load, latency, limit in
-            zip(network.rest_load, network.rest_latency, network.pool_size, strict=True)]
+    pool = [
+        load * latency / 1000.0 / limit
+        for load, latency, limit in zip(network.rest_load, network.rest_latency, network.pool_size, strict=True)
+    ]
     cpu = [load / capacity for load, capacity in zip(network.rest_load, network.capacity, strict=True)]
     return State(network.rest_load, network.rest_latency, [0.0] * size, pool, cpu)
 
@@ -104,9 +106,11 @@ def next_state(topology: Topology, previous: State, injection: Injection, streng
         if busy > 1.0:
             succeeds /= busy
         if not moved:
-            moved = (abs(response - latency_before[i]) > SETTLED * response
-                     or abs(1.0 - succeeds - errors_before[i]) > SETTLED
-                     or abs(demand - load_before[i]) > SETTLED * demand)
+            moved = (
+                abs(response - latency_before[i]) > SETTLED * response
+                or abs(1.0 - succeeds - errors_before[i]) > SETTLED
+                or abs(demand - load_before[i]) > SETTLED * demand
+            )
         load[i], latency[i], errors[i], pool[i], cpu[i] = demand, response, 1.0 - succeeds, used, busy
     return State(load, latency, errors, pool, cpu), moved
 

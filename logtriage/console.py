@@ -37,9 +37,13 @@ class Console:
         """The values that an action type can take here."""
         names = list(self.episode.incident.topology.names)
         return {
-            "classify_severity": list(SEVERITIES), "identify_root_cause": names, "escalate": list(TEAMS),
+            "classify_severity": list(SEVERITIES),
+            "identify_root_cause": names,
+            "escalate": list(TEAMS),
             "remediate": [f"{remedy}:{name}" for remedy in REMEDIES for name in names],
-            "request_more_logs": [*names, ALL_SERVICES], "resolve": [""], "ignore": [""],
+            "request_more_logs": [*names, ALL_SERVICES],
+            "resolve": [""],
+            "ignore": [""],
         }[action_type]
 
     def html(self) -> str:

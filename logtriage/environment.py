@@ -38,8 +38,14 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._next_index = 0
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, *, task: str = "cascading_failure",
-        split: str = "train", index: int | None = None, **kwargs: Any,
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        *,
+        task: str = "cascading_failure",
+        split: str = "train",
+        index: int | None = None,
+        **kwargs: Any,
     ) -> TriageObservation:
         """Open an incident. Without `index`, `seed` is the index; without either, indices count up from 0.
 
@@ -78,16 +84,27 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             return TriageState()
         incident = self._episode.incident
         return TriageState(
-            episode_id=self._episode_id, step_count=self._episode.record.steps, task=incident.task.name,
-            split=incident.split, index=incident.index, max_steps=incident.task.max_steps, done=self._episode.done,
+            episode_id=self._episode_id,
+            step_count=self._episode.record.steps,
+            task=incident.task.name,
+            split=incident.split,
+            index=incident.index,
+            max_steps=incident.task.max_steps,
+            done=self._episode.done,
             score=self.score._asdict() if self.score else {},
         )
 
     def _observe(self, sight: Sight, opening: bool = False) -> TriageObservation:
         topology = self._episode.incident.topology
         return TriageObservation(
-            done=sight.done, reward=self._episode.score.total if sight.done else 0.0,
-            text=render(sight, topology if opening else None), step=sight.step, max_steps=sight.max_steps,
-            services=topology.names, alerts=[alert.text for alert in sight.alerts or ()],
-            metrics=[metric.text for metric in sight.metrics or ()], logs=sight.lines or [], error=sight.error,
+            done=sight.done,
+            reward=self._episode.score.total if sight.done else 0.0,
+            text=render(sight, topology if opening else None),
+            step=sight.step,
+            max_steps=sight.max_steps,
+            services=topology.names,
+            alerts=[alert.text for alert in sight.alerts or ()],
+            metrics=[metric.text for metric in sight.metrics or ()],
+            logs=sight.lines or [],
+            error=sight.error,
         )

@@ -46,8 +46,9 @@ class Episode:
         self.record = Record(fault_active=incident.injection is not None)
         self.score: Score | None = None
         self.done = False
-        self.first = Sight(0, incident.task.max_steps, "", "", self.telemetry.alerts(), self.telemetry.metrics(),
-                           self.telemetry.stream())
+        self.first = Sight(
+            0, incident.task.max_steps, "", "", self.telemetry.alerts(), self.telemetry.metrics(), self.telemetry.stream()
+        )
 
     def act(self, action_type: str, value: str = "") -> Sight:
         """Take one step. An invalid action costs it and changes nothing else; the sight's `error` says why.

@@ -36,8 +36,13 @@ def read_jsonl(path: str | Path) -> pd.DataFrame:
 
 
 def evaluate_run(
-    run: str | Path, base: str | Path, episodes: int = 200, split: str = "test", references: Sequence[str] = REFERENCES,
-    batch: int = 100, progress: bool = True,
+    run: str | Path,
+    base: str | Path,
+    episodes: int = 200,
+    split: str = "test",
+    references: Sequence[str] = REFERENCES,
+    batch: int = 100,
+    progress: bool = True,
 ) -> pd.DataFrame:
     """Greedy rollouts of the base and the trained model, and of scripted policies, on the same held-out incidents.
 
@@ -52,8 +57,10 @@ def evaluate_run(
     if len(frame):
         held = (set(frame["split"]), int(frame.groupby(["policy", "task"]).size().min()))
         if held != ({split}, episodes):
-            raise ValueError(f"{path} holds split {held[0]} with {held[1]} episodes a task, not {split} with {episodes}; "
-                             "move it away to evaluate anew")
+            raise ValueError(
+                f"{path} holds split {held[0]} with {held[1]} episodes a task, not {split} with {episodes}; "
+                "move it away to evaluate anew"
+            )
     for name in ("base", "trained", *references):
         if len(frame) and name in set(frame["policy"]):
             continue
@@ -74,18 +81,25 @@ def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, A
     rows = []
     for task, part in evaluation.groupby("task", sort=False):
         base, trained = (part[part.policy == name] for name in ("base", "trained"))
-        rows.append({
-            "task": task, "episodes": len(base), "base": mean_interval(base["score"]), "trained": mean_interval(trained["score"]),
-            "gain": paired_gain(base, trained), "root_cause_base": base["root_cause"].mean(),
-            "root_cause_trained": trained["root_cause"].mean(),
-            **{name: part[part.policy == name]["score"].mean() for name in REFERENCES if (part.policy == name).any()},
-        })
+        rows.append(
+            {
+                "task": task,
+                "episodes": len(base),
+                "base": mean_interval(base["score"]),
+                "trained": mean_interval(trained["score"]),
+                "gain": paired_gain(base, trained),
+                "root_cause_base": base["root_cause"].mean(),
+                "root_cause_trained": trained["root_cause"].mean(),
+                **{name: part[part.policy == name]["score"].mean() for name in REFERENCES if (part.policy == name).any()},
+            }
+        )
     (Path(run) / "summary.json").write_text(json.dumps(rows, indent=1) + "\n")
     return rows
 
 
 def summary_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """`summarise_run`'s rows (or `summary.json` read back) as text cells."""
+
     def cell(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return "{:.2f} [{:.2f}, {:.2f}]".format(*value)
@@ -99,12 +113,21 @@ def first_and_last(episodes: pd.DataFrame, count: int = 10) -> pd.DataFrame:
     rows = []
     for task, group in episodes.groupby("task", sort=False):
         scores = group["score"].to_numpy()
-        rows.append({"task": task, f"first {count}": scores[:count].mean(), f"last {count}": scores[-count:].mean(),
-                     "change": scores[-count:].mean() - scores[:count].mean(), "episodes in all": len(scores)})
+        rows.append(
+            {
+                "task": task,
+                f"first {count}": scores[:count].mean(),
+                f"last {count}": scores[-count:].mean(),
+                "change": scores[-count:].mean() - scores[:count].mean(),
+                "episodes in all": len(scores),
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def compare_transcripts(run: str | Path, base: str | Path, task: str = "cascading_failure", split: str = "test") -> dict[str, Any]:
+def compare_transcripts(
+    run: str | Path, base: str | Path, task: str = "cascading_failure", split: str = "test"
+) -> dict[str, Any]:
     """The same held-out incident told twice, before and after training; kept in `transcripts.json`.
 
     The incident is the first one of the split that the trained model scores above 0.8 and the base below 0.4, which is
@@ -127,8 +150,12 @@ def compare_transcripts(run: str | Path, base: str | Path, task: str = "cascadin
         episode = Episode(sample_incident(task, split, index))
         policy.play([episode])
         told[name] = {"score": episode.score._asdict(), "messages": policy.transcripts[0]}
-    told["truth"] = {"root": episode.incident.root, "severity": episode.incident.severity,
-                     "remedy": episode.incident.remedy, "team": episode.incident.team}
+    told["truth"] = {
+        "root": episode.incident.root,
+        "severity": episode.incident.severity,
+        "remedy": episode.incident.remedy,
+        "team": episode.incident.team,
+    }
     path.write_text(json.dumps(told, indent=1) + "\n")
     return told
 

@@ -66,14 +66,51 @@ class Task:
     below_edge: bool = False
 
 
-TASKS: dict[str, Task] = {task.name: task for task in (
-    Task("single_crash", 8, 0.2, lead=(2, 4), intensity=(0.25, 1.0), ramp=(1, 1), quiet=(0,), gaps=0.2,
-         proof=1.0, hint=0.5),
-    Task("cascading_failure", 12, 0.3, lead=(5, 7), intensity=(0.06, 1.0), ramp=(1, 2), quiet=(0, 0, 3, 4, 5), gaps=0.3,
-         proof=1.0, hint=0.6, outage=0.7, below_edge=True),
-    Task("silent_degradation", 15, 0.6, lead=(4, 8), intensity=(0.03, 0.8), ramp=(10, 16), quiet=(0, 2, 4), gaps=0.3,
-         proof=0.4, hint=0.6, false_alarms=0.25, outage=0.0),
-)}
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Task(
+            "single_crash",
+            8,
+            0.2,
+            lead=(2, 4),
+            intensity=(0.25, 1.0),
+            ramp=(1, 1),
+            quiet=(0,),
+            gaps=0.2,
+            proof=1.0,
+            hint=0.5,
+        ),
+        Task(
+            "cascading_failure",
+            12,
+            0.3,
+            lead=(5, 7),
+            intensity=(0.06, 1.0),
+            ramp=(1, 2),
+            quiet=(0, 0, 3, 4, 5),
+            gaps=0.3,
+            proof=1.0,
+            hint=0.6,
+            outage=0.7,
+            below_edge=True,
+        ),
+        Task(
+            "silent_degradation",
+            15,
+            0.6,
+            lead=(4, 8),
+            intensity=(0.03, 0.8),
+            ramp=(10, 16),
+            quiet=(0, 2, 4),
+            gaps=0.3,
+            proof=0.4,
+            hint=0.6,
+            false_alarms=0.25,
+            outage=0.0,
+        ),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -141,8 +178,11 @@ def candidate_pairs(topology: Topology, task: Task, split: str) -> dict[int, lis
     for position, service in enumerate(topology.services):
         if task.below_edge and not any(service.name in caller.calls for caller in topology.services):
             continue  # nobody waits for it, so nobody shouts
-        allowed = [fault for fault in faults_at(service)
-                   if split == "unseen_topology" or is_held_out(service, fault) == (split == "unseen_faults")]
+        allowed = [
+            fault
+            for fault in faults_at(service)
+            if split == "unseen_topology" or is_held_out(service, fault) == (split == "unseen_faults")
+        ]
         if allowed:
             pairs[position] = allowed
     return pairs
@@ -152,8 +192,10 @@ def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
     """Peak error fraction and peak slowdown (ratio to rest) over `states`, the worse of the edges."""
     rest = topology.network.rest_latency
     edges = [i for i, service in enumerate(topology.services) if service.kind == "edge"]
-    return (max(state.errors[i] for i in edges for state in states),
-            max(state.latency[i] / rest[i] for i in edges for state in states))
+    return (
+        max(state.errors[i] for i in edges for state in states),
+        max(state.latency[i] / rest[i] for i in edges for state in states),
+    )
 
 
 def severity_of(errors: float, slowdown: float) -> str | None:
@@ -212,11 +254,18 @@ def _draw(random: Random, bounds: tuple[int, int]) -> int:
 
 def _callers_shout(topology: Topology, position: int, state: State) -> bool:
     """Whether somebody who waits for `position` is in evident trouble."""
-    return any(in_trouble(topology, state, i)
-               for i, callees in enumerate(topology.network.callees) if any(j == position for j, _ in callees))
+    return any(
+        in_trouble(topology, state, i)
+        for i, callees in enumerate(topology.network.callees)
+        if any(j == position for j, _ in callees)
+    )
 
 
 def in_trouble(topology: Topology, state: State, position: int) -> bool:
     """Whether a service fails more than 2 % of its requests, takes twice its usual time, or is near saturation."""
-    return (state.errors[position] > 0.02 or state.latency[position] > 2.0 * topology.network.rest_latency[position]
-            or state.cpu[position] > 0.9 or state.pool[position] > 0.9)
+    return (
+        state.errors[position] > 0.02
+        or state.latency[position] > 2.0 * topology.network.rest_latency[position]
+        or state.cpu[position] > 0.9
+        or state.pool[position] > 0.9
+    )

@@ -65,8 +65,7 @@ class ConversationPolicy(Policy):
         """Play all episodes at once. One that ends a turn without a call, or runs out of turns, has walked away."""
         episodes = list(episodes)
         tools = [TriageTools() for _ in episodes]
-        self.transcripts = [opening_messages(tool._adopt(episode))
-                            for tool, episode in zip(tools, episodes, strict=True)]
+        self.transcripts = [opening_messages(tool._adopt(episode)) for tool, episode in zip(tools, episodes, strict=True)]
         self.start(len(episodes))
         seats = list(range(len(episodes)))
         for _ in range(self.max_turns):
@@ -80,8 +79,7 @@ class ConversationPolicy(Policy):
                     content = call_tool(tools[seat], function["name"], function["arguments"])
                     answer = {"role": "tool", "name": function["name"], "content": content}
                     self.transcripts[seat].append({**answer, "tool_call_id": call["id"]} if "id" in call else answer)
-            seats = [seat for seat in seats
-                     if self.transcripts[seat][-1]["role"] == "tool" and not episodes[seat].done]
+            seats = [seat for seat in seats if self.transcripts[seat][-1]["role"] == "tool" and not episodes[seat].done]
         for episode in episodes:
             episode.abandon()
 
@@ -115,15 +113,24 @@ class LanguageModelPolicy(ConversationPolicy):
 
         for conversation, seat in zip(conversations, seats, strict=True):
             self._ids[seat] = self._prompt_ids(conversation, self._ids[seat])
-        batch = self.tokenizer.pad({"input_ids": [self._ids[seat] for seat in seats]}, padding_side="left",
-                                   return_tensors="pt").to(self.model.device)
-        sampling = {"do_sample": True, "temperature": self.temperature, "top_k": 0, "top_p": 1.0} \
-            if self.temperature else {"do_sample": False}
+        batch = self.tokenizer.pad(
+            {"input_ids": [self._ids[seat] for seat in seats]}, padding_side="left", return_tensors="pt"
+        ).to(self.model.device)
+        sampling = (
+            {"do_sample": True, "temperature": self.temperature, "top_k": 0, "top_p": 1.0}
+            if self.temperature
+            else {"do_sample": False}
+        )
         with torch.inference_mode():
-            out = self.model.generate(**batch, max_new_tokens=self.turn_tokens, **sampling,
-                                      pad_token_id=self.tokenizer.pad_token_id, eos_token_id=self.tokenizer.eos_token_id)
+            out = self.model.generate(
+                **batch,
+                max_new_tokens=self.turn_tokens,
+                **sampling,
+                pad_token_id=self.tokenizer.pad_token_id,
+                eos_token_id=self.tokenizer.eos_token_id,
+            )
         messages = []
-        for seat, row in zip(seats, out[:, batch["input_ids"].shape[1]:].tolist(), strict=True):
+        for seat, row in zip(seats, out[:, batch["input_ids"].shape[1] :].tolist(), strict=True):
             eos = self.tokenizer.eos_token_id
             ids = row[: row.index(eos) + 1] if eos in row else row
             messages.append(parse_response(self.tokenizer, ids, prefix=self._ids[seat]))
@@ -132,9 +139,11 @@ class LanguageModelPolicy(ConversationPolicy):
 
     def _prompt_ids(self, conversation: list[Message], before: list[int]) -> list[int]:
         """Ids of the conversation up to the next turn: `before` is kept as it was generated, never re-tokenized."""
+
         def ids_of(messages: list[Message], add_generation_prompt: bool) -> list[int]:
-            return self.tokenizer.apply_chat_template(messages, tools=self._schemas, return_dict=False,
-                                                      add_generation_prompt=add_generation_prompt)
+            return self.tokenizer.apply_chat_template(
+                messages, tools=self._schemas, return_dict=False, add_generation_prompt=add_generation_prompt
+            )
 
         if not before:
             return ids_of(conversation, True)
@@ -144,7 +153,7 @@ class LanguageModelPolicy(ConversationPolicy):
         stem = [{"role": "user", "content": ""}, {"role": "assistant", "content": "", "tool_calls": [call]}]
         head = ids_of(stem, False)
         eos = len(head) - 1 - head[::-1].index(self.tokenizer.eos_token_id)
-        return before + ids_of(stem + conversation[last + 1:], True)[eos + (before[-1] == head[eos]):]
+        return before + ids_of(stem + conversation[last + 1 :], True)[eos + (before[-1] == head[eos]) :]
 
 
 class EndpointPolicy(ConversationPolicy):
@@ -173,11 +182,16 @@ class EndpointPolicy(ConversationPolicy):
         from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
         passing = retry_if_exception_type((APIConnectionError, InternalServerError, RateLimitError))
-        for attempt in Retrying(retry=passing, stop=stop_after_attempt(5), wait=wait_random_exponential(0.5, 20), reraise=True):
+        for attempt in Retrying(
+            retry=passing, stop=stop_after_attempt(5), wait=wait_random_exponential(0.5, 20), reraise=True
+        ):
             with attempt:
                 answer = self._client.chat.completions.create(
-                    model=self.name, messages=[_to_wire(message) for message in conversation], tools=self._schemas,
-                    temperature=0.0)
+                    model=self.name,
+                    messages=[_to_wire(message) for message in conversation],
+                    tools=self._schemas,
+                    temperature=0.0,
+                )
         message = answer.choices[0].message
         calls = []
         for call in message.tool_calls or ():
@@ -185,7 +199,9 @@ class EndpointPolicy(ConversationPolicy):
                 arguments = json.loads(call.function.arguments or "{}")
             except json.JSONDecodeError:
                 arguments = call.function.arguments  # `call_tool` answers that it must be an object
-            calls.append({"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}})
+            calls.append(
+                {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}}
+            )
         return {"role": "assistant", "content": message.content or "", **({"tool_calls": calls} if calls else {})}
 
 
@@ -193,8 +209,10 @@ def _to_wire(message: Message) -> Message:
     """A message as the OpenAI protocol has it: arguments are a JSON string."""
     if not message.get("tool_calls"):
         return {key: value for key, value in message.items() if key != "name"}
-    calls = [{**call, "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
-             for call in message["tool_calls"]]
+    calls = [
+        {**call, "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
+        for call in message["tool_calls"]
+    ]
     return {**message, "tool_calls": calls}
 
 
@@ -221,8 +239,11 @@ def load_language_model(
         if not torch.cuda.is_available():
             raise ValueError("load_in_4bit=True needs an NVIDIA GPU, and none was found; leave it out on a CPU")
         options["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=torch.float16)
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=torch.float16,
+        )
     if torch.cuda.is_available():
         options["device_map"] = "auto"
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must be loaded as saved.

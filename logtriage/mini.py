@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 
 from .episode import Episode, Sight
 from .faults import REMEDIES
-from .incidents import SEVERITIES, TASKS, sample_incident
+from .incidents import SEVERITIES, sample_incident
 from .language_models import Message, opening_messages, tool_schemas
 from .policies import Action, ReadingPolicy
 from .prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line, render
@@ -34,8 +34,15 @@ DRILL_PROMPT = "Read what the cluster prints and say what it means."
 DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000  # slices of `train`, far from GRPO's
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
-ARGUMENTS = {"classify_severity": ("severity",), "identify_root_cause": ("service",), "escalate": ("team",),
-             "remediate": ("remedy", "service"), "request_more_logs": ("service",), "resolve": (), "ignore": ()}
+ARGUMENTS = {
+    "classify_severity": ("severity",),
+    "identify_root_cause": ("service",),
+    "escalate": ("team",),
+    "remediate": ("remedy", "service"),
+    "request_more_logs": ("service",),
+    "resolve": (),
+    "ignore": (),
+}
 
 
 # -- the junior -------------------------------------------------------------------------------------------------
@@ -43,6 +50,9 @@ ARGUMENTS = {"classify_severity": ("severity",), "identify_root_cause": ("servic
 
 class JuniorPolicy(ReadingPolicy):
     """Reads well, knows the runbook, and blames the loudest. Wanders with the logs it asks for.
+
+    It asks until something tells it what is wrong, or its patience ends; then it mostly blames the loudest anyway. With
+    no alert and nothing telling, it often goes back to bed.
 
     Args:
         random: the stream of its whims.
@@ -57,26 +67,27 @@ class JuniorPolicy(ReadingPolicy):
         super().begin(topology, sight)
         self._loudest = max(topology.names, key=lambda name: self.errors[name])
         self._quiet = not sight.alerts
-        self._asks = self._random.choices((1, 2, 3, 4), (0.3, 0.35, 0.25, 0.1))[0]
+        self._patience = self._random.choices((1, 2, 3, 4), (0.15, 0.35, 0.3, 0.2))[0]
         self._asked: list[str] = []
 
     def decide(self) -> list[Action]:
-        if len(self._asked) < self._asks:
+        random = self._random.random
+        told = bool(self._asked) and self.fault_at(self._asked[-1]) is not None
+        if len(self._asked) < self._patience and not (told and random() < 0.8):
             self._asked.append(self._whom_to_ask())
             return [("request_more_logs", self._asked[-1])]
-        random = self._random
-        if self._quiet and random.random() < 0.35:
+        if self._quiet and not told and random() < 0.5:
             return [("classify_severity", self.severity()), ("ignore", "")]
-        return self.answer(self._loudest if random.random() < 0.5 else self._asked[-1])
+        return self.answer(self._loudest if random() < 0.6 else self._asked[-1])
 
     def _whom_to_ask(self) -> str:
-        """Half the time whom somebody complains of, or at first the loudest; else anybody."""
+        """At first the loudest or whom it complains of, later whom the last one complains of; often just anybody."""
         whim = self._random.random()
         source = self._asked[-1] if self._asked else self._loudest
         named = [reading.subject for reading in self.readings[source] if reading.kind == "callee"]
-        if not self._asked and whim < 0.4:
+        if not self._asked and whim < 0.35:
             return self._loudest
-        if named and whim < 0.7:
+        if named and whim < 0.65:
             return self._random.choice(named)
         return self._random.choice(self.topology.names)
 
@@ -195,15 +206,23 @@ def build_tokenizer(texts: Iterator[str]) -> Any:
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
 
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(r"\n[A-Z]* ?|[a-z]+(?:-[a-z]+)+|[0-9]"), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-    ])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"\n[A-Z]* ?|[a-z]+(?:-[a-z]+)+|[0-9]"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False))
+    tokenizer.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=VOCABULARY,
+            special_tokens=special,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     fast.chat_template = qwen2_5_chat_template
     fast.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in _fixed_pieces(fast)])
@@ -213,14 +232,25 @@ def build_tokenizer(texts: Iterator[str]) -> Any:
 
 def _fixed_pieces(tokenizer: Any) -> list[str]:
     """Text that never varies: system prompt, tool schemas, call graph, headers, and what surrounds the values in a call."""
-    prompt = tokenizer.apply_chat_template([{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(),
-                                           tokenize=False)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
+    )
     head, rest = prompt.split(SYSTEM_PROMPT)
     before, schemas = rest.split("<tools>\n", 1)
     schemas, after = schemas.split("\n</tools>")
-    pieces = [SYSTEM_PROMPT, DRILL_PROMPT, before + "<tools>\n", *schemas.split("\n"),
-              "\n</tools>" + after.removesuffix("<|im_end|>\n"),
-              call_graph_line(DEFAULT_TOPOLOGY), f"\n{TABLE_HEADER}\n", "assistant\n", "user\n", "user\n<tool_response>\n", "\n</tool_response>"]
+    pieces = [
+        SYSTEM_PROMPT,
+        DRILL_PROMPT,
+        before + "<tools>\n",
+        *schemas.split("\n"),
+        "\n</tools>" + after.removesuffix("<|im_end|>\n"),
+        call_graph_line(DEFAULT_TOPOLOGY),
+        f"\n{TABLE_HEADER}\n",
+        "assistant\n",
+        "user\n",
+        "user\n<tool_response>\n",
+        "\n</tool_response>",
+    ]
     for name, arguments in ARGUMENTS.items():
         if not arguments:
             pieces.append(f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>')
@@ -246,11 +276,23 @@ def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
     """A fresh Qwen2 decoder. The wide initialisation is decisive: with the default 0.02 it hardly learns to read."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    return Qwen2ForCausalLM(Qwen2Config(
-        vocab_size=len(tokenizer), hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=4,
-        num_key_value_heads=2, intermediate_size=3 * hidden, tie_word_embeddings=True, max_position_embeddings=2048,
-        initializer_range=0.6 / math.sqrt(hidden), bos_token_id=None, eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id, use_cache=True))
+    return Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=len(tokenizer),
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=3 * hidden,
+            tie_word_embeddings=True,
+            max_position_embeddings=2048,
+            initializer_range=0.6 / math.sqrt(hidden),
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            use_cache=True,
+        )
+    )
 
 
 def encode(tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None) -> tuple[list[int], list[bool]]:
@@ -267,8 +309,16 @@ def encode(tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]
 
 
 def train_on(
-    model: Any, examples: list[tuple[list[int], list[bool]]], epochs: int, seed: int, *, learning_rate: float,
-    batch_size: int = 16, observation_weight: float = 0.1, label: str = "", log: Callable[[dict], None] | None = None,
+    model: Any,
+    examples: list[tuple[list[int], list[bool]]],
+    epochs: int,
+    seed: int,
+    *,
+    learning_rate: float,
+    batch_size: int = 16,
+    observation_weight: float = 0.1,
+    label: str = "",
+    log: Callable[[dict], None] | None = None,
 ) -> None:
     """Supervised training: weight 1 on what the assistant wrote, `observation_weight` on the rest; AdamW, linear decay.
 
@@ -280,12 +330,13 @@ def train_on(
     random, steps = Random(f"batches/{seed}/{label}"), epochs * math.ceil(len(examples) / batch_size)
     warmup = min(30, max(1, steps // 20))
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup))))
+        optimizer, lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
+    )
     model.train()
     with tqdm(total=steps, desc=label, leave=False) as bar:
         for _ in range(epochs):
             order = sorted(range(len(examples)), key=lambda i: len(examples[i][0]) + random.random() * 40)
-            batches = [order[i:i + batch_size] for i in range(0, len(order), batch_size)]
+            batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
             random.shuffle(batches)
             for batch in batches:
                 longest = max(len(examples[i][0]) for i in batch)
@@ -293,8 +344,8 @@ def train_on(
                 weight = torch.zeros(len(batch), longest)
                 for row, i in enumerate(batch):
                     tokens, own = examples[i]
-                    ids[row, :len(tokens)] = torch.tensor(tokens)
-                    weight[row, :len(tokens)] = torch.where(torch.tensor(own), 1.0, observation_weight)
+                    ids[row, : len(tokens)] = torch.tensor(tokens)
+                    weight[row, : len(tokens)] = torch.where(torch.tensor(own), 1.0, observation_weight)
                 logits = model(ids[:, :-1]).logits
                 loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
                 weight = weight[:, 1:].flatten()
@@ -311,8 +362,15 @@ def train_on(
 
 
 def build_base(
-    folder: str | Path, seed: int = 0, drills: int = 3000, drill_epochs: int = 2, juniors: int = 3000,
-    junior_epochs: int = 2, learning_rate: float = 2.5e-3, hidden: int = 128, layers: int = 4,
+    folder: str | Path,
+    seed: int = 0,
+    drills: int = 3000,
+    drill_epochs: int = 2,
+    juniors: int = 3000,
+    junior_epochs: int = 2,
+    learning_rate: float = 2.5e-3,
+    hidden: int = 128,
+    layers: int = 4,
 ) -> Path:
     """Build the base model and save it; a finished folder is returned as it is.
 
@@ -327,8 +385,16 @@ def build_base(
     import torch
 
     folder = Path(folder)
-    settings = {"seed": seed, "drills": drills, "drill_epochs": drill_epochs, "juniors": juniors,
-                "junior_epochs": junior_epochs, "learning_rate": learning_rate, "hidden": hidden, "layers": layers}
+    settings = {
+        "seed": seed,
+        "drills": drills,
+        "drill_epochs": drill_epochs,
+        "juniors": juniors,
+        "junior_epochs": junior_epochs,
+        "learning_rate": learning_rate,
+        "hidden": hidden,
+        "layers": layers,
+    }
     if (folder / "base.json").exists():
         found = json.loads((folder / "base.json").read_text())["settings"]
         if found != settings:
@@ -345,8 +411,15 @@ def build_base(
     train_on(model, triage, junior_epochs, seed, learning_rate=learning_rate, label="junior", log=log.append)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    (folder / "base.json").write_text(json.dumps({
-        "settings": settings, "parameters": sum(p.numel() for p in model.parameters()),
-        "seconds": round(time.perf_counter() - began, 1), "log": log}, indent=1))
+    (folder / "base.json").write_text(
+        json.dumps(
+            {
+                "settings": settings,
+                "parameters": sum(p.numel() for p in model.parameters()),
+                "seconds": round(time.perf_counter() - began, 1),
+                "log": log,
+            },
+            indent=1,
+        )
+    )
     return folder
-

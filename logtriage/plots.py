@@ -16,11 +16,21 @@ from .statistics import mean_interval
 from .topology import Topology
 
 # Okabe and Ito's palette: distinguishable by colour-blind readers.
-COLOURS = {"base": "#999999", "trained": "#0072B2", "random": "#BBBBBB", "constant": "#CC79A7", "loudest": "#E69F00",
-           "trace": "#009E73", "oracle": "#000000"}
+COLOURS = {
+    "base": "#999999",
+    "trained": "#0072B2",
+    "random": "#BBBBBB",
+    "constant": "#CC79A7",
+    "loudest": "#E69F00",
+    "trace": "#009E73",
+    "oracle": "#000000",
+}
 TASK_COLOURS = {"single_crash": "#56B4E9", "cascading_failure": "#D55E00", "silent_degradation": "#009E73"}
-TASK_LABELS = {"single_crash": "single crash", "cascading_failure": "cascading failure",
-               "silent_degradation": "silent degradation"}
+TASK_LABELS = {
+    "single_crash": "single crash",
+    "cascading_failure": "cascading failure",
+    "silent_degradation": "silent degradation",
+}
 HEALTH = colormaps["RdYlGn_r"]
 
 
@@ -66,11 +76,25 @@ def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[s
         for i, name in enumerate(topology.names):
             x, y = at[name]
             slow = min(6.0, state.latency[i] / rest[i])
-            ax.scatter([x], [y], s=160 + 50 * slow, color=HEALTH(min(1.0, 0.08 + state.errors[i])), zorder=2,
-                       edgecolors="#222222", linewidths=2.5 if name == root else 0.6)
+            ax.scatter(
+                [x],
+                [y],
+                s=160 + 50 * slow,
+                color=HEALTH(min(1.0, 0.08 + state.errors[i])),
+                zorder=2,
+                edgecolors="#222222",
+                linewidths=2.5 if name == root else 0.6,
+            )
             label = name.replace("-", "-\n", 1)
-            ax.annotate(f"{label}\n{100 * state.errors[i]:.0f}% {state.latency[i]:.0f}ms", (x, y), fontsize=6.5,
-                        xytext=(0, -13), textcoords="offset points", ha="center", va="top")
+            ax.annotate(
+                f"{label}\n{100 * state.errors[i]:.0f}% {state.latency[i]:.0f}ms",
+                (x, y),
+                fontsize=6.5,
+                xytext=(0, -13),
+                textcoords="offset points",
+                ha="center",
+                va="top",
+            )
         ax.set_title(title, fontsize=9)
         ax.set_xlim(-0.08, 1.08)
         ax.set_ylim(min(y for _, y in at.values()) - 0.75, 0.35)
@@ -105,8 +129,15 @@ def plot_policies(frame: pd.DataFrame, reported: Mapping[str, Mapping[str, float
         colour = COLOURS.get(policy) or next(extra)
         cells = [mean_interval(frame[(frame.task == task) & (frame.policy == policy)]["score"]) for task in tasks]
         x = np.arange(len(tasks)) + j * width
-        ax.bar(x, [c.mean for c in cells], width * 0.92, color=colour, label=policy,
-               yerr=[[c.mean - c.low for c in cells], [c.high - c.mean for c in cells]], error_kw={"lw": 0.9})
+        ax.bar(
+            x,
+            [c.mean for c in cells],
+            width * 0.92,
+            color=colour,
+            label=policy,
+            yerr=[[c.mean - c.low for c in cells], [c.high - c.mean for c in cells]],
+            error_kw={"lw": 0.9},
+        )
     for label, scores in (reported or {}).items():
         x = np.arange(len(tasks)) + len(policies) * width
         ax.plot(x, [scores[task] for task in tasks], "D", mfc="none", color="#D55E00", label=label)
@@ -130,16 +161,19 @@ def plot_learning(episodes: pd.DataFrame, window: int = 5) -> Figure:
         means = group.groupby("step")["score"].mean()
         x, colour = played.loc[means.index], TASK_COLOURS.get(task, "#000000")
         ax.plot(x, means, color=colour, alpha=0.25, lw=1)
-        ax.plot(x, means.rolling(window, min_periods=1, center=True).mean(), color=colour, lw=2,
-                label=TASK_LABELS.get(task, task))
+        ax.plot(
+            x,
+            means.rolling(window, min_periods=1, center=True).mean(),
+            color=colour,
+            lw=2,
+            label=TASK_LABELS.get(task, task),
+        )
     ax.set(xlabel="training episodes", ylabel="score while sampling", ylim=(0, 1))
     ax.legend(frameon=False, fontsize=8)
     return figure
 
 
-def plot_gain(
-    episodes: pd.DataFrame, evaluation: pd.DataFrame, references: Sequence[str] = ("loudest", "trace")
-) -> Figure:
+def plot_gain(episodes: pd.DataFrame, evaluation: pd.DataFrame, references: Sequence[str] = ("loudest", "trace")) -> Figure:
     """The whole story in one figure: the learning curve, and base against trained on held-out incidents.
 
     Args:
@@ -155,18 +189,32 @@ def plot_gain(
         means = episodes[episodes.task == task].groupby("step")["score"].mean()
         x = played.loc[means.index]
         left.plot(x, means, color=TASK_COLOURS[task], alpha=0.22, lw=1)
-        left.plot(x, means.rolling(5, min_periods=1, center=True).mean(), color=TASK_COLOURS[task], lw=2.2,
-                  label=TASK_LABELS[task])
-    left.set(xlabel="training episodes (incidents of train)", ylabel="score", ylim=(0, 1.02), title="Learning, from reward alone")
+        left.plot(
+            x, means.rolling(5, min_periods=1, center=True).mean(), color=TASK_COLOURS[task], lw=2.2, label=TASK_LABELS[task]
+        )
+    left.set(
+        xlabel="training episodes (incidents of train)", ylabel="score", ylim=(0, 1.02), title="Learning, from reward alone"
+    )
     left.legend(frameon=False, fontsize=8, loc="upper left")
     for i, task in enumerate(tasks):
         part = evaluation[evaluation.task == task]
         for j, policy in enumerate(("base", "trained")):
             cell = mean_interval(part[part.policy == policy]["score"])
-            right.bar(i + 0.34 * j, cell.mean, 0.3, color="#BBBBBB" if policy == "base" else TASK_COLOURS[task],
-                      yerr=[[cell.mean - cell.low], [cell.high - cell.mean]], error_kw={"lw": 1})
-            right.annotate(f"{cell.mean:.2f}", (i + 0.34 * j, 0.02), ha="center", fontsize=8,
-                           color="black" if policy == "base" else "white")
+            right.bar(
+                i + 0.34 * j,
+                cell.mean,
+                0.3,
+                color="#BBBBBB" if policy == "base" else TASK_COLOURS[task],
+                yerr=[[cell.mean - cell.low], [cell.high - cell.mean]],
+                error_kw={"lw": 1},
+            )
+            right.annotate(
+                f"{cell.mean:.2f}",
+                (i + 0.34 * j, 0.02),
+                ha="center",
+                fontsize=8,
+                color="black" if policy == "base" else "white",
+            )
         for name in references:
             mean = part[part.policy == name]["score"].mean()
             right.plot([i - 0.18, i + 0.52], [mean, mean], color="#222222", lw=1, ls="--" if name == "loudest" else "-.")
@@ -187,8 +235,15 @@ def plot_parts(before: pd.DataFrame, after: pd.DataFrame, labels: tuple[str, str
         for j, (label, frame) in enumerate(zip(labels, (before, after), strict=True)):
             cells = [mean_interval(frame[frame.task == task][part]) for part in PARTS]
             y = np.arange(len(PARTS)) + 0.38 * j
-            ax.barh(y, [c.mean for c in cells], 0.34, label=label, color="#BBBBBB" if j == 0 else TASK_COLOURS.get(task),
-                    xerr=[[c.mean - c.low for c in cells], [c.high - c.mean for c in cells]], error_kw={"lw": 0.8})
+            ax.barh(
+                y,
+                [c.mean for c in cells],
+                0.34,
+                label=label,
+                color="#BBBBBB" if j == 0 else TASK_COLOURS.get(task),
+                xerr=[[c.mean - c.low for c in cells], [c.high - c.mean for c in cells]],
+                error_kw={"lw": 0.8},
+            )
         ax.set(xlim=(0, 1.05), title=TASK_LABELS.get(task, task))
         ax.set_yticks(np.arange(len(PARTS)) + 0.19, [part.replace("_", " ") for part in PARTS])
         ax.title.set_fontsize(9)

@@ -63,9 +63,13 @@ class RandomPolicy(Policy):
     def begin(self, topology: Topology, sight: Sight) -> None:
         services = topology.names
         self._values: dict[str, Sequence[str]] = {
-            "classify_severity": SEVERITIES, "identify_root_cause": services, "escalate": TEAMS,
+            "classify_severity": SEVERITIES,
+            "identify_root_cause": services,
+            "escalate": TEAMS,
             "remediate": [f"{remedy}:{service}" for remedy in REMEDIES for service in services],
-            "request_more_logs": (*services, ALL_SERVICES), "resolve": ("",), "ignore": ("",),
+            "request_more_logs": (*services, ALL_SERVICES),
+            "resolve": ("",),
+            "ignore": ("",),
         }
 
     def act(self) -> Action:
@@ -113,8 +117,12 @@ class OraclePolicy(Policy):
         if incident.injection is None:
             script.append(("ignore", ""))
         else:
-            script += [("identify_root_cause", incident.root), ("remediate", f"{incident.remedy}:{incident.root}"),
-                       ("escalate", incident.team), ("resolve", "")]
+            script += [
+                ("identify_root_cause", incident.root),
+                ("remediate", f"{incident.remedy}:{incident.root}"),
+                ("escalate", incident.team),
+                ("resolve", ""),
+            ]
         self._rest = iter(script)
 
     def act(self) -> Action:
@@ -174,8 +182,11 @@ class ReadingPolicy(Policy):
         hints = Counter(r.subject for r in self.readings[service] if r.kind == "hint")
         if hints:
             remedy = hints.most_common(1)[0][0]
-            return next(fault for fault in FAULTS.values()
-                        if fault.remedy == remedy and fault.can_strike(self.topology.service(service)))
+            return next(
+                fault
+                for fault in FAULTS.values()
+                if fault.remedy == remedy and fault.can_strike(self.topology.service(service))
+            )
         return None
 
     def answer(self, service: str) -> list[Action]:
@@ -183,8 +194,13 @@ class ReadingPolicy(Policy):
         fault, at = self.fault_at(service), self.topology.service(service)
         team = fault.owner_at(at) if fault else at.owner
         fix: list[Action] = [("remediate", f"{fault.remedy}:{service}")] if fault else []
-        return [("classify_severity", self.severity()), ("identify_root_cause", service), *fix,
-                ("escalate", team), ("resolve", "")]
+        return [
+            ("classify_severity", self.severity()),
+            ("identify_root_cause", service),
+            *fix,
+            ("escalate", team),
+            ("resolve", ""),
+        ]
 
 
 class LoudestPolicy(ReadingPolicy):
@@ -239,8 +255,14 @@ class TracePolicy(ReadingPolicy):
     def _complaint(self, service: str) -> str | None:
         """The callee that `service` names most, unless it was asked to exhaustion already."""
         named = Counter(reading.subject for reading in self.readings[service] if reading.kind == "callee")
-        return next((name for name, _ in named.most_common()
-                     if name in self.topology.position and self._asked[name] < self.patience), None)
+        return next(
+            (
+                name
+                for name, _ in named.most_common()
+                if name in self.topology.position and self._asked[name] < self.patience
+            ),
+            None,
+        )
 
     def _next_suspect(self) -> str | None:
         """With no complaint to follow: the services not asked yet, those with telling lines first."""

@@ -20,15 +20,28 @@ def episode_row(episode: Episode, policy: str, seconds: float) -> dict[str, obje
     """A closed episode as a row of `COLUMNS`; `seconds` is its wall-clock, the policy's thinking included."""
     incident, score = episode.incident, episode.score
     return {
-        "task": incident.task.name, "split": incident.split, "index": incident.index, "policy": policy,
-        "score": score.total, **{part: getattr(score, part) for part in PARTS}, "cost": score.cost, "gate": score.gate,
-        "steps": episode.record.steps, "closed_by": episode.record.closed_by, "seconds": seconds,
+        "task": incident.task.name,
+        "split": incident.split,
+        "index": incident.index,
+        "policy": policy,
+        "score": score.total,
+        **{part: getattr(score, part) for part in PARTS},
+        "cost": score.cost,
+        "gate": score.gate,
+        "steps": episode.record.steps,
+        "closed_by": episode.record.closed_by,
+        "seconds": seconds,
     }
 
 
 def rollout(
-    policy: Policy, tasks: Sequence[str], split: str = "test", episodes: int = 200, first: int = 0,
-    batch: int = 50, progress: bool = True,
+    policy: Policy,
+    tasks: Sequence[str],
+    split: str = "test",
+    episodes: int = 200,
+    first: int = 0,
+    batch: int = 50,
+    progress: bool = True,
 ) -> pd.DataFrame:
     """Play `policy` on incidents `first` to `first + episodes - 1` of each task.
 

@@ -34,8 +34,15 @@ def mean_interval(values: np.ndarray | pd.Series, seed: int = 0) -> Interval:
         raise ValueError(f"an interval needs at least 2 episodes, got {values.size}")
     if np.ptp(values) == 0.0:
         return Interval(float(values[0]), float(values[0]), float(values[0]))
-    result = bootstrap((values,), np.mean, n_resamples=RESAMPLES, confidence_level=LEVEL, method="percentile",
-                       vectorized=True, rng=np.random.default_rng(seed))
+    result = bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=RESAMPLES,
+        confidence_level=LEVEL,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(seed),
+    )
     return Interval(float(values.mean()), float(result.confidence_interval.low), float(result.confidence_interval.high))
 
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from random import Random
 from typing import NamedTuple
 
-from . import wording
 from .cluster import Cluster, State
 from .incidents import Incident, in_trouble
 from .topology import Topology
+from .wording import BOOKS, Key
 
 STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
 DETAIL_LINES = 3  # lines in an answer about one service
@@ -41,6 +41,7 @@ ALERTED_KINDS = ("edge", "app")  # alerts watch what users feel; stateful servic
 
 LINE_KINDS = ("proof", "hint", "callee", "own", "benign", "normal")
 CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
+
 
 class Metric(NamedTuple):
     """A row of the metrics table: error share in per cent, p95 and its usual value in ms."""
@@ -120,13 +121,9 @@ def _compile(template: str) -> Template:
     return Template(level, "".join(parts), tuple(fields))
 
 
-_BOOKS = {"proof": wording.PROOF, "hint": wording.HINT, "callee": wording.CALLEE, "own": wording.OWN,
-          "benign": wording.BENIGN, "normal": wording.NORMAL}
-
-
-@lru_cache(maxsize=None)
-def _templates(kind: str, key: tuple[str, str] | str, held_out: bool) -> tuple[Template, ...]:
-    every = _BOOKS[kind][key]
+@cache
+def _templates(kind: str, key: Key, held_out: bool) -> tuple[Template, ...]:
+    every = BOOKS[kind][key]
     return tuple(_compile(template) for template in (every[-1:] if held_out else every[:-1]))
 
 
@@ -209,8 +206,11 @@ class Telemetry:
     def callee_weights(self, position: int) -> list[tuple[int, float]]:
         """(position, weight) of the called services that fail or stall this one: how likely a line names each."""
         state, trouble, rest = self.cluster.states[self.cluster.tick], self.trouble(), self.topology.network.rest_latency
-        return [(other, state.errors[other] + 1.0 - rest[other] / max(state.latency[other], rest[other]) + 0.01)
-                for other in self.topology.below[position] if trouble[other]]
+        return [
+            (other, state.errors[other] + 1.0 - rest[other] / max(state.latency[other], rest[other]) + 0.01)
+            for other in self.topology.below[position]
+            if trouble[other]
+        ]
 
     def lines(self, position: int, count: int = 1) -> list[str]:
         """What `position` prints now, each `LEVEL service text`."""
@@ -223,7 +223,7 @@ class Telemetry:
     def _render(self, kind: str, position: int) -> str:
         service, random = self.topology.services[position], self.random
         state, other = self.cluster.states[self.cluster.tick], position
-        key: tuple[str, str] | str = service.kind
+        key: Key = (service.kind,)
         if kind == "proof":
             key = (self.cluster.injection.fault.name, service.kind)
         elif kind == "hint":
@@ -233,13 +233,18 @@ class Telemetry:
                 weights = self.callee_weights(position)
                 other = weights[_categorical([w for _, w in weights], sum(w for _, w in weights), random)][0]
             fails = state.errors[other] > FAILS and (
-                random() < 0.5 or state.latency[other] < 2.0 * self.topology.network.rest_latency[other])
+                random() < 0.5 or state.latency[other] < 2.0 * self.topology.network.rest_latency[other]
+            )
             key = ("fails" if fails else "slow", service.kind)
         templates = _templates(kind, key, self.incident.held_out_wording)
         level, text, fields = templates[int(random() * len(templates))]
         if fields:
-            text %= tuple([str(1 + int(random() * 9)) if field is None else field(state, position, other, self.topology)
-                           for field in fields])
+            text %= tuple(
+                [
+                    str(1 + int(random() * 9)) if field is None else field(state, position, other, self.topology)
+                    for field in fields
+                ]
+            )
         return f"{level} {service.name} {text}"
 
     def stream(self) -> list[str]:
@@ -271,8 +276,12 @@ class Telemetry:
         age = STALENESS[int(random() * len(STALENESS))]
         state = cluster.states[max(0, cluster.tick - age)]
         noise = 1.0 + METRIC_NOISE * (random() - random())
-        return Metric(self.topology.names[position], figure(100.0 * state.errors[position]),
-                      figure(noise * state.latency[position]), figure(self.topology.network.rest_latency[position]))
+        return Metric(
+            self.topology.names[position],
+            figure(100.0 * state.errors[position]),
+            figure(noise * state.latency[position]),
+            figure(self.topology.network.rest_latency[position]),
+        )
 
     def metrics(self) -> list[Metric]:
         """The metrics table, with gaps."""
@@ -308,13 +317,13 @@ def _categorical(weights: Sequence[float], total: float, random: Callable[[], fl
     return last  # rounding left a crumb
 
 
-@lru_cache(maxsize=None)
+@cache
 def _readers() -> dict[str, list[tuple[tuple[str, ...], Reading, int]]]:
     """First literal of a template (with its level) to (literals, reading, index of the callee among the fields)."""
     readers: dict[str, list[tuple[tuple[str, ...], Reading, int]]] = {}
-    for kind, book in _BOOKS.items():
+    for kind, book in BOOKS.items():
         for key, templates in book.items():
-            subject = key[0] if isinstance(key, tuple) else ""
+            subject = key[0] if len(key) > 1 else ""
             for template in templates:
                 parts = list(string.Formatter().parse(template))
                 literals = tuple(literal for literal, _, _, _ in parts)

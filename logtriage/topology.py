@@ -113,9 +113,7 @@ class Topology:
     @cached_property
     def callers(self) -> dict[str, tuple[str, ...]]:
         """Name to the names of everything that calls it or publishes to it."""
-        return {
-            name: tuple(s.name for s in self.services if name in s.calls + s.publishes) for name in self.names
-        }
+        return {name: tuple(s.name for s in self.services if name in s.calls + s.publishes) for name in self.names}
 
     @cached_property
     def below(self) -> tuple[tuple[int, ...], ...]:
@@ -125,9 +123,7 @@ class Topology:
     @cached_property
     def call_graph_text(self) -> str:
         """One clause a caller, `a > b c; b > d`: how a prompt shows the graph."""
-        return "; ".join(
-            f"{s.name} > {' '.join(s.calls + s.publishes)}" for s in self.services if s.calls or s.publishes
-        )
+        return "; ".join(f"{s.name} > {' '.join(s.calls + s.publishes)}" for s in self.services if s.calls or s.publishes)
 
     def service(self, name: str) -> Service:
         """The service of that name; `ValueError` with the valid names otherwise."""
@@ -174,8 +170,10 @@ class Topology:
         """
         if root not in self._reach:
             network = self.network
-            above = [[i for i, _ in network.callers[k] if any(j == k for j, _ in network.callees[i])]
-                     for k in range(len(self.names))]
+            above = [
+                [i for i, _ in network.callers[k] if any(j == k for j, _ in network.callees[i])]
+                for k in range(len(self.names))
+            ]
             troubled, frontier = {root}, [root]
             while frontier:
                 at = frontier.pop()
@@ -189,19 +187,39 @@ class Topology:
         return self._reach[root]
 
 
-DEFAULT_TOPOLOGY = Topology((
-    Service("api-gateway", "edge", calls=("auth-service", "payment-service", "notification-service")),
-    Service("auth-service", "app", calls=("user-db",), handles_logins=True, session_cache=True),
-    Service("payment-service", "app", calls=("payment-db",)),
-    Service("notification-service", "app", publishes=("email-queue",)),
-    Service("user-db", "database"),
-    Service("payment-db", "database"),
-    Service("email-queue", "queue"),
-))
+DEFAULT_TOPOLOGY = Topology(
+    (
+        Service("api-gateway", "edge", calls=("auth-service", "payment-service", "notification-service")),
+        Service("auth-service", "app", calls=("user-db",), handles_logins=True, session_cache=True),
+        Service("payment-service", "app", calls=("payment-db",)),
+        Service("notification-service", "app", publishes=("email-queue",)),
+        Service("user-db", "database"),
+        Service("payment-db", "database"),
+        Service("email-queue", "queue"),
+    )
+)
 
 _EDGE_NAMES = ("edge-proxy", "web-gateway", "mobile-gateway")
-_APP_STEMS = ("cart", "catalog", "search", "billing", "profile", "shipping", "inventory", "pricing", "review", "login",
-              "coupon", "ledger", "quote", "refund", "media", "geo", "tax", "audit")
+_APP_STEMS = (
+    "cart",
+    "catalog",
+    "search",
+    "billing",
+    "profile",
+    "shipping",
+    "inventory",
+    "pricing",
+    "review",
+    "login",
+    "coupon",
+    "ledger",
+    "quote",
+    "refund",
+    "media",
+    "geo",
+    "tax",
+    "audit",
+)
 
 
 def random_topology(random: Random, smallest: int = 5, largest: int = 30) -> Topology:
@@ -218,8 +236,10 @@ def random_topology(random: Random, smallest: int = 5, largest: int = 30) -> Top
     app_names = [f"{stem}-svc" for stem in stems[:apps]]
     leaf_stems = list(_APP_STEMS)
     random.shuffle(leaf_stems)
-    leaves = [(f"{stem}-store", "database") if random.random() < 0.75 else (f"{stem}-events", "queue")
-              for stem in leaf_stems[: size - 1 - apps]]
+    leaves = [
+        (f"{stem}-store", "database") if random.random() < 0.75 else (f"{stem}-events", "queue")
+        for stem in leaf_stems[: size - 1 - apps]
+    ]
     calls: dict[str, list[str]] = {name: [] for name in app_names}
     front = max(2, apps // 3)  # the apps that the edge itself routes to
     for i in range(front, apps):

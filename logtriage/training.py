@@ -78,8 +78,9 @@ class TrainingConfig:
     temperature: float = 1.0
     completion_tokens: int = 448
     turn_tokens: int = 40
-    shares: dict[str, float] = field(default_factory=lambda: {
-        "single_crash": 0.25, "cascading_failure": 0.45, "silent_degradation": 0.3})
+    shares: dict[str, float] = field(
+        default_factory=lambda: {"single_crash": 0.25, "cascading_failure": 0.45, "silent_degradation": 0.3}
+    )
     first_index: int = 0
     save_every: int = 10
 
@@ -87,25 +88,43 @@ class TrainingConfig:
         if self.loader not in LOADERS:
             raise ValueError(f"unknown loader {self.loader!r}; choose one of {', '.join(LOADERS)}")
         if self.steps < 1 or self.incidents < 1 or self.group < 2:
-            raise ValueError(f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, {self.incidents}, "
-                             f"{self.group}; a group of one has no advantage to learn from")
+            raise ValueError(
+                f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, {self.incidents}, "
+                f"{self.group}; a group of one has no advantage to learn from"
+            )
         if (self.incidents * self.group) % self.micro_batches:
-            raise ValueError(f"micro_batches {self.micro_batches} must divide incidents x group = "
-                             f"{self.incidents * self.group}")
+            raise ValueError(
+                f"micro_batches {self.micro_batches} must divide incidents x group = {self.incidents * self.group}"
+            )
         for task in self.shares:
             check_coordinates(task, "train", self.first_index)
         if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
             raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
 
 
-_T4 = {"model": "Qwen/Qwen2.5-3B-Instruct", "loader": "unsloth", "load_in_4bit": True, "lora_rank": 16, "lora_alpha": 32,
-       "completion_tokens": 2048, "turn_tokens": 256}
+_T4 = {
+    "model": "Qwen/Qwen2.5-3B-Instruct",
+    "loader": "unsloth",
+    "load_in_4bit": True,
+    "lora_rank": 16,
+    "lora_alpha": 32,
+    "completion_tokens": 2048,
+    "turn_tokens": 256,
+}
 
 # `model_card` repeats the hyperparameters of the card that this project starts from: 30 episodes a task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
-    "model_card": {**_T4, "learning_rate": 1e-5, "steps": 23, "incidents": 1, "group": 4, "micro_batches": 4, "warmup": 0,
-                   "shares": {task: 1.0 for task in TASKS}},
+    "model_card": {
+        **_T4,
+        "learning_rate": 1e-5,
+        "steps": 23,
+        "incidents": 1,
+        "group": 4,
+        "micro_batches": 4,
+        "warmup": 0,
+        "shares": dict.fromkeys(TASKS, 1.0),
+    },
     "recommended": {**_T4, "learning_rate": 2e-5, "steps": 60, "incidents": 4, "group": 8, "micro_batches": 16},
 }
 
@@ -128,8 +147,10 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
     count = config.steps * config.incidents
     first = config.first_index + config.seed * count
-    return [{"prompt": prompt, "task": random.choices(tasks, weights)[0], "split": "train", "index": first + i}
-            for i in range(count)]
+    return [
+        {"prompt": prompt, "task": random.choices(tasks, weights)[0], "split": "train", "index": first + i}
+        for i in range(count)
+    ]
 
 
 def environment_record() -> dict[str, Any]:
@@ -142,11 +163,19 @@ def environment_record() -> dict[str, Any]:
             versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    git = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
     return {
-        "python": platform.python_version(), "versions": versions, "commit": git.stdout.strip() or None,
-        "machine": {"processor": platform.machine(), "cores": os.cpu_count(), "threads": torch.get_num_threads(),
-                    "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None},
+        "python": platform.python_version(),
+        "versions": versions,
+        "commit": git.stdout.strip() or None,
+        "machine": {
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        },
     }
 
 
@@ -162,7 +191,12 @@ class EpisodeRecorder:
         self.folder = folder
 
     def __call__(
-        self, prompts: list, completions: list, environments: Sequence[TriageTools], trainer_state: Any, log_metric: Any,
+        self,
+        prompts: list,
+        completions: list,
+        environments: Sequence[TriageTools],
+        trainer_state: Any,
+        log_metric: Any,
         **columns: Any,
     ) -> list[float]:
         step = trainer_state.global_step + 1
@@ -180,8 +214,13 @@ class EpisodeRecorder:
         log_metric("environment_seconds", sum(tools._seconds for tools in environments))
         with (self.folder / "episodes.jsonl").open("a") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
-        shown = {"step": step, "task": rows[0]["task"], "index": rows[0]["index"], "score": rows[0]["score"],
-                 "messages": [{**prompts[0][-1], "content": environments[0]._opening}, *completions[0]]}
+        shown = {
+            "step": step,
+            "task": rows[0]["task"],
+            "index": rows[0]["index"],
+            "score": rows[0]["score"],
+            "messages": [{**prompts[0][-1], "content": environments[0]._opening}, *completions[0]],
+        }
         with (self.folder / "completions.jsonl").open("a") as file:
             file.write(json.dumps(shown) + "\n")
         return [0.0] * len(environments)
@@ -212,8 +251,10 @@ def start_run(config: TrainingConfig, folder: Path) -> Path | None:
         before = json.loads(path.read_text())["settings"]
         if before != asdict(config):
             differing = sorted(key for key in asdict(config) if before.get(key) != asdict(config)[key])
-            raise ValueError(f"{folder} holds a run with other settings ({', '.join(differing)} differ); "
-                             "choose another folder, or repeat its settings to continue it")
+            raise ValueError(
+                f"{folder} holds a run with other settings ({', '.join(differing)} differ); "
+                "choose another folder, or repeat its settings to continue it"
+            )
     else:
         path.write_text(json.dumps({"settings": asdict(config), **environment_record()}, indent=1))
     checkpoint = last_checkpoint(folder)
@@ -232,16 +273,19 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     import torch
 
     size = len(batches[0]["completion_ids"])
-    rows = {key: torch.cat([batch[key] for batch in batches]) for key, value in batches[0].items()
-            if isinstance(value, torch.Tensor) and value.dim() and len(value) == size}
+    rows = {
+        key: torch.cat([batch[key] for batch in batches])
+        for key, value in batches[0].items()
+        if isinstance(value, torch.Tensor) and value.dim() and len(value) == size
+    }
     order = (rows["prompt_mask"].sum(1) + rows["completion_mask"].sum(1)).argsort()
     regrouped = []
     for i, batch in enumerate(batches):
-        part = {**batch, **{key: value[order[i * size:(i + 1) * size]] for key, value in rows.items()}}
+        part = {**batch, **{key: value[order[i * size : (i + 1) * size]] for key, value in rows.items()}}
         prompt, completion = (int(part[f"{name}_mask"].sum(1).max()) for name in ("prompt", "completion"))
         for key, value in part.items():
             if key.startswith("prompt_") and key in rows:
-                part[key] = value[:, value.shape[1] - prompt:]  # padded on the left
+                part[key] = value[:, value.shape[1] - prompt :]  # padded on the left
             elif key in rows and value.dim() == 2:
                 part[key] = value[:, :completion]
         regrouped.append(part)
@@ -254,10 +298,18 @@ def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
         from unsloth import FastLanguageModel  # must come before TRL and transformers
 
         model, tokenizer = FastLanguageModel.from_pretrained(
-            config.model, max_seq_length=4096, load_in_4bit=config.load_in_4bit, fast_inference=False)
+            config.model, max_seq_length=4096, load_in_4bit=config.load_in_4bit, fast_inference=False
+        )
         model = FastLanguageModel.get_peft_model(
-            model, r=config.lora_rank, lora_alpha=config.lora_alpha, lora_dropout=0.0, bias="none",
-            target_modules=list(LORA_TARGETS), use_gradient_checkpointing="unsloth", random_state=config.seed)
+            model,
+            r=config.lora_rank,
+            lora_alpha=config.lora_alpha,
+            lora_dropout=0.0,
+            bias="none",
+            target_modules=list(LORA_TARGETS),
+            use_gradient_checkpointing="unsloth",
+            random_state=config.seed,
+        )
         from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
 
         tokenizer.chat_template = qwen2_5_chat_template
@@ -269,8 +321,17 @@ def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
         return model, tokenizer, None
     from peft import LoraConfig
 
-    return model, tokenizer, LoraConfig(r=config.lora_rank, lora_alpha=config.lora_alpha, lora_dropout=0.0,
-                                        target_modules=list(LORA_TARGETS), task_type="CAUSAL_LM")
+    return (
+        model,
+        tokenizer,
+        LoraConfig(
+            r=config.lora_rank,
+            lora_alpha=config.lora_alpha,
+            lora_dropout=0.0,
+            target_modules=list(LORA_TARGETS),
+            task_type="CAUSAL_LM",
+        ),
+    )
 
 
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -321,7 +382,9 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
             path = folder / "metrics.jsonl"
             lines = path.read_text().splitlines() if path.exists() else []
             self.began = time.perf_counter() - (json.loads(lines[-1])["seconds"] if lines else 0.0)
-            self.bar = tqdm(total=config.steps, initial=state.global_step, desc="grpo", disable=not progress, mininterval=2.0)
+            self.bar = tqdm(
+                total=config.steps, initial=state.global_step, desc="grpo", disable=not progress, mininterval=2.0
+            )
 
         def on_log(self, args, state, control, logs=None, **kwargs):
             if "reward" not in logs:
@@ -337,24 +400,58 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
 
     gpu = torch.cuda.is_available()
     arguments = GRPOConfig(
-        output_dir=str(folder), seed=config.seed, data_seed=config.seed, shuffle_dataset=False, report_to=[],
-        max_steps=config.steps, num_generations=config.group,
+        output_dir=str(folder),
+        seed=config.seed,
+        data_seed=config.seed,
+        shuffle_dataset=False,
+        report_to=[],
+        max_steps=config.steps,
+        num_generations=config.group,
         per_device_train_batch_size=config.incidents * config.group // config.micro_batches,
-        gradient_accumulation_steps=config.micro_batches, steps_per_generation=config.micro_batches,
-        learning_rate=config.learning_rate, lr_scheduler_type="linear", warmup_steps=config.warmup,
-        optim="adamw_torch", adam_beta1=0.9, adam_beta2=0.99, weight_decay=0.0, max_grad_norm=1.0,
-        temperature=config.temperature, top_p=1.0, top_k=0, beta=0.0, num_iterations=1, epsilon=0.2,
-        loss_type="dr_grpo", scale_rewards="group", mask_truncated_completions=False,
-        max_completion_length=config.completion_tokens, generation_kwargs={"max_new_tokens": config.turn_tokens},
-        max_tool_calling_iterations=max(TASKS[task].max_steps for task in config.shares), reward_weights=[0.0],
-        logging_steps=1, save_strategy="steps", save_steps=config.save_every, save_total_limit=2, disable_tqdm=True,
-        use_cpu=not gpu, bf16=gpu and torch.cuda.is_bf16_supported(), fp16=gpu and not torch.cuda.is_bf16_supported(),
-        gradient_checkpointing=gpu, dataloader_num_workers=0, remove_unused_columns=False,
+        gradient_accumulation_steps=config.micro_batches,
+        steps_per_generation=config.micro_batches,
+        learning_rate=config.learning_rate,
+        lr_scheduler_type="linear",
+        warmup_steps=config.warmup,
+        optim="adamw_torch",
+        adam_beta1=0.9,
+        adam_beta2=0.99,
+        weight_decay=0.0,
+        max_grad_norm=1.0,
+        temperature=config.temperature,
+        top_p=1.0,
+        top_k=0,
+        beta=0.0,
+        num_iterations=1,
+        epsilon=0.2,
+        loss_type="dr_grpo",
+        scale_rewards="group",
+        mask_truncated_completions=False,
+        max_completion_length=config.completion_tokens,
+        generation_kwargs={"max_new_tokens": config.turn_tokens},
+        max_tool_calling_iterations=max(TASKS[task].max_steps for task in config.shares),
+        reward_weights=[0.0],
+        logging_steps=1,
+        save_strategy="steps",
+        save_steps=config.save_every,
+        save_total_limit=2,
+        disable_tqdm=True,
+        use_cpu=not gpu,
+        bf16=gpu and torch.cuda.is_bf16_supported(),
+        fp16=gpu and not torch.cuda.is_bf16_supported(),
+        gradient_checkpointing=gpu,
+        dataloader_num_workers=0,
+        remove_unused_columns=False,
     )
     trainer = IncidentTrainer(
-        model=model, args=arguments, processing_class=tokenizer, peft_config=peft_config,
-        train_dataset=Dataset.from_list(incident_rows(config)), environment_factory=TriageTools,
-        reward_funcs=[EpisodeRecorder(folder)], callbacks=[MetricsLog()],
+        model=model,
+        args=arguments,
+        processing_class=tokenizer,
+        peft_config=peft_config,
+        train_dataset=Dataset.from_list(incident_rows(config)),
+        environment_factory=TriageTools,
+        reward_funcs=[EpisodeRecorder(folder)],
+        callbacks=[MetricsLog()],
     )
     trainer.remove_callback(_PrinterCallback())
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)

@@ -26,8 +26,13 @@ def test_a_full_score_by_the_openenv_interface():
     incident = sample_incident("cascading_failure", "test", 7)
     env.reset(task="cascading_failure", split="test", index=7)
     assert env.score is None
-    for action in (act("classify_severity", incident.severity), act("identify_root_cause", incident.root),
-                   act("remediate", f"{incident.remedy}:{incident.root}"), act("escalate", incident.team), act("resolve")):
+    for action in (
+        act("classify_severity", incident.severity),
+        act("identify_root_cause", incident.root),
+        act("remediate", f"{incident.remedy}:{incident.root}"),
+        act("escalate", incident.team),
+        act("resolve"),
+    ):
         observation = env.step(action)
     assert observation.done and observation.reward == 1.0 == env.score.total
     named = {name: rubric.last_score for name, rubric in env.rubric.named_children()}
@@ -43,10 +48,17 @@ def test_reset_takes_seed_and_episode_id_as_openenv_has_them():
     assert [env.reset().text for _ in range(2)] == [env.reset(index=i).text for i in range(2)]
 
 
-@pytest.mark.parametrize("arguments, told", [
-    ({"task": "nope"}, "choose one of single_crash"), ({"split": "dev"}, "choose one of train"),
-    ({"index": -1}, "got -1"), ({"index": "7"}, "got '7'"), ({"seed": -3}, "got -3"), ({"level": 9}, "unknown argument 'level'"),
-])
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        ({"task": "nope"}, "choose one of single_crash"),
+        ({"split": "dev"}, "choose one of train"),
+        ({"index": -1}, "got -1"),
+        ({"index": "7"}, "got '7'"),
+        ({"seed": -3}, "got -3"),
+        ({"level": 9}, "unknown argument 'level'"),
+    ],
+)
 def test_a_bad_reset_leaves_the_open_incident_open(arguments, told):
     env = TriageEnvironment()
     env.reset(task="single_crash", index=1)
@@ -72,8 +84,13 @@ def test_invalid_actions_are_answered_and_unknown_fields_refused():
     env.reset()
     observation = env.step(act("escalate", "ceo"))
     assert "choose one of sre" in observation.error and observation.error in observation.text and not observation.done
-    for bad in ({"action_type": "resolve", "value": "", "cheat": 1}, {"value": "x"}, {"action_type": "resolve", "value": 3},
-                {"action_type": "resolve", "confidence": 2.0}, {"action_type": "x" * 1000}):
+    for bad in (
+        {"action_type": "resolve", "value": "", "cheat": 1},
+        {"value": "x"},
+        {"action_type": "resolve", "value": 3},
+        {"action_type": "resolve", "confidence": 2.0},
+        {"action_type": "x" * 1000},
+    ):
         with pytest.raises(ValidationError):
             TriageAction(**bad)
 
@@ -86,8 +103,19 @@ def test_the_truth_is_not_on_the_wire_before_the_end(task):
         observation = env.reset(task=task, split="test", index=index)
         incident = sample_incident(task, "test", index)
         wire = json.loads(observation.model_dump_json())
-        assert set(wire) == {"done", "reward", "metadata", "text", "step", "max_steps", "services", "alerts", "metrics",
-                             "logs", "error"}
+        assert set(wire) == {
+            "done",
+            "reward",
+            "metadata",
+            "text",
+            "step",
+            "max_steps",
+            "services",
+            "alerts",
+            "metrics",
+            "logs",
+            "error",
+        }
         assert wire["metadata"] == {} and env.state.score == {}
         state = env.state.model_dump_json()
         assert incident.severity not in state and (incident.root is None or incident.root not in state)

@@ -29,8 +29,9 @@ ACTIONS = st.one_of(
     st.tuples(st.just("remediate"), st.builds("{}:{}".format, st.sampled_from(REMEDIES), NAMES)),
     st.tuples(st.sampled_from([*ACTION_TYPES, "sudo"]), st.text(max_size=8)),
 )
-CASES = st.tuples(st.sampled_from(list(TASKS)), st.sampled_from(list(SPLITS)), st.integers(0, 10**9),
-                  st.lists(ACTIONS, max_size=16))
+CASES = st.tuples(
+    st.sampled_from(list(TASKS)), st.sampled_from(list(SPLITS)), st.integers(0, 10**9), st.lists(ACTIONS, max_size=16)
+)
 
 
 def replay(task, split, index, actions):
@@ -62,12 +63,20 @@ def test_episodes_do_not_depend_on_the_process(tmp_path):
     collect()
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(cases))
-    code = ("import json, sys, hashlib; sys.path.insert(0, 'tests'); from test_episode import replay;"
-            f"print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in json.load(open({str(path)!r}))])")
+    code = (
+        "import json, sys, hashlib; sys.path.insert(0, 'tests'); from test_episode import replay;"
+        f"print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in json.load(open({str(path)!r}))])"
+    )
     mine = str([hashlib.sha256(replay(*case).encode()).hexdigest() for case in json.loads(path.read_text())])
     for seed in ("0", "4242"):
-        run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
-                             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)})
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+        )
         assert run.stdout.strip() == mine
 
 
@@ -91,17 +100,20 @@ def test_an_invalid_action_costs_a_step_and_changes_nothing():
     assert vars(episode.record) == {**before, "steps": 1} and not episode.done
 
 
-@pytest.mark.parametrize("action, told", [
-    (("sudo", ""), "unknown action type 'sudo'; choose one of classify_severity"),
-    (("classify_severity", "P0"), "choose one of P1, P2, P3"),
-    (("identify_root_cause", "billing"), "api-gateway, auth-service"),
-    (("request_more_logs", ""), "or all"),
-    (("remediate", "restart"), "remedy:service"),
-    (("remediate", "reboot:user-db"), "restart, rollback, scale, flush-cache, kill-query"),
-    (("remediate", "restart:mainframe"), "unknown service 'mainframe'"),
-    (("resolve", "now"), "takes no value"),
-    (("escalate", "x" * 10_000), "unknown team"),
-])
+@pytest.mark.parametrize(
+    "action, told",
+    [
+        (("sudo", ""), "unknown action type 'sudo'; choose one of classify_severity"),
+        (("classify_severity", "P0"), "choose one of P1, P2, P3"),
+        (("identify_root_cause", "billing"), "api-gateway, auth-service"),
+        (("request_more_logs", ""), "or all"),
+        (("remediate", "restart"), "remedy:service"),
+        (("remediate", "reboot:user-db"), "restart, rollback, scale, flush-cache, kill-query"),
+        (("remediate", "restart:mainframe"), "unknown service 'mainframe'"),
+        (("resolve", "now"), "takes no value"),
+        (("escalate", "x" * 10_000), "unknown team"),
+    ],
+)
 def test_errors_name_the_value_and_the_way_out(action, told):
     episode = Episode(sample_incident("single_crash", "train", 0))
     sight = episode.act(*action)
@@ -127,7 +139,10 @@ def test_time_runs_out():
 def test_feedback_never_says_whether_an_answer_was_right():
     # Same incident, right and wrong answers: but for the echoed value, the words are the same.
     incident = sample_incident("cascading_failure", "train", 5)
-    for kind, values in (("identify_root_cause", incident.topology.names), ("classify_severity", SEVERITIES),
-                         ("escalate", TEAMS)):
+    for kind, values in (
+        ("identify_root_cause", incident.topology.names),
+        ("classify_severity", SEVERITIES),
+        ("escalate", TEAMS),
+    ):
         texts = {render(Episode(incident).act(kind, value)).replace(value, "#") for value in values}
         assert len(texts) == 1

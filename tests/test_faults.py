@@ -1,6 +1,6 @@
-from logtriage import wording
 from logtriage.faults import FAULTS, REMEDIES, faults_at
 from logtriage.topology import DEFAULT_TOPOLOGY, KINDS, TEAMS
+from logtriage.wording import BOOKS
 
 
 def test_the_catalogue_is_large_enough():
@@ -9,8 +9,13 @@ def test_the_catalogue_is_large_enough():
 
 def test_a_remedy_does_not_give_the_team_away():
     for remedy in REMEDIES:
-        teams = {fault.owner_at(service) for fault in FAULTS.values() if fault.remedy == remedy
-                 for service in DEFAULT_TOPOLOGY.services if fault.can_strike(service)}
+        teams = {
+            fault.owner_at(service)
+            for fault in FAULTS.values()
+            if fault.remedy == remedy
+            for service in DEFAULT_TOPOLOGY.services
+            if fault.can_strike(service)
+        }
         assert len(teams) >= 2 and teams <= set(TEAMS), remedy
 
 
@@ -27,9 +32,8 @@ def test_every_fault_changes_something():
 def test_every_fault_leaves_evidence_wherever_it_can_strike():
     for fault in FAULTS.values():
         for kind in fault.strikes:
-            assert (fault.name, kind) in wording.PROOF
-            assert (fault.remedy, kind) in wording.HINT
+            assert (fault.name, kind) in BOOKS["proof"]
+            assert (fault.remedy, kind) in BOOKS["hint"]
     # and every entry keeps a template back for `unseen_wording`
-    books = (wording.PROOF, wording.HINT, wording.CALLEE, wording.OWN, wording.BENIGN, wording.NORMAL)
-    assert all(len(set(templates)) == len(templates) >= 2 for book in books for templates in book.values())
-    assert set(wording.NORMAL) == set(wording.BENIGN) == set(KINDS)
+    assert all(len(set(lines)) == len(lines) >= 2 for book in BOOKS.values() for lines in book.values())
+    assert set(BOOKS["normal"]) == set(BOOKS["benign"]) == {(kind,) for kind in KINDS}

@@ -22,13 +22,16 @@ def sample(task, split, count=MANY):
     return [sample_incident(task, split, index) for index in range(count)]
 
 
-@pytest.mark.parametrize("arguments, told", [
-    (("cascade", "train", 0), "single_crash, cascading_failure, silent_degradation"),
-    (("single_crash", "dev", 0), "train, test, unseen_faults"),
-    (("single_crash", "train", -1), "index must be an integer >= 0, got -1"),
-    (("single_crash", "train", 1.5), "got 1.5"),
-    (("single_crash", "train", True), "got True"),
-])
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (("cascade", "train", 0), "single_crash, cascading_failure, silent_degradation"),
+        (("single_crash", "dev", 0), "train, test, unseen_faults"),
+        (("single_crash", "train", -1), "index must be an integer >= 0, got -1"),
+        (("single_crash", "train", 1.5), "got 1.5"),
+        (("single_crash", "train", True), "got True"),
+    ],
+)
 def test_bad_coordinates_are_answered_with_the_good_ones(arguments, told):
     with pytest.raises(ValueError, match=told):
         sample_incident(*arguments)

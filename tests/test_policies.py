@@ -47,7 +47,8 @@ def test_only_the_oracle_is_told_the_answer():
             for version in (incident, lie):
                 episode = Episode(version)
                 make_policy(name).play([episode]) if name != "constant" else ConstantPolicy(
-                    [("classify_severity", "P1")]).play([episode])
+                    [("classify_severity", "P1")]
+                ).play([episode])
                 told.append((episode.record.severity, episode.record.root_cause, episode.record.team))
             assert told[0] == told[1]
 

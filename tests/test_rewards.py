@@ -30,8 +30,13 @@ def incident_where(condition, task="cascading_failure"):
 
 
 def right_answers(i, team=None):
-    return [("classify_severity", i.severity), ("identify_root_cause", i.root), ("remediate", f"{i.remedy}:{i.root}"),
-            ("escalate", team or i.team), ("resolve", "")]
+    return [
+        ("classify_severity", i.severity),
+        ("identify_root_cause", i.root),
+        ("remediate", f"{i.remedy}:{i.root}"),
+        ("escalate", team or i.team),
+        ("resolve", ""),
+    ]
 
 
 def test_weights_sum_to_one():
@@ -121,18 +126,28 @@ CHEATS = {
     "P1 and resolve": lambda topology: [("classify_severity", "P1"), ("resolve", "")],
     "garbage": lambda topology: cycle([("hack", "the planet"), ("remediate", "rm -rf:/")]),
     "farm logs": lambda topology: cycle([("request_more_logs", "all")]),
-    "farm logs, then guess": lambda topology: [("request_more_logs", name) for name in topology.names] + [
-        ("classify_severity", "P1"), ("identify_root_cause", topology.names[-1]), ("escalate", "sre")],
+    "farm logs, then guess": lambda topology: (
+        [("request_more_logs", name) for name in topology.names]
+        + [("classify_severity", "P1"), ("identify_root_cause", topology.names[-1]), ("escalate", "sre")]
+    ),
     "blame each service in turn": lambda topology: [("identify_root_cause", name) for name in topology.names],
     "page every team": lambda topology: [("classify_severity", "P1"), *(("escalate", team) for team in TEAMS)],
-    "page every team for each service": lambda topology: [("identify_root_cause", topology.names[1]),
-                                                          *(("escalate", team) for team in TEAMS)],
-    "try every remedy": lambda topology: [("remediate", f"{remedy}:{name}") for name in topology.names
-                                          for remedy in REMEDIES],
-    "restart everything": lambda topology: [("classify_severity", "P1"), ("escalate", "backend"),
-                                            *(("remediate", f"restart:{name}") for name in topology.names)],
+    "page every team for each service": lambda topology: [
+        ("identify_root_cause", topology.names[1]),
+        *(("escalate", team) for team in TEAMS),
+    ],
+    "try every remedy": lambda topology: [
+        ("remediate", f"{remedy}:{name}") for name in topology.names for remedy in REMEDIES
+    ],
+    "restart everything": lambda topology: [
+        ("classify_severity", "P1"),
+        ("escalate", "backend"),
+        *(("remediate", f"restart:{name}") for name in topology.names),
+    ],
     "answer each question with everything": lambda topology: [
-        *(("classify_severity", s) for s in SEVERITIES), *(("identify_root_cause", n) for n in topology.names)],
+        *(("classify_severity", s) for s in SEVERITIES),
+        *(("identify_root_cause", n) for n in topology.names),
+    ],
 }
 
 
@@ -158,9 +173,15 @@ def test_every_score_is_a_fraction():
     for index in range(300):
         incident = sample_incident(list(TASKS)[index % 3], "train", index)
         names = incident.topology.names
-        values = {"classify_severity": SEVERITIES, "identify_root_cause": names, "escalate": TEAMS,
-                  "remediate": [f"{r}:{n}" for r in REMEDIES for n in names], "request_more_logs": names,
-                  "resolve": [""], "ignore": [""]}
+        values = {
+            "classify_severity": SEVERITIES,
+            "identify_root_cause": names,
+            "escalate": TEAMS,
+            "remediate": [f"{r}:{n}" for r in REMEDIES for n in names],
+            "request_more_logs": names,
+            "resolve": [""],
+            "ignore": [""],
+        }
         actions = [(kind, random.choice(values[kind])) for kind in random.choices(ACTION_TYPES, k=16)]
         score = play(incident, actions)
         assert 0.0 <= score.total <= 1.0 and all(0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS)

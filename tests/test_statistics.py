@@ -15,8 +15,9 @@ def test_the_interval_has_the_width_of_the_normal_approximation():
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     random = np.random.default_rng(2)
-    hits = [low <= 0.3 <= high for _ in range(200)
-            for _, low, high in [mean_interval((random.random(100) < 0.3).astype(float))]]
+    hits = [
+        low <= 0.3 <= high for _ in range(200) for _, low, high in [mean_interval((random.random(100) < 0.3).astype(float))]
+    ]
     assert 0.88 <= np.mean(hits) <= 0.99
 
 

@@ -22,14 +22,17 @@ def test_no_other_module_names_a_service():
                 assert name not in path.read_text() or path.name == "environment.py", f"{path.name} names {name}"
 
 
-@pytest.mark.parametrize("services, told", [
-    ((Service("a", "edge", calls=("b",)),), "unknown service 'b'"),
-    ((Service("a", "app"),), "needs a service of kind 'edge'"),
-    ((Service("a", "edge"), Service("a", "app")), "unique"),
-    ((Service("a", "edge"), Service("b", "app")), "nothing calls b"),
-    ((Service("a", "edge", calls=("b",)), Service("b", "app", calls=("a",))), "callers first"),
-    ((Service("a", "edge", calls=("b",)), Service("b", "cloud")), "unknown kind 'cloud'"),
-])
+@pytest.mark.parametrize(
+    "services, told",
+    [
+        ((Service("a", "edge", calls=("b",)),), "unknown service 'b'"),
+        ((Service("a", "app"),), "needs a service of kind 'edge'"),
+        ((Service("a", "edge"), Service("a", "app")), "unique"),
+        ((Service("a", "edge"), Service("b", "app")), "nothing calls b"),
+        ((Service("a", "edge", calls=("b",)), Service("b", "app", calls=("a",))), "callers first"),
+        ((Service("a", "edge", calls=("b",)), Service("b", "cloud")), "unknown kind 'cloud'"),
+    ],
+)
 def test_bad_graphs_are_refused_with_the_reason(services, told):
     with pytest.raises(ValueError, match=told):
         Topology(services)
@@ -50,8 +53,10 @@ def test_every_service_rests_at_the_planned_utilisation():
 
 def test_yaml_round_trip(tmp_path):
     path = tmp_path / "shop.yaml"
-    path.write_text("services:\n- {name: front, kind: edge, calls: [cart]}\n"
-                    "- {name: cart, kind: app, calls: [cart-db], session_cache: true}\n- {name: cart-db, kind: database}\n")
+    path.write_text(
+        "services:\n- {name: front, kind: edge, calls: [cart]}\n"
+        "- {name: cart, kind: app, calls: [cart-db], session_cache: true}\n- {name: cart-db, kind: database}\n"
+    )
     assert load_topology(path).names == ("front", "cart", "cart-db")
     path.write_text("services:\n- {name: front, kind: edge, colour: red}\n")
     with pytest.raises(ValueError, match="colour"):

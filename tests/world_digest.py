@@ -1,7 +1,7 @@
 """A digest of what the world shows, standard library only, so that any Python can be asked for it.
 
-    python tests/world_digest.py --check     compare with tests/golden/world.json
-    python tests/world_digest.py --write     write it (only when the world was meant to change; say so in LOG.md)
+python tests/world_digest.py --check     compare with tests/golden/world.json
+python tests/world_digest.py --write     write it (only when the world was meant to change; say so in LOG.md)
 """
 
 import hashlib

@@ -1,0 +1,58 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both set up what they need in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+READY := $(VENV)/.ready
+SPEED_OTHER ?=
+
+.PHONY: help setup demo test test-slow lint format speed gallery address results notebooks clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY)  ## virtual environment with everything installed
+
+$(READY): requirements.txt requirements-gpu.txt logtriage/pyproject.toml
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then \
+	  $(RUN) -m pip install --quiet --disable-pip-version-check --requirement requirements-gpu.txt; fi
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --editable logtriage
+	touch $@
+
+demo: setup  ## train the embedded agent and look at its learning curve (notebooks 03 and 04)
+	$(RUN) -m logtriage demo
+
+test: setup lint  ## all tests but the slow ones, the four notebooks with tiny parameters included
+	$(RUN) -m pytest -q -m "not slow" tests
+
+test-slow: setup  ## training that must learn: the demo's claims, several minutes
+	$(RUN) -m pytest -q -m slow tests
+
+lint: setup
+	$(RUN) -m ruff check logtriage tests notebooks benchmarks
+	$(RUN) -m ruff format --check logtriage tests notebooks benchmarks
+
+format: setup  ## apply the formatter
+	$(RUN) -m ruff check --fix logtriage tests notebooks benchmarks
+	$(RUN) -m ruff format logtriage tests notebooks benchmarks
+
+speed: setup  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
+	$(RUN) benchmarks/speed.py $(SPEED_OTHER)
+
+gallery: setup  ## write GALLERY.md from the generator
+	$(RUN) -m logtriage gallery
+
+address: setup  ## write the repository's address (logtriage/__init__.py) into README and notebooks
+	$(RUN) -m logtriage address
+
+results: setup  ## copy the light files of the demo's run to results/demo, and the figure the README shows
+	$(RUN) -m logtriage publish
+
+notebooks: setup  ## execute notebooks 01 and 02 in place, so that they show their outputs
+	$(RUN) -m papermill notebooks/01_explore_the_environment.ipynb notebooks/01_explore_the_environment.ipynb --cwd notebooks
+	$(RUN) -m papermill notebooks/02_zero_shot_baselines.ipynb notebooks/02_zero_shot_baselines.ipynb --cwd notebooks
+
+clean:
+	rm -rf $(VENV) runs build dist

@@ -1,0 +1,103 @@
+import json
+
+import pytest
+
+from logtriage import mini
+from logtriage.episode import Episode
+from logtriage.incidents import Incident, sample_incident
+from logtriage.language_models import load_language_model, opening_messages, tool_schemas
+from logtriage.prompts import render
+from logtriage.rewards import Record
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return mini.build_tokenizer(mini.tokenizer_texts(60))
+
+
+def test_the_tokenizer_is_lossless_and_short(tokenizer):
+    messages = mini.junior_episode(0)
+    text = tokenizer.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert tokenizer.decode(ids) == text
+    assert len(ids) < len(text) / 20  # the whole tool schema included
+    assert all(len(tokenizer.encode(name, add_special_tokens=False)) == 1 for name in mini.DEFAULT_TOPOLOGY.names)
+    other = "step 0 of 12\nERROR zebra-svc 17 never seen: naïve ☃ text"
+    assert tokenizer.decode(tokenizer.encode(other, add_special_tokens=False)) == other
+
+
+def test_the_chat_template_is_trls_to_the_letter(tokenizer):
+    from trl.chat_template_utils import qwen2_5_chat_template
+
+    assert tokenizer.chat_template == qwen2_5_chat_template and tokenizer.eos_token == "<|im_end|>"
+
+
+def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
+    # AutoTokenizer would give a Qwen2 model Qwen's pre-tokenizer: the same text, other tokens, and nothing works.
+    _, loaded = load_language_model(tiny_base)
+    built = mini.build_tokenizer(mini.tokenizer_texts(400))
+    text = render(Episode(sample_incident("cascading_failure", "train", 1)).first, mini.DEFAULT_TOPOLOGY)
+    assert loaded.encode(text) == built.encode(text)
+
+
+def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
+    messages = mini.junior_episode(3)
+    ids, own = mini.encode(tokenizer, messages, tool_schemas())
+    written = tokenizer.decode([token for token, mine in zip(ids, own, strict=True) if mine])
+    assert "<tool_call>" in written and "<tool_response>" not in written and "calls:" not in written
+    turns = sum(message["role"] == "assistant" for message in messages)
+    assert written.count("<|im_end|>") == turns
+
+
+def test_neither_drills_nor_junior_ever_see_the_answer(monkeypatch):
+    # The truth is taken away: asking an incident for its answer, or an episode for its score, is an error from here on.
+    def refuse(self):
+        raise AssertionError("the base model's data looked at the truth")
+
+    for name in ("root", "remedy", "team"):
+        monkeypatch.setattr(Incident, name, property(refuse))
+    monkeypatch.setattr("logtriage.episode.TriageRubric.__call__", lambda self, record, incident: 0.0)
+    assert Record  # the record of what was done is no secret
+    for index in range(60):
+        mini.drill(index)
+        mini.junior_episode(index)
+
+
+def test_base_data_is_from_a_slice_of_train_that_training_never_reaches(monkeypatch):
+    seen = []
+
+    def spy(task, split, index):
+        seen.append((split, index))
+        return sample_incident(task, split, index)
+
+    monkeypatch.setattr(mini, "sample_incident", spy)
+    for index in range(40):
+        mini.drill(index), mini.junior_episode(index)
+    assert {split for split, _ in seen} == {"train"}
+    assert min(index for _, index in seen) >= mini.DRILL_INDEX
+    assert mini.DRILL_INDEX + 10 * 3000 < mini.JUNIOR_INDEX < mini.JUNIOR_INDEX + 10_000 < mini.HOLDOUT_INDEX
+
+
+def test_the_junior_is_often_wrong():
+    from random import Random
+
+    policy, roots = mini.JuniorPolicy(Random("junior")), 0
+    episodes = [Episode(sample_incident("cascading_failure", "train", index)) for index in range(200)]
+    policy.play(episodes)
+    roots = sum(episode.score.root_cause for episode in episodes) / 200
+    assert 0.05 < roots < 0.4
+
+
+def test_a_base_is_built_once(tiny_base):
+    before = (tiny_base / "base.json").stat().st_mtime_ns
+    settings = json.loads((tiny_base / "base.json").read_text())["settings"]
+    assert mini.build_base(tiny_base, **settings) == tiny_base
+    assert (tiny_base / "base.json").stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match="built with"):
+        mini.build_base(tiny_base, **{**settings, "seed": 7})
+
+
+def test_openings_are_what_training_shows():
+    episode = Episode(sample_incident("single_crash", "train", 0))
+    text = render(episode.first, episode.incident.topology)
+    assert [message["role"] for message in opening_messages(text)] == ["system", "user"]

@@ -1,0 +1,60 @@
+"""The four notebooks, executed by papermill as a reader would, with tiny parameters."""
+
+import json
+import os
+from pathlib import Path
+
+import papermill
+import pytest
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+TINY = {"drills": 16, "juniors": 16, "hidden": 32}
+
+
+def run(name, folder, **parameters):
+    source = NOTEBOOKS / name
+    unknown = set(parameters) - set(papermill.inspect_notebook(source))
+    assert not unknown, f"{name} has no parameters {unknown}"
+    before = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(NOTEBOOKS.parent), before]))
+    return papermill.execute_notebook(
+        source, folder / name, parameters, cwd=NOTEBOOKS, progress_bar=False, kernel_name="python3"
+    )
+
+
+def text_of(notebook):
+    return "\n".join(
+        str(output.get("text", "")) + str(output.get("data", {}).get("text/plain", ""))
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+    )
+
+
+@pytest.mark.parametrize("task", ["cascading_failure", "silent_degradation"])
+def test_01_explore(tmp_path, task):
+    notebook = run("01_explore_the_environment.ipynb", tmp_path, task=task, index=4)
+    assert "root:" in text_of(notebook)
+    pictures = sum("image/png" in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ()))
+    assert pictures >= 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("notebooks")
+
+
+def test_02_baselines(folder):
+    notebook = run("02_zero_shot_baselines.ipynb", folder, folder=str(folder / "demo"), episodes=6, **TINY)
+    text = text_of(notebook)
+    assert all(name in text for name in ("random", "constant", "loudest", "trace", "oracle", "mini base"))
+
+
+def test_03_and_04_train_and_report(folder):
+    demo = folder / "demo"
+    run("03_grpo_training.ipynb", folder, folder=str(demo), profile="cpu", steps=2, incidents=2, **TINY)
+    assert len((demo / "seed-0" / "metrics.jsonl").read_text().splitlines()) == 2
+    run("04_learning_curves.ipynb", folder, folder=str(demo), episodes=6)
+    rows = json.loads((demo / "seed-0" / "summary.json").read_text())
+    assert [row["task"] for row in rows] == ["single_crash", "cascading_failure", "silent_degradation"]
+    assert all(0.0 <= row["trained"][1] <= row["trained"][0] <= row["trained"][2] <= 1.0 for row in rows)
+    assert (demo / "seed-0" / "gain.png").stat().st_size > 10_000

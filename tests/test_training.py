@@ -1,0 +1,176 @@
+"""GRPO end to end with a model that learns nothing: the machinery, the files, and resuming after kill -9."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from logtriage.incidents import TASKS
+from logtriage.training import (
+    PRESETS,
+    TrainingConfig,
+    by_length,
+    incident_rows,
+    keep_until,
+    last_checkpoint,
+    make_config,
+    train,
+)
+
+ROOT = Path(__file__).parents[1]
+
+
+def tiny(model, **changes):
+    return make_config(
+        "mini", model=str(model), **{"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1, **changes}
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tiny_base, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "seed-0"
+    train(tiny(tiny_base), folder, progress=False)
+    return folder
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_run_leaves_what_it_says(run):
+    metrics, episodes, completions = (lines(run / f"{name}.jsonl") for name in ("metrics", "episodes", "completions"))
+    assert [row["step"] for row in metrics] == [1, 2, 3]
+    assert {"reward", "seconds", "frac_reward_zero_std", "environment_seconds", "part/root_cause", "entropy"} <= set(
+        metrics[0]
+    )
+    assert len(episodes) == 3 * 2 * 2 and {"step", "task", "index", "score", "root_cause"} <= set(episodes[0])
+    assert completions[0]["messages"][0]["role"] == "user" and "calls: " in completions[0]["messages"][0]["content"]
+    config = json.loads((run / "config.json").read_text())
+    assert config["settings"]["steps"] == 3 and config["versions"]["trl"] == "1.14.2" and "cores" in config["machine"]
+    assert (run / "model" / "model.safetensors").exists()
+
+
+def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base):
+    before = (run / "metrics.jsonl").read_bytes()
+    assert train(tiny(tiny_base), run, progress=False) == run / "model"
+    assert (run / "metrics.jsonl").read_bytes() == before
+    with pytest.raises(ValueError, match="learning_rate differ"):
+        train(tiny(tiny_base, learning_rate=1.0), run, progress=False)
+
+
+def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
+    folder = tmp_path / "killed"
+    code = (
+        "from logtriage.training import make_config, train; import sys; train(make_config('mini', model=sys.argv[1], "
+        "steps=6, incidents=2, group=2, micro_batches=2, save_every=2), sys.argv[2], progress=False)"
+    )
+    command = [sys.executable, "-c", code, str(tiny_base), str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while last_checkpoint(folder) is None and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert last_checkpoint(folder) is not None and not (folder / "model").exists()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    metrics, episodes = lines(folder / "metrics.jsonl"), lines(folder / "episodes.jsonl")
+    assert [row["step"] for row in metrics] == [1, 2, 3, 4, 5, 6]  # no step lost, none twice
+    assert len(episodes) == 6 * 2 * 2
+    assert [row["seconds"] for row in metrics] == sorted(row["seconds"] for row in metrics)
+    assert (folder / "model").exists()
+
+
+def test_lines_after_the_checkpoint_are_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps({"step": step}) + "\n" for step in range(1, 6)))
+    keep_until(path, 3)
+    assert [row["step"] for row in lines(path)] == [1, 2, 3]
+
+
+def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
+    rows = [incident_rows(TrainingConfig(model="x", seed=seed)) for seed in (0, 1)]
+    assert {row["split"] for both in rows for row in both} == {"train"}
+    indices = [{row["index"] for row in both} for both in rows]
+    assert len(indices[0]) == 60 * 16 and not indices[0] & indices[1]
+    shares = TrainingConfig(model="x").shares
+    assert set(shares) == set(TASKS)
+
+
+def test_regrouping_by_length_changes_no_row_only_padding():
+    random = torch.Generator().manual_seed(0)
+    prompt, completion = torch.randint(1, 9, (8, 5), generator=random), torch.randint(1, 9, (8, 6), generator=random)
+    prompt_mask, completion_mask = torch.ones_like(prompt), torch.ones_like(completion)
+    for i in range(8):
+        prompt_mask[i, : i % 4] = 0
+        completion_mask[i, 1 + i % 6 :] = 0
+    whole = {
+        "prompt_ids": prompt,
+        "prompt_mask": prompt_mask,
+        "completion_ids": completion,
+        "completion_mask": completion_mask,
+        "tool_mask": completion_mask.clone(),
+        "advantages": torch.arange(8.0),
+        "num_items_in_batch": torch.tensor(3),
+    }
+    batches = [{key: value[i : i + 4] if value.dim() else value for key, value in whole.items()} for i in (0, 4)]
+
+    def contents(parts):
+        return sorted(
+            (
+                part["advantages"][i].item(),
+                part["prompt_ids"][i][part["prompt_mask"][i].bool()].tolist(),
+                part["completion_ids"][i][part["completion_mask"][i].bool()].tolist(),
+                part["tool_mask"][i].sum().item(),
+            )
+            for part in parts
+            for i in range(4)
+        )
+
+    regrouped = by_length(batches)
+    assert contents(regrouped) == contents(batches)
+    assert sum(part["completion_ids"].numel() for part in regrouped) < completion.numel()
+    assert all(part["num_items_in_batch"] == 3 for part in regrouped)
+
+
+@pytest.mark.parametrize(
+    "changes, told",
+    [
+        ({"group": 1}, "no advantage to learn from"),
+        ({"loader": "vllm"}, "choose one of transformers, unsloth"),
+        ({"micro_batches": 7}, "must divide"),
+        ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
+        ({"shares": {"single_crash": 0.0}}, "not all 0"),
+        ({"colour": 1}, "unknown setting 'colour'"),
+    ],
+)
+def test_bad_settings_are_answered(changes, told):
+    with pytest.raises(ValueError, match=told):
+        make_config("mini", model="x", **changes)
+
+
+def test_presets_are_what_they_are_called():
+    card = make_config("model_card")
+    assert (card.model, card.load_in_4bit, card.lora_rank, card.lora_alpha) == ("Qwen/Qwen2.5-3B-Instruct", True, 16, 32)
+    assert card.learning_rate == 1e-5 and card.incidents * card.group == 4
+    assert card.steps * 4 >= 90  # 30 episodes of each of three tasks
+    assert make_config("recommended").loader == "unsloth"
+    with pytest.raises(ValueError, match="mini, model_card, recommended"):
+        make_config("fast")
+    assert set(PRESETS) == {"mini", "model_card", "recommended"}
+
+
+def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
+    # What a GPU run does, with a small model: adapter weights out, base weights untouched.
+    model = train(tiny(tiny_base, lora_rank=4, steps=1), tmp_path / "lora", progress=False)
+    assert (model / "adapter_model.safetensors").exists()
+    from logtriage.language_models import load_language_model
+
+    loaded, _ = load_language_model(tiny_base, adapter=model)
+    assert any("lora" in name for name, _ in loaded.named_parameters())
