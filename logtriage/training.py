@@ -69,7 +69,7 @@ class TrainingConfig:
     lora_rank: int = 0
     lora_alpha: int = 32
     seed: int = 0
-    steps: int = 60
+    steps: int = 48
     incidents: int = 16
     group: int = 8
     micro_batches: int = 8
