@@ -17,7 +17,7 @@ from typing import NamedTuple
 from .faults import Fault
 from .topology import Topology
 
-RETRIES = 0.5  # half of all callers retry a failed call once
+RETRIES = 0.1  # one failed call in ten is retried; with more, retries alone can keep a healed cluster down
 QUEUE_LIMIT = 0.97  # above this utilisation latency is bounded by the length of the accept queue
 TIMEOUT_MS = 3000.0  # a request that takes longer has failed
 SETTLED = 1e-3  # a tick that moves nothing by more than this share, under a constant fault, ends the movement

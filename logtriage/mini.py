@@ -235,7 +235,7 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
     prompt = tokenizer.apply_chat_template(
         [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
     )
-    head, rest = prompt.split(SYSTEM_PROMPT)
+    _head, rest = prompt.split(SYSTEM_PROMPT)
     before, schemas = rest.split("<tools>\n", 1)
     schemas, after = schemas.split("\n</tools>")
     pieces = [

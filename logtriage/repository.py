@@ -45,7 +45,7 @@ def write_address() -> list[Path]:
     for path in (ROOT / "README.md", *(ROOT / "notebooks" / name for name in NOTEBOOKS)):
         text = path.read_text()
         new = text
-        for found in set(match["repository"] for match in ADDRESS.finditer(text)):
+        for found in {match["repository"] for match in ADDRESS.finditer(text)}:
             new = with_address(new, found, REPOSITORY)
         if new != text:
             path.write_text(new)

@@ -326,7 +326,7 @@ def _readers() -> dict[str, list[tuple[tuple[str, ...], Reading, int]]]:
             subject = key[0] if len(key) > 1 else ""
             for template in templates:
                 parts = list(string.Formatter().parse(template))
-                literals = tuple(literal for literal, _, _, _ in parts)
+                literals = (*(literal for literal, _, _, _ in parts), *([""] if parts[-1][1] else []))
                 names = [name for _, name, _, _ in parts]
                 callee = names.index("callee") if "callee" in names else -1
                 level, _, rest = literals[0].partition(" ")

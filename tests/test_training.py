@@ -98,7 +98,7 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
     rows = [incident_rows(TrainingConfig(model="x", seed=seed)) for seed in (0, 1)]
     assert {row["split"] for both in rows for row in both} == {"train"}
     indices = [{row["index"] for row in both} for both in rows]
-    assert len(indices[0]) == 60 * 16 and not indices[0] & indices[1]
+    assert len(indices[0]) == 48 * 16 and not indices[0] & indices[1]
     shares = TrainingConfig(model="x").shares
     assert set(shares) == set(TASKS)
 
