@@ -19,14 +19,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import platform
-import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,9 +30,11 @@ from typing import Any
 from .incidents import TASKS, check_coordinates
 from .prompts import CLOSED, SYSTEM_PROMPT
 from .rollouts import episode_row
+from .runs import start_run
 from .tools import TriageTools
 
 LOADERS = ("transformers", "unsloth")
+LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 @dataclass(frozen=True)
@@ -153,32 +151,6 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     ]
 
 
-def environment_record() -> dict[str, Any]:
-    """What a result depends on besides its settings: versions, commit, machine."""
-    import torch
-
-    versions = {}
-    for name in ("logtriage", "openenv-logtriage", "openenv", "torch", "trl", "transformers", "unsloth", "peft", "datasets"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    git = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
-    return {
-        "python": platform.python_version(),
-        "versions": versions,
-        "commit": git.stdout.strip() or None,
-        "machine": {
-            "processor": platform.machine(),
-            "cores": os.cpu_count(),
-            "threads": torch.get_num_threads(),
-            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        },
-    }
-
-
 class EpisodeRecorder:
     """A reward function of weight 0: it writes down what the episodes of a step were, and logs their means.
 
@@ -224,44 +196,6 @@ class EpisodeRecorder:
         with (self.folder / "completions.jsonl").open("a") as file:
             file.write(json.dumps(shown) + "\n")
         return [0.0] * len(environments)
-
-
-def keep_until(path: Path, step: int) -> None:
-    """Drop the lines of a JSONL file that belong to steps after `step`: they will be played again."""
-    if path.exists():
-        lines = [line for line in path.read_text().splitlines() if json.loads(line)["step"] <= step]
-        path.write_text("".join(line + "\n" for line in lines))
-
-
-def last_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint of a run; None before the first."""
-    found = [path for path in folder.glob("checkpoint-*") if (path / "trainer_state.json").exists()]
-    return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
-
-
-def start_run(config: TrainingConfig, folder: Path) -> Path | None:
-    """Write the run's `config.json`, or check that it is the same run; returns the checkpoint to resume from.
-
-    Raises:
-        ValueError: when the folder holds a run with other settings.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "config.json"
-    if path.exists():
-        before = json.loads(path.read_text())["settings"]
-        if before != asdict(config):
-            differing = sorted(key for key in asdict(config) if before.get(key) != asdict(config)[key])
-            raise ValueError(
-                f"{folder} holds a run with other settings ({', '.join(differing)} differ); "
-                "choose another folder, or repeat its settings to continue it"
-            )
-    else:
-        path.write_text(json.dumps({"settings": asdict(config), **environment_record()}, indent=1))
-    checkpoint = last_checkpoint(folder)
-    step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
-    for name in ("metrics.jsonl", "episodes.jsonl", "completions.jsonl"):
-        keep_until(folder / name, step)
-    return checkpoint
 
 
 def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -334,9 +268,6 @@ def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
     )
 
 
-LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-
 def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained model's folder.
 
@@ -344,7 +275,7 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
         ValueError: when the folder holds a run with other settings.
     """
     folder = Path(folder)
-    checkpoint = start_run(config, folder)
+    checkpoint = start_run(asdict(config), folder)
     if (folder / "model").exists():
         return folder / "model"
     model, tokenizer, peft_config = _load(config)
@@ -353,6 +284,7 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
     from datasets import Dataset
     from tqdm import tqdm
     from transformers import TrainerCallback
+    from transformers.trainer_callback import PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
     class IncidentTrainer(GRPOTrainer):
@@ -453,15 +385,9 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
         reward_funcs=[EpisodeRecorder(folder)],
         callbacks=[MetricsLog()],
     )
-    trainer.remove_callback(_PrinterCallback())
+    trainer.remove_callback(PrinterCallback)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     trainer.save_model(str(folder / "model.partial"))
     tokenizer.save_pretrained(str(folder / "model.partial"))
     (folder / "model.partial").rename(folder / "model")
     return folder / "model"
-
-
-def _PrinterCallback() -> type:
-    from transformers.trainer_callback import PrinterCallback
-
-    return PrinterCallback

@@ -6,6 +6,7 @@ import pytest
 
 from logtriage.episode import Episode
 from logtriage.incidents import sample_incident
+from logtriage.junior import tool_call
 from logtriage.language_models import (
     ConversationPolicy,
     EndpointPolicy,
@@ -15,7 +16,6 @@ from logtriage.language_models import (
     opening_messages,
     tool_schemas,
 )
-from logtriage.mini import tool_call
 from logtriage.tools import TOOL_NAMES, TriageTools
 
 
@@ -150,7 +150,7 @@ def test_four_bit_needs_a_gpu(tiny_base):
 
 @pytest.fixture
 def endpoint():
-    """An OpenAI-compatible server on loopback: fails once, then asks for logs, then sends malformed arguments, then closes."""
+    """An OpenAI-compatible server on loopback: fails once, asks for logs, sends malformed arguments, closes."""
     requests = []
 
     class Handler(BaseHTTPRequestHandler):

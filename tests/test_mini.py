@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from logtriage import mini
+from logtriage import junior, mini
 from logtriage.episode import Episode
 from logtriage.incidents import Incident, sample_incident
 from logtriage.language_models import load_language_model, opening_messages, tool_schemas
@@ -16,7 +16,7 @@ def tokenizer():
 
 
 def test_the_tokenizer_is_lossless_and_short(tokenizer):
-    messages = mini.junior_episode(0)
+    messages = junior.junior_episode(0)
     text = tokenizer.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     assert tokenizer.decode(ids) == text
@@ -41,7 +41,7 @@ def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
 
 
 def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
-    messages = mini.junior_episode(3)
+    messages = junior.junior_episode(3)
     ids, own = mini.encode(tokenizer, messages, tool_schemas())
     written = tokenizer.decode([token for token, mine in zip(ids, own, strict=True) if mine])
     assert "<tool_call>" in written and "<tool_response>" not in written and "calls:" not in written
@@ -59,8 +59,8 @@ def test_neither_drills_nor_junior_ever_see_the_answer(monkeypatch):
     monkeypatch.setattr("logtriage.episode.TriageRubric.__call__", lambda self, record, incident: 0.0)
     assert Record  # the record of what was done is no secret
     for index in range(60):
-        mini.drill(index)
-        mini.junior_episode(index)
+        junior.drill(index)
+        junior.junior_episode(index)
 
 
 def test_base_data_is_from_a_slice_of_train_that_training_never_reaches(monkeypatch):
@@ -70,18 +70,18 @@ def test_base_data_is_from_a_slice_of_train_that_training_never_reaches(monkeypa
         seen.append((split, index))
         return sample_incident(task, split, index)
 
-    monkeypatch.setattr(mini, "sample_incident", spy)
+    monkeypatch.setattr(junior, "sample_incident", spy)
     for index in range(40):
-        mini.drill(index), mini.junior_episode(index)
+        junior.drill(index), junior.junior_episode(index)
     assert {split for split, _ in seen} == {"train"}
-    assert min(index for _, index in seen) >= mini.DRILL_INDEX
-    assert mini.DRILL_INDEX + 10 * 3000 < mini.JUNIOR_INDEX < mini.JUNIOR_INDEX + 10_000 < mini.HOLDOUT_INDEX
+    assert min(index for _, index in seen) >= junior.DRILL_INDEX
+    assert junior.DRILL_INDEX + 10 * 3000 < junior.JUNIOR_INDEX < junior.JUNIOR_INDEX + 10_000 < junior.HOLDOUT_INDEX
 
 
 def test_the_junior_is_often_wrong():
     from random import Random
 
-    policy, roots = mini.JuniorPolicy(Random("junior")), 0
+    policy, roots = junior.JuniorPolicy(Random("junior")), 0
     episodes = [Episode(sample_incident("cascading_failure", "train", index)) for index in range(200)]
     policy.play(episodes)
     roots = sum(episode.score.root_cause for episode in episodes) / 200

@@ -12,16 +12,8 @@ import pytest
 import torch
 
 from logtriage.incidents import TASKS
-from logtriage.training import (
-    PRESETS,
-    TrainingConfig,
-    by_length,
-    incident_rows,
-    keep_until,
-    last_checkpoint,
-    make_config,
-    train,
-)
+from logtriage.runs import keep_until, last_checkpoint
+from logtriage.training import PRESETS, TrainingConfig, by_length, incident_rows, make_config, train
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,0 +1,79 @@
+"""A run as a folder: what it depends on, and how it is continued.
+
+`config.json` says what a result depends on; a folder never takes a run with other settings. Lines of the JSONL files that
+are newer than the last checkpoint are dropped when a run is continued, since those steps are played again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+
+def environment_record() -> dict[str, Any]:
+    """What a result depends on besides its settings: versions, commit, machine."""
+    import torch
+
+    versions = {}
+    for name in ("logtriage", "openenv-logtriage", "openenv", "torch", "trl", "transformers", "unsloth", "peft", "datasets"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    git = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return {
+        "python": platform.python_version(),
+        "versions": versions,
+        "commit": git.stdout.strip() or None,
+        "machine": {
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        },
+    }
+
+
+def keep_until(path: Path, step: int) -> None:
+    """Drop the lines of a JSONL file that belong to steps after `step`: they will be played again."""
+    if path.exists():
+        lines = [line for line in path.read_text().splitlines() if json.loads(line)["step"] <= step]
+        path.write_text("".join(line + "\n" for line in lines))
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest complete checkpoint of a run; None before the first."""
+    found = [path for path in folder.glob("checkpoint-*") if (path / "trainer_state.json").exists()]
+    return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
+
+
+def start_run(settings: dict[str, Any], folder: Path) -> Path | None:
+    """Write the run's `config.json`, or check that it is the same run; returns the checkpoint to resume from.
+
+    Raises:
+        ValueError: when the folder holds a run with other settings.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "config.json"
+    if path.exists():
+        before = json.loads(path.read_text())["settings"]
+        if before != settings:
+            differing = sorted(key for key in settings if before.get(key) != settings[key])
+            raise ValueError(
+                f"{folder} holds a run with other settings ({', '.join(differing)} differ); "
+                "choose another folder, or repeat its settings to continue it"
+            )
+    else:
+        path.write_text(json.dumps({"settings": settings, **environment_record()}, indent=1))
+    checkpoint = last_checkpoint(folder)
+    step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
+    for name in ("metrics.jsonl", "episodes.jsonl", "completions.jsonl"):
+        keep_until(folder / name, step)
+    return checkpoint
