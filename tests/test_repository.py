@@ -53,7 +53,7 @@ def test_every_file_of_the_package_is_short_and_documented():
 
 def test_world_telemetry_and_prompts_stay_small():
     rooms = ("topology", "faults", "incidents", "cluster", "telemetry", "wording", "prompts")
-    assert sum(len((ROOT / "logtriage" / f"{room}.py").read_text().splitlines()) for room in rooms) <= 1200
+    assert sum(len((ROOT / "logtriage" / f"{room}.py").read_text().splitlines()) for room in rooms) <= 1250
 
 
 def test_imports_point_down():
