@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 
 import numpy as np
 import pandas as pd
@@ -34,8 +35,17 @@ TASK_LABELS = {
 HEALTH = colormaps["RdYlGn_r"]
 
 
+class Picture(Figure):
+    """A figure that a notebook shows by itself, without pyplot and its global state."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
 def _figure(width: float, height: float, columns: int = 1, rows: int = 1, **options):
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
+    figure = Picture(figsize=(width, height), layout="constrained", dpi=110)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
@@ -182,7 +192,7 @@ def plot_gain(episodes: pd.DataFrame, evaluation: pd.DataFrame, references: Sequ
         references: scripted policies drawn as ticks across the bars.
     """
     tasks = list(TASK_COLOURS)
-    figure = Figure(figsize=(10, 3.4), layout="constrained", dpi=110)
+    figure = Picture(figsize=(10, 3.4), layout="constrained", dpi=110)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     played = episodes.groupby("step").size().cumsum()
     for task in tasks:

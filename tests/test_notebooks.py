@@ -11,14 +11,14 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 TINY = {"drills": 16, "juniors": 16, "hidden": 32}
 
 
-def run(name, folder, **parameters):
+def run(name, output, **parameters):
     source = NOTEBOOKS / name
     unknown = set(parameters) - set(papermill.inspect_notebook(source))
     assert not unknown, f"{name} has no parameters {unknown}"
     before = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(NOTEBOOKS.parent), before]))
     return papermill.execute_notebook(
-        source, folder / name, parameters, cwd=NOTEBOOKS, progress_bar=False, kernel_name="python3"
+        source, output / name, parameters, cwd=NOTEBOOKS, progress_bar=False, kernel_name="python3"
     )
 
 
