@@ -14,21 +14,24 @@ from __future__ import annotations
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
+from .episode import Episode
 from .faults import REMEDIES
-from .incidents import SEVERITIES
-from .junior import ARGUMENTS, DRILL_PROMPT, drill, junior_episode
-from .language_models import Message, tool_schemas
+from .incidents import SEVERITIES, TASKS, sample_incident
+from .junior import ARGUMENTS, DRILL_PROMPT, HOLDOUT_INDEX, JuniorPolicy, drill, junior_episode
+from .language_models import LanguageModelPolicy, Message, tool_schemas
 from .prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
 from .topology import DEFAULT_TOPOLOGY, TEAMS
 
 VOCABULARY = 1400
+PARITY = 0.6  # of the junior's mean score, sampled: below that the base has not learned to read
 
 
 def build_tokenizer(texts: Iterator[str]) -> Any:
@@ -166,7 +169,7 @@ def train_on(
         optimizer, lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
     )
     model.train()
-    with tqdm(total=steps, desc=label, leave=False) as bar:
+    with tqdm(total=steps, desc=label, mininterval=5.0) as bar:
         for _ in range(epochs):
             order = sorted(range(len(examples)), key=lambda i: len(examples[i][0]) + random.random() * 40)
             batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
@@ -192,6 +195,16 @@ def train_on(
                 if log is not None and bar.n % 20 == 0:
                     log({"phase": label, "step": bar.n, "loss": loss.item()})
     model.eval()
+
+
+def compare_with_junior(model: Any, tokenizer: Any, episodes: int = 32) -> dict[str, float]:
+    """Mean scores, sampled, of the base model and of the junior it imitates, on a slice of `train` that neither trained on."""
+    scores = {}
+    for policy in (LanguageModelPolicy(model, tokenizer, name="base", temperature=1.0), JuniorPolicy(Random("parity"))):
+        played = [Episode(sample_incident(task, "train", HOLDOUT_INDEX + i)) for task in TASKS for i in range(episodes)]
+        policy.play(played)
+        scores[policy.name] = round(sum(episode.score.total for episode in played) / len(played), 3)
+    return scores
 
 
 def build_base(
@@ -244,11 +257,15 @@ def build_base(
     train_on(model, triage, junior_epochs, seed, learning_rate=learning_rate, label="junior", log=log.append)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    check = compare_with_junior(model.eval(), tokenizer)
+    if check["base"] < PARITY * check["junior"]:
+        warnings.warn(f"the base model has not learned what the junior knows: {check}; train it longer", stacklevel=2)
     (folder / "base.json").write_text(
         json.dumps(
             {
                 "settings": settings,
                 "parameters": sum(p.numel() for p in model.parameters()),
+                "check": check,
                 "seconds": round(time.perf_counter() - began, 1),
                 "log": log,
             },

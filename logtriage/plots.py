@@ -102,6 +102,7 @@ def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[s
                 fontsize=6.5,
                 xytext=(0, -13),
                 textcoords="offset points",
+                bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.5},
                 ha="center",
                 va="top",
             )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 import pandas as pd
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from .episode import Episode
 from .incidents import sample_incident
