@@ -198,7 +198,7 @@ def train_on(
 
 
 def compare_with_junior(model: Any, tokenizer: Any, episodes: int = 32) -> dict[str, float]:
-    """Mean scores, sampled, of the base model and of the junior it imitates, on a slice of `train` that neither trained on."""
+    """Mean scores, sampled, of the base model and of the junior, on a slice of `train` that nothing was trained on."""
     scores = {}
     for policy in (LanguageModelPolicy(model, tokenizer, name="base", temperature=1.0), JuniorPolicy(Random("parity"))):
         played = [Episode(sample_incident(task, "train", HOLDOUT_INDEX + i)) for task in TASKS for i in range(episodes)]
