@@ -119,5 +119,5 @@ def test_nothing_can_be_fixed_at_a_false_alarm():
         for i in range(50)
         if sample_incident("silent_degradation", "train", i).injection is None
     )
-    cluster = play(incident, [("restart", 0), ("scale", 1)])
+    cluster = play(incident, [("restart", 0), ("scale", 1)], ticks=12)
     assert cluster.states[cluster.tick] == rest_state(incident.topology)
