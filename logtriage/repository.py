@@ -94,4 +94,6 @@ def publish(run: str | Path, name: str) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     for file in LIGHT_FILES:
         shutil.copyfile(run / file, target / file)
+    config = target / "config.json"  # a path of this machine helps nobody elsewhere
+    config.write_text(config.read_text().replace(f"{ROOT}/", ""))
     return target
