@@ -53,13 +53,9 @@ class Injection:
 
 def rest_state(topology: Topology) -> State:
     """The fixed point of a healthy cluster."""
-    network, size = topology.network, len(topology.services)
-    pool = [
-        load * latency / 1000.0 / limit
-        for load, latency, limit in zip(network.rest_load, network.rest_latency, network.pool_size, strict=True)
-    ]
-    cpu = [load / capacity for load, capacity in zip(network.rest_load, network.capacity, strict=True)]
-    return State(network.rest_load, network.rest_latency, [0.0] * size, pool, cpu)
+    network = topology.network
+    healthy = [0.0] * len(topology.services)
+    return State(network.rest_load, network.rest_latency, healthy, network.rest_pool, network.rest_cpu)
 
 
 def next_state(topology: Topology, previous: State, injection: Injection, strength: float) -> tuple[State, bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from functools import cache
 from random import Random
 
 from .cluster import Injection, State, untreated_states
@@ -188,6 +189,11 @@ def candidate_pairs(topology: Topology, task: Task, split: str) -> dict[int, lis
     return pairs
 
 
+@cache
+def _default_pairs(task: str, split: str) -> dict[int, list[Fault]]:
+    return candidate_pairs(DEFAULT_TOPOLOGY, TASKS[task], split)
+
+
 def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
     """Peak error fraction and peak slowdown (ratio to rest) over `states`, the worse of the edges."""
     rest = topology.network.rest_latency
@@ -221,7 +227,7 @@ def sample_incident(task: str, split: str, index: int) -> Incident:
     settings = TASKS[task]
     random = Random(f"{task}/{split}/{index}/incident")
     topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
-    pairs = candidate_pairs(topology, settings, split)
+    pairs = candidate_pairs(topology, settings, split) if split == "unseen_topology" else _default_pairs(task, split)
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
         states = untreated_states(topology, None, arrival + settings.max_steps)

@@ -62,6 +62,8 @@ class Network:
     pool_size: list[float]
     rest_load: list[float]
     rest_latency: list[float]
+    rest_pool: list[float]
+    rest_cpu: list[float]
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,9 @@ class Topology:
             latency[i] = idle[i] / (1.0 - REST_UTILISATION) + sum(share * latency[j] for j, share in callees[i])
         pools = [POOL_HEADROOM * load[i] * latency[i] / 1000.0 for i in range(size)]
         capacity = [rate / REST_UTILISATION for rate in load]
-        return Network(callers, callees, routes, external, idle, capacity, pools, load, latency)
+        used = [load[i] * latency[i] / 1000.0 / pools[i] for i in range(size)]
+        busy = [load[i] / capacity[i] for i in range(size)]
+        return Network(callers, callees, routes, external, idle, capacity, pools, load, latency, used, busy)
 
     @cached_property
     def _reach(self) -> dict[int, tuple[int, ...]]:
