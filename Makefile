@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 SPEED_OTHER ?=
 
-.PHONY: help setup demo test test-slow lint format speed gallery address results notebooks clean
+.PHONY: help setup demo test test-slow lint format speed gallery address results tables notebooks clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,7 @@ demo: setup  ## train the embedded agent and look at its learning curve (noteboo
 
 test: setup lint  ## all tests but the slow ones, the four notebooks with tiny parameters included
 	$(RUN) -m pytest -q -m "not slow" tests
+	$(RUN) -m pytest -q --nbmake notebooks/01_explore_the_environment.ipynb
 
 test-slow: setup  ## training that must learn: the demo's claims, several minutes
 	$(RUN) -m pytest -q -m slow tests
@@ -47,12 +48,14 @@ gallery: setup  ## write GALLERY.md from the generator
 address: setup  ## write the repository's address (logtriage/__init__.py) into README and notebooks
 	$(RUN) -m logtriage address
 
-results: setup  ## copy the light files of the demo's run to results/demo, and the figure the README shows
+results: setup  ## copy the light files of the demo's run to results/demo, and write the README's tables
 	$(RUN) -m logtriage publish
 
-notebooks: setup  ## execute notebooks 01 and 02 in place, so that they show their outputs
-	$(RUN) -m papermill notebooks/01_explore_the_environment.ipynb notebooks/01_explore_the_environment.ipynb --cwd notebooks
-	$(RUN) -m papermill notebooks/02_zero_shot_baselines.ipynb notebooks/02_zero_shot_baselines.ipynb --cwd notebooks
+tables: setup  ## write the README's tables from results/
+	$(RUN) -m logtriage tables
+
+notebooks: setup  ## execute all notebooks in place, so that they show their outputs; after `make demo`
+	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN notebooks/*.ipynb
 
 clean:
 	rm -rf $(VENV) runs build dist

@@ -31,6 +31,7 @@ def evaluate(
     episodes: Annotated[int, typer.Option(min=2, help="Incidents a task.")] = 200,
     first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of language models; 0 is greedy.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of sampling, when the temperature is above 0.")] = 0,
     json_path: Annotated[
         Path | None, typer.Option("--json", help="Write the episodes here, a JSON array of objects.")
     ] = None,
@@ -51,7 +52,8 @@ def evaluate(
             from .language_models import LanguageModelPolicy, load_language_model
 
             policies += [
-                LanguageModelPolicy(*load_language_model(source), name=source, temperature=temperature) for source in model
+                LanguageModelPolicy(*load_language_model(source), name=source, temperature=temperature, seed=seed)
+                for source in model
             ]
         if json_path is not None and not json_path.parent.is_dir():
             raise ValueError(f"cannot write {json_path}: folder {json_path.parent} does not exist; make it first")
@@ -99,7 +101,8 @@ def train_command(
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps, instead of the preset's.")] = None,
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
-    from .training import make_config, train
+    from .presets import make_config
+    from .training import train
 
     if preset == "mini" and model is None:
         raise fail(ValueError("the preset mini starts from a base model: build one with `build-base`, name it with --model"))
@@ -127,11 +130,14 @@ def demo(
     run = folder / f"seed-{seed}"
     run.mkdir(parents=True, exist_ok=True)
     for name, parameters in (("03_grpo_training", {"profile": "cpu"}), ("04_learning_curves", {})):
+        parameters = {"folder": str(folder), "seed": seed, **parameters}
+        notebook = ROOT / "notebooks" / f"{name}.ipynb"
+        assert set(parameters) <= set(papermill.inspect_notebook(notebook)), f"{notebook} lacks one of {set(parameters)}"
         typer.echo(f"running notebooks/{name}.ipynb, output in {run / name}.ipynb")
         papermill.execute_notebook(
-            ROOT / "notebooks" / f"{name}.ipynb",
+            notebook,
             run / f"{name}.ipynb",
-            {"folder": str(folder), "seed": seed, **parameters},
+            parameters,
             cwd=ROOT / "notebooks",
             kernel_name="python3",
             log_output=True,
@@ -142,7 +148,7 @@ def demo(
     rows = json.loads((run / "summary.json").read_text())
     typer.echo("\nheld-out incidents of `test`, greedy; mean score and 95 % bootstrap interval, gains paired by incident")
     typer.echo(summary_table(rows).drop(columns=["root cause base", "root cause trained"]).to_string(index=False))
-    typer.echo(f"\nfigures: {run / 'gain.png'}\n         {run / 'parts.png'}")
+    typer.echo("\nfigures:" + "".join(f"\n  {run / name}" for name in ("gain.png", "learning.png", "parts.png")))
     typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes, set-up not included")
 
 
@@ -163,15 +169,25 @@ def address() -> None:
 
 
 @app.command()
+def tables() -> None:
+    """Write the README's tables from results/."""
+    from .repository import write_tables
+
+    write_tables()
+
+
+@app.command()
 def publish(
     run: Annotated[Path, typer.Argument(help="A finished run.")] = Path("runs/demo/seed-0"),
     name: Annotated[str, typer.Option(help="Folder under results/.")] = "demo/seed-0",
 ) -> None:
-    """Copy the light files of a run to results/, for the README and for readers."""
+    """Copy the light files of a run to results/, and write the README's tables from them."""
     from .repository import publish as copy
+    from .repository import write_tables
 
     try:
         typer.echo(f"copied to {copy(run, name)}")
+        write_tables()
     except FileNotFoundError as error:
         raise fail(error) from None
 

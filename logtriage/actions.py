@@ -25,6 +25,20 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
+def action_values(topology: Topology) -> dict[str, tuple[str, ...]]:
+    """Action type to the values it can take on that topology; `("",)` for those without one."""
+    services = topology.names
+    return {
+        "classify_severity": SEVERITIES,
+        "identify_root_cause": services,
+        "escalate": TEAMS,
+        "remediate": tuple(f"{remedy}:{service}" for remedy in REMEDIES for service in services),
+        "request_more_logs": (*services, ALL_SERVICES),
+        "resolve": ("",),
+        "ignore": ("",),
+    }
+
+
 def check_action(action_type: str, value: str, topology: Topology) -> None:
     """Raise `ValueError` naming the value, the rule and the allowed values, unless the action is valid here."""
     if action_type == "request_more_logs":

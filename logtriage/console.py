@@ -5,13 +5,11 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from .actions import ACTION_TYPES, ALL_SERVICES
+from .actions import ACTION_TYPES, action_values
 from .episode import Episode
-from .faults import REMEDIES
-from .incidents import SEVERITIES, sample_incident
+from .incidents import sample_incident
 from .prompts import render
 from .rollouts import PARTS
-from .topology import TEAMS
 
 _STYLE = "font-family: monospace; font-size: 12px; white-space: pre-wrap; margin: 0"
 _LEVEL_COLOURS = {"ERROR": "#B00020", "CRIT": "#B00020", "FATAL": "#B00020", "PANIC": "#B00020", "WARN": "#9A6700"}
@@ -35,16 +33,7 @@ class Console:
 
     def values(self, action_type: str) -> list[str]:
         """The values that an action type can take here."""
-        names = list(self.episode.incident.topology.names)
-        return {
-            "classify_severity": list(SEVERITIES),
-            "identify_root_cause": names,
-            "escalate": list(TEAMS),
-            "remediate": [f"{remedy}:{name}" for remedy in REMEDIES for name in names],
-            "request_more_logs": [*names, ALL_SERVICES],
-            "resolve": [""],
-            "ignore": [""],
-        }[action_type]
+        return list(action_values(self.episode.incident.topology)[action_type])
 
     def html(self) -> str:
         """Everything seen so far, newest last, and the score once the incident is closed. Text is escaped."""

@@ -70,7 +70,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """
         if self._episode is None:
             raise ValueError("no incident is open; call reset first")
-        return self._observe(self._episode.act(action.action_type, action.value))
+        return self._observe(self._episode.act(action.action_type, action.value, action.confidence))
 
     @property
     def score(self) -> Score | None:

@@ -10,6 +10,8 @@ from .incidents import Incident
 from .rewards import Record, Score, TriageRubric
 from .telemetry import Alert, Metric, Telemetry
 
+ENDED = "Incident closed. No further action is possible; reset to open another."
+
 
 class Sight(NamedTuple):
     """What the agent is shown after a step; parts that the step did not bring are None.
@@ -50,23 +52,24 @@ class Episode:
             0, incident.task.max_steps, "", "", self.telemetry.alerts(), self.telemetry.metrics(), self.telemetry.stream()
         )
 
-    def act(self, action_type: str, value: str = "") -> Sight:
+    def act(self, action_type: str, value: str = "", confidence: float | None = None) -> Sight:
         """Take one step. An invalid action costs it and changes nothing else; the sight's `error` says why.
+
+        Args:
+            action_type, value: see `actions`.
+            confidence: how sure the agent is, 0 to 1; kept for the first service blamed, and for `ignore`.
 
         Raises:
             ValueError: when the incident is closed already.
         """
         if self.done:
-            raise ValueError("Incident closed. No further action is possible; reset to open another.")
+            raise ValueError(ENDED)
         incident, record, cluster = self.incident, self.record, self.cluster
         topology, most = incident.topology, incident.task.max_steps
         try:
             check_action(action_type, value, topology)
         except ValueError as error:
-            cluster.advance()
-            record.steps += 1
-            self._close_if_over(None)
-            return Sight(record.steps, most, error=str(error), done=self.done)
+            return self.refuse(str(error))
 
         notice, alerts, metrics, lines, closing = "", None, None, None, None
         if action_type == "request_more_logs":
@@ -82,6 +85,8 @@ class Episode:
             notice = f"severity noted: {value}"
         elif action_type == "identify_root_cause":
             record.repeats += record.root_cause is not None
+            if record.root_cause is None:
+                record.confidence = confidence
             record.root_cause = record.root_cause or value
             notice = f"root cause noted: {value}"
         elif action_type == "escalate":
@@ -98,11 +103,26 @@ class Episode:
             notice, alerts = f"did {remedy} on {service}", self.telemetry.alerts()
         else:
             closing, notice = action_type, f"closed by {action_type}"
+            if action_type == "ignore":
+                record.confidence = confidence
         if alerts is None and metrics is None:
             cluster.advance()
         record.steps += 1
         self._close_if_over(closing)
         return Sight(record.steps, most, notice, "", alerts, metrics, lines, self.done)
+
+    def refuse(self, error: str) -> Sight:
+        """Spend a step on something that was no valid action; `error` tells the agent why.
+
+        Raises:
+            ValueError: when the incident is closed already.
+        """
+        if self.done:
+            raise ValueError(ENDED)
+        self.cluster.advance()
+        self.record.steps += 1
+        self._close_if_over(None)
+        return Sight(self.record.steps, self.incident.task.max_steps, error=error, done=self.done)
 
     def abandon(self) -> None:
         """Close an open incident as timed out: the agent walked away. Nothing happens to a closed one."""

@@ -3,6 +3,7 @@
     runs/demo/base/       the base model
     runs/demo/seed-0/     the run (see `training`), then
         evaluation.parquet  a row an episode of base, trained and scripted policies, all on the same incidents
+        checkpoints.parquet likewise, of the model at each checkpoint, on the first few of them
         transcripts.json    the same incident before and after training
         summary.json        the table that is printed
         *.png               the figures
@@ -12,6 +13,7 @@ Every step is skipped when its result is there, so the same command continues wh
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +21,14 @@ from typing import Any
 
 import pandas as pd
 
-from .incidents import TASKS
+from .episode import Episode
+from .incidents import TASKS, sample_incident
+from .language_models import TURN_TOKENS, LanguageModelPolicy, load_language_model
 from .policies import make_policy
 from .rollouts import rollout
+from .runs import write_text
 from .statistics import mean_interval, paired_gain
+from .training import model_of
 
 REFERENCES = ("loudest", "trace", "oracle")
 
@@ -35,44 +41,81 @@ def read_jsonl(path: str | Path) -> pd.DataFrame:
     return pd.read_json(path, lines=True)
 
 
+def run_policy(run: str | Path, weights: Path | None, name: str) -> LanguageModelPolicy:
+    """A run's model as a greedy policy: with the weights (or the adapter) in a folder, or, for None, as it started."""
+    settings = json.loads((Path(run) / "config.json").read_text())["settings"]
+    base, in_4bit = model_of(run), settings["load_in_4bit"]
+    if weights is not None and (weights / "adapter_config.json").exists():
+        model, tokenizer = load_language_model(base, in_4bit, adapter=weights)
+    else:
+        model, tokenizer = load_language_model(weights or base, in_4bit)
+    return LanguageModelPolicy(model, tokenizer, name=name, turn_tokens=max(TURN_TOKENS, settings["turn_tokens"]))
+
+
+def _digest(folder: Path) -> str:
+    """Digest of the weights in a folder: what a result about them belongs to."""
+    files = sorted(folder.glob("*.safetensors"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16] if files else ""
+
+
+def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> pd.DataFrame | None:
+    """The rows that a file holds of a policy with these weights on these incidents; None when there are none."""
+    frame = pd.read_parquet(path) if path.exists() else pd.DataFrame()
+    if not len(frame):
+        return None
+    rows = frame[(frame["policy"] == name) & (frame["weights"] == weights) & (frame["split"] == split)]
+    return rows if len(rows) == episodes * len(TASKS) else None
+
+
 def evaluate_run(
     run: str | Path,
-    base: str | Path,
     episodes: int = 200,
     split: str = "test",
     references: Sequence[str] = REFERENCES,
     batch: int = 100,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Greedy rollouts of the base and the trained model, and of scripted policies, on the same held-out incidents.
+    """Greedy rollouts of the run's model before and after, and of scripted policies, on the same held-out incidents.
 
-    Results are kept in `evaluation.parquet`, policy by policy; finished ones are not played again.
-
-    Raises:
-        ValueError: when the file holds another split or number of episodes.
+    Kept in `evaluation.parquet`; what is there for the same weights is not played again.
     """
     run = Path(run)
-    path = run / "evaluation.parquet"
-    frame = pd.read_parquet(path) if path.exists() else pd.DataFrame()
-    if len(frame):
-        held = (set(frame["split"]), int(frame.groupby(["policy", "task"]).size().min()))
-        if held != ({split}, episodes):
-            raise ValueError(
-                f"{path} holds split {held[0]} with {held[1]} episodes a task, not {split} with {episodes}; "
-                "move it away to evaluate anew"
-            )
+    path, frames = run / "evaluation.parquet", []
+    folders = {"base": Path(model_of(run)), "trained": run / "model"}
     for name in ("base", "trained", *references):
-        if len(frame) and name in set(frame["policy"]):
-            continue
-        if name in references:
-            policy = make_policy(name)
-        else:
-            from .language_models import LanguageModelPolicy, load_language_model
+        weights = _digest(folders[name]) if name in folders else ""
+        rows = _played(path, name, weights, split, episodes)
+        if rows is None:
+            scripted = name in references
+            policy = make_policy(name) if scripted else run_policy(run, None if name == "base" else folders[name], name)
+            rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress).assign(weights=weights)
+        frames.append(rows)
+    frame = pd.concat(frames, ignore_index=True)
+    frame.to_parquet(path, index=False)
+    return frame
 
-            policy = LanguageModelPolicy(*load_language_model(base if name == "base" else run / "model"), name=name)
-        rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
-        frame = pd.concat([frame, rows], ignore_index=True)
-        frame.to_parquet(path, index=False)
+
+def evaluate_checkpoints(
+    run: str | Path, episodes: int = 60, split: str = "test", batch: int = 100, progress: bool = True
+) -> pd.DataFrame:
+    """Greedy rollouts of every checkpoint on the first held-out incidents of each task, with the column `step`.
+
+    Kept in `checkpoints.parquet`; what is there for the same weights is not played again.
+    """
+    run = Path(run)
+    path, frames = run / "checkpoints.parquet", []
+    for folder in sorted(run.glob("checkpoint-*"), key=lambda folder: int(folder.name.split("-")[1])):
+        weights = _digest(folder)
+        rows = _played(path, folder.name, weights, split, episodes)
+        if rows is None:
+            policy = run_policy(run, folder, folder.name)
+            rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+            rows = rows.assign(weights=weights, step=int(folder.name.split("-")[1]))
+        frames.append(rows)
+    if not frames:
+        raise FileNotFoundError(f"{run} has no checkpoints to evaluate; train it first")
+    frame = pd.concat(frames, ignore_index=True)
+    frame.to_parquet(path, index=False)
     return frame
 
 
@@ -93,7 +136,7 @@ def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, A
                 **{name: part[part.policy == name]["score"].mean() for name in REFERENCES if (part.policy == name).any()},
             }
         )
-    (Path(run) / "summary.json").write_text(json.dumps(rows, indent=1) + "\n")
+    write_text(Path(run) / "summary.json", json.dumps(rows, indent=1) + "\n")
     return rows
 
 
@@ -109,54 +152,44 @@ def summary_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def first_and_last(episodes: pd.DataFrame, count: int = 10) -> pd.DataFrame:
-    """The model card's table: mean training score of the first and the last `count` episodes of each task."""
+    """The model card's table: mean training score of the first and the last `count` incidents of each task.
+
+    One completion of each incident counts, so that the ten are ten different ones.
+    """
     rows = []
-    for task, group in episodes.groupby("task", sort=False):
-        scores = group["score"].to_numpy()
+    for task, group in episodes.drop_duplicates(["task", "index"]).groupby("task", sort=False):
+        first, last = group["score"].iloc[:count].mean(), group["score"].iloc[-count:].mean()
         rows.append(
-            {
-                "task": task,
-                f"first {count}": scores[:count].mean(),
-                f"last {count}": scores[-count:].mean(),
-                "change": scores[-count:].mean() - scores[:count].mean(),
-                "episodes in all": len(scores),
-            }
+            {"task": task, f"first {count}": first, f"last {count}": last, "change": last - first, "incidents": len(group)}
         )
     return pd.DataFrame(rows)
 
 
-def compare_transcripts(
-    run: str | Path, base: str | Path, task: str = "cascading_failure", split: str = "test"
-) -> dict[str, Any]:
+def compare_transcripts(run: str | Path, task: str = "cascading_failure", split: str = "test") -> dict[str, Any]:
     """The same held-out incident told twice, before and after training; kept in `transcripts.json`.
 
-    The incident is the first one of the split that the trained model scores above 0.8 and the base below 0.4, which is
-    a choice made to show a difference; averages are in `evaluation.parquet`.
+    It is the first one that the trained model scores above 0.8 and the base below 0.4: a choice made to show a
+    difference, and `telling` is False when there is none such and the first incident stands in. Averages are in
+    `evaluation.parquet`.
     """
-    from .episode import Episode
-    from .incidents import sample_incident
-    from .language_models import LanguageModelPolicy, load_language_model
-
-    path = Path(run) / "transcripts.json"
+    run = Path(run)
+    path, weights = run / "transcripts.json", _digest(run / "model")
     if path.exists():
-        return json.loads(path.read_text())
-    evaluation = pd.read_parquet(Path(run) / "evaluation.parquet")
+        told = json.loads(path.read_text())
+        if (told["task"], told["split"], told["weights"]) == (task, split, weights):
+            return told
+    evaluation = pd.read_parquet(run / "evaluation.parquet")
     scores = evaluation[evaluation.task == task].pivot_table(index="index", columns="policy", values="score")
     telling = scores[(scores.trained > 0.8) & (scores.base < 0.4)]
     index = int((telling if len(telling) else scores).index[0])
-    told: dict[str, Any] = {"task": task, "split": split, "index": index}
-    for name, source in (("base", base), ("trained", Path(run) / "model")):
-        policy = LanguageModelPolicy(*load_language_model(source), name=name)
-        episode = Episode(sample_incident(task, split, index))
+    told = {"task": task, "split": split, "index": index, "weights": weights, "telling": bool(len(telling))}
+    for name, folder in (("base", None), ("trained", run / "model")):
+        policy, episode = run_policy(run, folder, name), Episode(sample_incident(task, split, index))
         policy.play([episode])
         told[name] = {"score": episode.score._asdict(), "messages": policy.transcripts[0]}
-    told["truth"] = {
-        "root": episode.incident.root,
-        "severity": episode.incident.severity,
-        "remedy": episode.incident.remedy,
-        "team": episode.incident.team,
-    }
-    path.write_text(json.dumps(told, indent=1) + "\n")
+    incident = episode.incident
+    told["truth"] = {name: getattr(incident, name) for name in ("root", "severity", "remedy", "team")}
+    write_text(path, json.dumps(told, indent=1) + "\n")
     return told
 
 

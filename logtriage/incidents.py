@@ -39,11 +39,11 @@ class Task:
 
     Attributes:
         max_steps: length of an episode.
-        noise: share of log lines that are noise.
+        noise: chance that a line of the stream is noise, and the weight of noise among the lines a service prints.
         lead: ticks between the onset of the fault and the arrival of the agent.
         intensity: of the fault, 0 to 1.
         ramp: ticks until that intensity is reached.
-        quiet: ticks after arrival during which the root says nothing by itself, and its exporter does not answer;
+        quiet: ticks after arrival during which the root says nothing by itself, and its row is missing from the table;
             uniform over the values.
         gaps: chance that a row of the metrics table is missing.
         proof: weight of a line that proves the fault, in the root's own detail; `hint`, of one that only narrows it.

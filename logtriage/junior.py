@@ -20,6 +20,9 @@ DRILL_PROMPT = "Read what the cluster prints and say what it means."
 DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000  # slices of `train`, far from GRPO's
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
+TELLING = 0.6  # share of questions for which a line is sought that tells the fix
+LINE_ROUNDS = 2  # times each service is looked at for one
+
 ARGUMENTS = {
     "classify_severity": ("severity",),
     "identify_root_cause": ("service",),
@@ -48,7 +51,7 @@ class JuniorPolicy(ReadingPolicy):
 
     def begin(self, topology: Topology, sight: Sight) -> None:
         super().begin(topology, sight)
-        self._loudest = max(topology.names, key=lambda name: self.errors[name])
+        self._loudest = self.loudest()
         self._quiet = not sight.alerts
         self._patience = self._random.choices((1, 2, 3, 4), (0.15, 0.35, 0.3, 0.2))[0]
         self._asked: list[str] = []
@@ -77,7 +80,7 @@ class JuniorPolicy(ReadingPolicy):
 
 def tool_call(action: Action) -> dict[str, Any]:
     """An action as a chat message's tool call."""
-    action_type, value = action
+    action_type, value = action[:2]
     values = value.split(":") if action_type == "remediate" else [value]
     arguments = dict(zip(ARGUMENTS[action_type], values, strict=False))
     return {"type": "function", "function": {"name": action_type, "arguments": arguments}}
@@ -127,23 +130,26 @@ def _question(kind: str, episode: Episode, random: Random) -> tuple[str, Message
     if kind in ("edges", "opening"):
         reader.begin(topology, episode.first)
         if kind == "opening":
-            loudest = max(topology.names, key=lambda name: reader.errors[name])
-            return render(episode.first, topology), _calls(f"loudest {loudest}", ("classify_severity", reader.severity()))
+            answer = _calls(f"loudest {reader.loudest()}", ("classify_severity", reader.severity()))
+            return render(episode.first, topology), answer
         sight = Sight(0, 0, alerts=episode.first.alerts, metrics=[telemetry.metric(0)])
         reader.begin(topology, sight)
         return render(sight), _calls("", ("classify_severity", reader.severity()))
-    # Where something is going on half of the time: telling lines are rare, and reading them is the point.
-    position = int(random.random() * len(topology.names))
-    if random.random() < 0.6:
-        position = max(range(len(topology.names)), key=lambda i: sum(telemetry.line_weights(i)[:3]) + random.random())
-    if kind == "lines":
-        sight = Sight(0, 0, lines=telemetry.lines(position))
-        text = sight.lines[0]
-    else:
-        sight = episode.act("request_more_logs", topology.names[position])
-        text = render(sight)
-    reader.begin(topology, sight)
-    return text, _meaning(reader, topology.names[position])
+    # Lines that tell the fix are rare, and reading them is the point: more often than not, look on until one is found.
+    positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
+    random.shuffle(positions)
+    for position in positions if random.random() < TELLING else positions[:1]:
+        service = topology.names[position]
+        if kind == "lines":
+            sight = Sight(0, 0, lines=telemetry.lines(position))
+            text = sight.lines[0]
+        else:
+            sight = episode.act("request_more_logs", service)
+            text = render(sight)
+        reader.begin(topology, sight)
+        if reader.fault_at(service) is not None:
+            break
+    return text, _meaning(reader, service)
 
 
 def _calls(content: str, *actions: Action) -> Message:

@@ -10,15 +10,18 @@ import json
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from .actions import shown
 from .episode import Episode
 from .policies import Policy
-from .prompts import SYSTEM_PROMPT
+from .prompts import CLOSED, SYSTEM_PROMPT
 from .tools import TOOL_NAMES, TriageTools
 
 Message = dict[str, Any]
+CALL_TAG = "<tool_call>"
 TURN_TOKENS = 64  # new tokens a turn; five calls of the mini model need 24, of Qwen about 180
 
 
@@ -35,15 +38,19 @@ def tool_schemas() -> list[dict[str, Any]]:
 
 
 def call_tool(tools: TriageTools, name: str, arguments: object) -> str:
-    """Run one call and return its answer; a malformed call is answered with what is wrong, and costs nothing more."""
+    """Run one call and return its answer. A malformed call costs a step, and its answer says what is wrong with it."""
+    if tools._episode.done:
+        return CLOSED
     if name not in TOOL_NAMES:
-        return f"error: unknown tool {name[:60]!r}; choose one of {', '.join(TOOL_NAMES)}"
+        return tools._refuse(f"unknown tool {shown(name)}; choose one of {', '.join(TOOL_NAMES)}")
     if not isinstance(arguments, dict):
-        return f"error: arguments of {name} must be a JSON object, got {type(arguments).__name__}"
+        return tools._refuse(f"arguments of {name} must be a JSON object, got {type(arguments).__name__}")
+    tool = getattr(tools, name)
     try:
-        return getattr(tools, name)(**arguments)
-    except (TypeError, ValueError) as error:
-        return f"error: {error}"
+        signature(tool).bind(**arguments)
+    except TypeError as error:
+        return tools._refuse(f"{name}: {error}; it takes {', '.join(signature(tool).parameters) or 'nothing'}")
+    return tool(**arguments)
 
 
 class ConversationPolicy(Policy):
@@ -79,6 +86,9 @@ class ConversationPolicy(Policy):
                     content = call_tool(tools[seat], function["name"], function["arguments"])
                     answer = {"role": "tool", "name": function["name"], "content": content}
                     self.transcripts[seat].append({**answer, "tool_call_id": call["id"]} if "id" in call else answer)
+                if not message.get("tool_calls") and CALL_TAG in message["content"]:
+                    error = tools[seat]._refuse("the call could not be read; write one JSON object with name and arguments")
+                    self.transcripts[seat].append({"role": "tool", "name": "unreadable", "content": error})
             seats = [seat for seat in seats if self.transcripts[seat][-1]["role"] == "tool" and not episodes[seat].done]
         for episode in episodes:
             episode.abandon()
@@ -96,15 +106,21 @@ class LanguageModelPolicy(ConversationPolicy):
         name: shown in results.
         temperature: 0 for greedy, else the sampling temperature.
         turn_tokens: new tokens a turn.
+        seed: of sampling; each `play` starts from it.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, temperature: float = 0.0, turn_tokens: int = TURN_TOKENS):
+    def __init__(
+        self, model: Any, tokenizer: Any, name: str, temperature: float = 0.0, turn_tokens: int = TURN_TOKENS, seed: int = 0
+    ) -> None:
         super().__init__(name)
         self.model, self.tokenizer = model, tokenizer
-        self.temperature, self.turn_tokens = temperature, turn_tokens
+        self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
         self._schemas = tool_schemas()
 
     def start(self, count: int) -> None:
+        import torch
+
+        torch.manual_seed(self.seed)
         self._ids: list[list[int]] = [[] for _ in range(count)]
 
     def reply(self, conversations: list[list[Message]], seats: list[int]) -> list[Message]:
@@ -232,7 +248,6 @@ def load_language_model(
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedTokenizerFast
     from transformers.models.auto.tokenization_auto import get_tokenizer_config
-    from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
 
     options: dict[str, Any] = {}
     if load_in_4bit:
@@ -249,12 +264,19 @@ def load_language_model(
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must be loaded as saved.
     generic = get_tokenizer_config(str(source)).get("tokenizer_class") == "TokenizersBackend"
     tokenizer = (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(str(source))
-    model = AutoModelForCausalLM.from_pretrained(str(source), dtype="auto", **options)
+    half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False)  # a T4
+    model = AutoModelForCausalLM.from_pretrained(str(source), dtype=torch.float16 if half else "auto", **options)
     if adapter is not None:
         from peft import PeftModel
 
         model = PeftModel.from_pretrained(model, str(adapter))
-    if "qwen2" in model.config.model_type:
+    return model.eval(), with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+
+
+def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
+    """The tokenizer, able to parse tool calls; `qwen` puts TRL's own Qwen2.5 template in, which training relies on."""
+    from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
+
+    if qwen:
         tokenizer.chat_template = qwen2_5_chat_template
-    add_response_schema(tokenizer)
-    return model.eval(), tokenizer
+    return add_response_schema(tokenizer)

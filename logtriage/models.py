@@ -23,8 +23,12 @@ class TriageAction(Action):
 
     action_type: str = Field(max_length=64, description=f"one of {', '.join(ACTION_TYPES)}")
     value: str = Field(default="", max_length=256, description="what the action applies to; empty for resolve and ignore")
-    confidence: float | None = Field(default=None, ge=0.0, le=1.0, description="how sure the agent is, for calibration")
-    reasoning: str = Field(default="", max_length=20_000, description="kept for reading, never scored")
+    confidence: float | None = Field(
+        default=None, ge=0.0, le=1.0, description="how sure the agent is of the service it blames, or of ignoring"
+    )
+    reasoning: str = Field(
+        default="", max_length=20_000, description="room for the agent's own words; neither scored nor kept"
+    )
 
 
 class TriageObservation(Observation):

@@ -11,7 +11,6 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from .cluster import State
-from .incidents import Incident
 from .rollouts import PARTS
 from .statistics import mean_interval
 from .topology import Topology
@@ -158,29 +157,44 @@ def plot_policies(frame: pd.DataFrame, reported: Mapping[str, Mapping[str, float
     return figure
 
 
-def plot_learning(episodes: pd.DataFrame, window: int = 5) -> Figure:
-    """Training score against episodes played, a line a task: each step's mean faint, a running mean strong.
+def _draw_learning(ax, episodes: pd.DataFrame, window: int = 5) -> None:
+    """A line a task: each step's mean faint, a running mean over `window` steps strong."""
+    played = episodes.groupby("step").size().cumsum()
+    for task in dict.fromkeys(episodes["task"]):
+        means = episodes[episodes.task == task].groupby("step")["score"].mean()
+        x, colour, label = played.loc[means.index], TASK_COLOURS.get(task, "#000000"), TASK_LABELS.get(task, task)
+        ax.plot(x, means, color=colour, alpha=0.22, lw=1)
+        ax.plot(x, means.rolling(window, min_periods=1, center=True).mean(), color=colour, lw=2.2, label=label)
+    ax.set(xlabel="training episodes (incidents of train)", ylabel="score", ylim=(0, 1.02))
+
+
+def _draw_held_out(ax, episodes: pd.DataFrame, checkpoints: pd.DataFrame, evaluation: pd.DataFrame) -> None:
+    """Held-out score against training episodes: the base at 0, then every checkpoint, on the same incidents."""
+    played = episodes.groupby("step").size().cumsum()
+    start = evaluation[(evaluation.policy == "base") & evaluation["index"].isin(set(checkpoints["index"]))].assign(step=0)
+    for task, rows in pd.concat([start, checkpoints]).groupby("task", sort=False):
+        cells = {step: mean_interval(group["score"]) for step, group in rows.groupby("step")}
+        x, values = [played.get(step, 0) for step in cells], list(cells.values())
+        colour, label = TASK_COLOURS.get(task, "#000000"), TASK_LABELS.get(task, task)
+        ax.plot(x, [v.mean for v in values], marker="o", ms=4, color=colour, lw=2, label=label)
+        ax.fill_between(x, [v.low for v in values], [v.high for v in values], color=colour, alpha=0.12, lw=0)
+    ax.set(xlabel="training episodes", ylabel="held-out score, greedy", ylim=(0, 1.02))
+
+
+def plot_learning(
+    episodes: pd.DataFrame, checkpoints: pd.DataFrame | None = None, evaluation: pd.DataFrame | None = None
+) -> Figure:
+    """Score against training episodes: while sampling on incidents of train, and beside it on held-out ones.
 
     Args:
         episodes: a run's training episodes (columns step, task, score).
-        window: steps in the running mean.
+        checkpoints, evaluation: from `experiment.evaluate_checkpoints` and `evaluate_run`; without them, one panel.
     """
-    figure, axes = _figure(6.5, 3.0)
-    ax = axes[0, 0]
-    played = episodes.groupby("step").size().cumsum()
-    for task, group in episodes.groupby("task", sort=False):
-        means = group.groupby("step")["score"].mean()
-        x, colour = played.loc[means.index], TASK_COLOURS.get(task, "#000000")
-        ax.plot(x, means, color=colour, alpha=0.25, lw=1)
-        ax.plot(
-            x,
-            means.rolling(window, min_periods=1, center=True).mean(),
-            color=colour,
-            lw=2,
-            label=TASK_LABELS.get(task, task),
-        )
-    ax.set(xlabel="training episodes", ylabel="score while sampling", ylim=(0, 1))
-    ax.legend(frameon=False, fontsize=8)
+    figure, axes = _figure(10.0 if checkpoints is not None else 6.5, 3.0, 1 if checkpoints is None else 2, sharey=True)
+    _draw_learning(axes[0, 0], episodes)
+    if checkpoints is not None:
+        _draw_held_out(axes[0, 1], episodes, checkpoints, evaluation)
+    axes[0, 0].legend(frameon=False, fontsize=8)
     return figure
 
 
@@ -195,17 +209,8 @@ def plot_gain(episodes: pd.DataFrame, evaluation: pd.DataFrame, references: Sequ
     tasks = list(TASK_COLOURS)
     figure = Picture(figsize=(10, 3.4), layout="constrained", dpi=110)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
-    played = episodes.groupby("step").size().cumsum()
-    for task in tasks:
-        means = episodes[episodes.task == task].groupby("step")["score"].mean()
-        x = played.loc[means.index]
-        left.plot(x, means, color=TASK_COLOURS[task], alpha=0.22, lw=1)
-        left.plot(
-            x, means.rolling(5, min_periods=1, center=True).mean(), color=TASK_COLOURS[task], lw=2.2, label=TASK_LABELS[task]
-        )
-    left.set(
-        xlabel="training episodes (incidents of train)", ylabel="score", ylim=(0, 1.02), title="Learning, from reward alone"
-    )
+    _draw_learning(left, episodes)
+    left.set_title("Learning, from reward alone")
     left.legend(frameon=False, fontsize=8, loc="upper left")
     for i, task in enumerate(tasks):
         part = evaluation[evaluation.task == task]
@@ -278,9 +283,3 @@ def plot_small_samples(scores: np.ndarray, sizes: Sequence[int] = (10, 30, 100, 
     axes[0, 0].axhline(0.0, color="#888888", lw=0.8)
     axes[0, 0].set(xlabel="episodes in each average", ylabel="last minus first\n(whiskers: 95 %)")
     return figure
-
-
-def edge_errors(incident: Incident, states: Sequence[State]) -> list[float]:
-    """Share of user requests that fail, a value a state, the worse of the edges."""
-    edges = [i for i, service in enumerate(incident.topology.services) if service.kind == "edge"]
-    return [max(state.errors[i] for i in edges) for state in states]

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import product
 from random import Random
 
-from .actions import ACTION_TYPES, ALL_SERVICES
+from .actions import ACTION_TYPES, action_values
 from .episode import Episode, Sight
-from .faults import FAULTS, REMEDIES, Fault
+from .faults import FAULTS, Fault
 from .incidents import SEVERITIES, TASKS, sample_incident
 from .telemetry import Reading, read_line
 from .topology import TEAMS, Topology
 
-Action = tuple[str, str]  # (action_type, value)
+Action = tuple[str, str] | tuple[str, str, float | None]  # (action_type, value), and the confidence if there is one
 
 TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
@@ -30,6 +29,9 @@ class Policy:
     """One agent for one episode at a time. `play` runs whole episodes; language models override it with batches."""
 
     name = "policy"
+
+    def prepare(self, task: str, split: str) -> None:
+        """What can be worked out before any incident of that task and split is seen; not part of an episode's time."""
 
     def begin(self, topology: Topology, sight: Sight) -> None:
         """A new incident: forget everything, see the opening."""
@@ -61,16 +63,7 @@ class RandomPolicy(Policy):
         self._random = Random(f"policy/random/{seed}")
 
     def begin(self, topology: Topology, sight: Sight) -> None:
-        services = topology.names
-        self._values: dict[str, Sequence[str]] = {
-            "classify_severity": SEVERITIES,
-            "identify_root_cause": services,
-            "escalate": TEAMS,
-            "remediate": [f"{remedy}:{service}" for remedy in REMEDIES for service in services],
-            "request_more_logs": (*services, ALL_SERVICES),
-            "resolve": ("",),
-            "ignore": ("",),
-        }
+        self._values = action_values(topology)
 
     def act(self) -> Action:
         action_type = self._random.choice(ACTION_TYPES)
@@ -98,10 +91,13 @@ class TrainedConstantPolicy(ConstantPolicy):
     def __init__(self, incidents: int = 100) -> None:
         self._incidents, self._scripts = incidents, {}
 
-    def _open(self, episode: Episode) -> None:
-        task = episode.incident.task.name
+    def prepare(self, task: str, split: str) -> None:
         if task not in self._scripts:
             self._scripts[task] = best_constant_script(task, self._incidents)
+
+    def _open(self, episode: Episode) -> None:
+        task = episode.incident.task.name
+        self.prepare(task, episode.incident.split)
         self.script = self._scripts[task]
         super()._open(episode)
 
@@ -166,6 +162,10 @@ class ReadingPolicy(Policy):
         """The next actions, at least one."""
         raise NotImplementedError
 
+    def loudest(self) -> str:
+        """The service that has complained most so far; the earlier in the graph among equals."""
+        return max(self.topology.names, key=lambda name: self.errors[name])
+
     def severity(self) -> str:
         """P1 to P3 from what was seen of the edge."""
         errors = max(self.edge_errors, default=0.0)
@@ -210,7 +210,7 @@ class LoudestPolicy(ReadingPolicy):
 
     def begin(self, topology: Topology, sight: Sight) -> None:
         super().begin(topology, sight)
-        self._blamed = max(topology.names, key=lambda name: self.errors[name])
+        self._blamed = self.loudest()
         self._asked = False
 
     def decide(self) -> list[Action]:
@@ -312,7 +312,7 @@ def best_constant_script(task: str, incidents: int = 100) -> list[Action]:
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "random": RandomPolicy,
-    "constant": partial(TrainedConstantPolicy),
+    "constant": TrainedConstantPolicy,
     "loudest": LoudestPolicy,
     "trace": TracePolicy,
     "oracle": OraclePolicy,

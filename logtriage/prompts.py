@@ -12,8 +12,9 @@ Find the service where the trouble began, not the one that shouts loudest: calle
 3. identify_root_cause, then remediate that service, then escalate to the team in charge.
 Restart crashes and leaks; rollback bad releases and configuration; scale overload; flush-cache cache trouble; kill-query.
 Teams: sre owns edge and queue and all overload, backend owns apps, dba owns databases; security owns every attack.
-4. resolve when done. If nothing is wrong, classify P3 and ignore. First answers count. Naming the cause but paging
-the wrong team, or nobody, is worth nothing. Touching an innocent service costs. You may make several calls at once."""
+4. resolve when done. If nothing is wrong, classify P3 and ignore. First answers count. Naming the cause but
+paging the wrong team, or nobody for a P1 or P2, is worth nothing. Touching an innocent service costs.
+You may make several calls at once."""
 
 TABLE_HEADER = "service errors p95 usual"
 CLOSED = "Incident closed."

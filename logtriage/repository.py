@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -25,9 +26,11 @@ LIGHT_FILES = (
     "metrics.jsonl",
     "episodes.jsonl",
     "evaluation.parquet",
+    "checkpoints.parquet",
     "summary.json",
     "transcripts.json",
     "gain.png",
+    "learning.png",
     "parts.png",
 )
 
@@ -62,7 +65,7 @@ def gallery_text() -> str:
     ]
     for name, task in TASKS.items():
         parts.append(f"## {name.replace('_', ' ')}")
-        parts.append(f"{task.max_steps} steps, {task.noise:.0%} noise.")
+        parts.append(f"{task.max_steps} steps; at least {task.noise:.0%} of the streamed lines are noise.")
         for index in (0, 1):
             episode = Episode(sample_incident(name, "train", index))
             incident = episode.incident
@@ -94,6 +97,51 @@ def publish(run: str | Path, name: str) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     for file in LIGHT_FILES:
         shutil.copyfile(run / file, target / file)
-    config = target / "config.json"  # a path of this machine helps nobody elsewhere
-    config.write_text(config.read_text().replace(f"{ROOT}/", ""))
+    shutil.copyfile(run.parent / "base" / "base.json", target / "base.json")
     return target
+
+
+def demo_table() -> str:
+    """The README's results of the demo, from `results/demo/seed-0`."""
+    run = ROOT / "results" / "demo" / "seed-0"
+    rows = json.loads((run / "summary.json").read_text())
+    base = json.loads((run / "base.json").read_text())
+    cores = json.loads((run / "config.json").read_text())["machine"]["cores"]
+    grpo = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+
+    def cell(value: list[float]) -> str:
+        return "{:.2f} [{:.2f}, {:.2f}]".format(*value)
+
+    played = sum(1 for _ in (run / "episodes.jsonl").open())
+    lines = ["| task | base | trained | gain | `loudest` | `trace` |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        cells = [cell(row[name]) for name in ("base", "trained", "gain")]
+        lines.append(
+            f"| {row['task'].replace('_', ' ')} | {' | '.join(cells)} | {row['loudest']:.2f} | {row['trace']:.2f} |"
+        )
+    lines += [
+        "",
+        f"{rows[0]['episodes']} held-out incidents (`test`) a task, greedy, 95 % bootstrap intervals over incidents, "
+        f"gains paired. **One training seed.** {base['parameters'] / 1e6:.2f} M parameters; the base took "
+        f"{base['seconds']:.0f} s, GRPO ({played:,} episodes) {grpo['seconds']:.0f} s on {cores} cores.",
+    ]
+    return "\n".join(lines)
+
+
+TABLES = {"demo": demo_table}
+
+
+def with_tables(text: str) -> str:
+    """`text` with every block between `<!-- name -->` and `<!-- /name -->` of `TABLES` written anew."""
+    for name, table in TABLES.items():
+        block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
+        text, count = re.subn(rf"<!-- {name} -->.*?<!-- /{name} -->", lambda _, block=block: block, text, flags=re.DOTALL)
+        if count != 1:
+            raise ValueError(f"README.md must hold the block <!-- {name} --> once, found {count}")
+    return text
+
+
+def write_tables() -> None:
+    """Write the README's tables from `results/`."""
+    readme = ROOT / "README.md"
+    readme.write_text(with_tables(readme.read_text()))

@@ -9,8 +9,9 @@
 | speed | 0.10 | the fault is gone; falls linearly from the fewest steps possible to the last step |
 
 A false alarm earns every part but severity only by `ignore`, with nothing blamed, fixed or paged.
-The gate sets the total to 0: right root cause and wrong team, the same with nobody paged for a P1 or P2, or
-a P1 ignored. Costs are subtracted: answering a question again, touching an innocent service, paging at a false alarm.
+The gate sets the total to 0 when the right root cause is named and the wrong team paged, or, at a P1 or P2, nobody;
+and when a P1 is ignored. Costs are subtracted: answering a question again, touching an innocent service, paging at a
+false alarm.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Record:
     steps: int = 0
     fault_active: bool = True
     closed_by: str | None = None  # resolve, ignore, or timeout
+    confidence: float | None = None  # stated with the service blamed, or with `ignore`; never scored
 
 
 class Score(NamedTuple):

@@ -8,12 +8,18 @@ from collections.abc import Sequence
 import pandas as pd
 from tqdm import tqdm
 
+from .cluster import Cluster
 from .episode import Episode
-from .incidents import sample_incident
+from .incidents import Incident, sample_incident
 from .policies import Policy
+from .rewards import WEIGHTS
 
-PARTS = ("severity", "root_cause", "remediation", "escalation", "speed")
-COLUMNS = ("task", "split", "index", "policy", "score", *PARTS, "cost", "gate", "steps", "closed_by", "seconds")
+PARTS = tuple(WEIGHTS)
+COLUMNS = (
+    *("task", "split", "index", "policy", "score"),
+    *PARTS,
+    *("cost", "gate", "steps", "closed_by", "confidence", "seconds"),
+)
 
 
 def episode_row(episode: Episode, policy: str, seconds: float) -> dict[str, object]:
@@ -30,6 +36,7 @@ def episode_row(episode: Episode, policy: str, seconds: float) -> dict[str, obje
         "gate": score.gate,
         "steps": episode.record.steps,
         "closed_by": episode.record.closed_by,
+        "confidence": episode.record.confidence,
         "seconds": seconds,
     }
 
@@ -60,6 +67,7 @@ def rollout(
     rows = []
     with tqdm(total=len(tasks) * episodes, desc=policy.name, disable=not progress, leave=False) as bar:
         for task in tasks:
+            policy.prepare(task, split)
             for start in range(first, first + episodes, batch):
                 indices = range(start, min(start + batch, first + episodes))
                 began = time.perf_counter()
@@ -68,4 +76,19 @@ def rollout(
                 seconds = (time.perf_counter() - began) / len(played)
                 rows += [episode_row(episode, policy.name, seconds) for episode in played]
                 bar.update(len(played))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"confidence": float})
+
+
+def user_errors(incident: Incident, remedy: str = "", service: str = "", ticks: int = 10) -> list[float]:
+    """Share of user requests that fail (the worse of the edges), a value a tick from onset to `ticks` after arrival.
+
+    With `remedy`, it is applied to `service` when the agent arrives; without, nobody does anything.
+    """
+    topology = incident.topology
+    cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
+    if remedy:
+        cluster.remediate(remedy, topology.position[service])
+    for _ in range(ticks):
+        cluster.advance()
+    edges = [i for i, one in enumerate(topology.services) if one.kind == "edge"]
+    return [max(state.errors[i] for i in edges) for state in cluster.states[: cluster.tick + 1]]

@@ -41,11 +41,24 @@ def environment_record() -> dict[str, Any]:
     }
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all, whenever the process dies."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text)
+    partial.replace(path)
+
+
 def keep_until(path: Path, step: int) -> None:
-    """Drop the lines of a JSONL file that belong to steps after `step`: they will be played again."""
-    if path.exists():
-        lines = [line for line in path.read_text().splitlines() if json.loads(line)["step"] <= step]
-        path.write_text("".join(line + "\n" for line in lines))
+    """Drop the lines of a JSONL file that belong to steps after `step`: they will be played again.
+
+    A last line that was cut off in the middle of writing goes too.
+    """
+    if not path.exists():
+        return
+    lines = path.read_text().splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+    write_text(path, "".join(line for line in lines if json.loads(line)["step"] <= step))
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -54,8 +67,8 @@ def last_checkpoint(folder: Path) -> Path | None:
     return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
 
 
-def start_run(settings: dict[str, Any], folder: Path) -> Path | None:
-    """Write the run's `config.json`, or check that it is the same run; returns the checkpoint to resume from.
+def start_run(settings: dict[str, Any], folder: Path) -> None:
+    """Write the run's `config.json`, or check that it is the same run.
 
     Raises:
         ValueError: when the folder holds a run with other settings.
@@ -71,7 +84,11 @@ def start_run(settings: dict[str, Any], folder: Path) -> Path | None:
                 "choose another folder, or repeat its settings to continue it"
             )
     else:
-        path.write_text(json.dumps({"settings": settings, **environment_record()}, indent=1))
+        write_text(path, json.dumps({"settings": settings, **environment_record()}, indent=1))
+
+
+def rewind(folder: Path) -> Path | None:
+    """Take a run back to its last checkpoint, and return that; None, and empty logs, before the first."""
     checkpoint = last_checkpoint(folder)
     step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
     for name in ("metrics.jsonl", "episodes.jsonl", "completions.jsonl"):

@@ -9,8 +9,8 @@ Every chance here is one of these named distributions, so that a policy can comp
 | what kind of line a service prints | categorical over `line_weights` |
 | which callee a `callee` line names | categorical over errors + slowness of the callees in trouble |
 | template of a line | uniform over the split's templates |
-| metric | true value of `STALENESS`-drawn age, times triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
-| missing row | Bernoulli(`task.gaps`); the root's row is missing as long as it is quiet |
+| metric | values of `STALENESS`-drawn age, each times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
+| missing row of the table | Bernoulli(`task.gaps`); always that of a root still quiet (asked directly, it answers) |
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
 
 
 class Metric(NamedTuple):
-    """A row of the metrics table: error share in per cent, p95 and its usual value in ms."""
+    """A row of the metrics table: error share in whole per cent, p95 and its usual value in ms."""
 
     service: str
     errors: str
@@ -57,7 +57,7 @@ class Metric(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """A threshold crossed now: `errors` in per cent, or `p95` in ms."""
+    """A threshold crossed now: `errors` in per cent, or `p95` in ms, to one significant digit."""
 
     service: str
     metric: str
@@ -87,6 +87,14 @@ def figure(value: float) -> str:
         return str(int(value + 0.5))
     tenths = int(value * 10.0 + 0.5)
     return str(tenths // 10) if tenths % 10 == 0 else str(tenths / 10.0)
+
+
+def coarse(value: float) -> str:
+    """A quantity as an alert prints it: one significant digit."""
+    scale = 1
+    while value >= scale * 9.5:
+        scale *= 10
+    return str(int(value / scale + 0.5) * scale)
 
 
 # Field of a template -> its value, from the state, the speaker's position, the position spoken of, and the topology.
@@ -158,7 +166,7 @@ class Telemetry:
         return self.cluster.injection.position if self.cluster.fault_active else -1
 
     def dark(self) -> int:
-        """Position of the root while it prints nothing by itself and its exporter times out; else -1."""
+        """Position of the root while it prints nothing by itself and its row is missing from the table; else -1."""
         return self.root() if self.cluster.tick < self.incident.quiet_until else -1
 
     def own_trouble(self, position: int) -> float:
@@ -275,13 +283,15 @@ class Telemetry:
         cluster, random = self.cluster, self.random
         age = STALENESS[int(random() * len(STALENESS))]
         state = cluster.states[max(0, cluster.tick - age)]
-        noise = 1.0 + METRIC_NOISE * (random() - random())
         return Metric(
             self.topology.names[position],
-            figure(100.0 * state.errors[position]),
-            figure(noise * state.latency[position]),
+            str(int(min(100.0, 100.0 * state.errors[position] * self._noise()) + 0.5)),
+            figure(state.latency[position] * self._noise()),
             figure(self.topology.network.rest_latency[position]),
         )
+
+    def _noise(self) -> float:
+        return 1.0 + METRIC_NOISE * (self.random() - self.random())
 
     def metrics(self) -> list[Metric]:
         """The metrics table, with gaps."""
@@ -299,9 +309,9 @@ class Telemetry:
             if service.kind not in ALERTED_KINDS or position == dark:
                 continue
             if state.errors[position] > ALERT_ERRORS:
-                alerts.append(Alert(service.name, "errors", figure(100.0 * state.errors[position])))
+                alerts.append(Alert(service.name, "errors", coarse(100.0 * state.errors[position])))
             elif state.latency[position] > ALERT_SLOWDOWN * rest[position]:
-                alerts.append(Alert(service.name, "p95", figure(state.latency[position])))
+                alerts.append(Alert(service.name, "p95", coarse(state.latency[position])))
         return alerts
 
 

@@ -13,7 +13,7 @@ from .episode import Episode
 from .incidents import sample_incident
 from .prompts import CLOSED, render
 
-MALFORMED_COST = 0.05  # of training reward, per call that the episode refused; without it training drifts to call spam
+MALFORMED_COST = 0.05  # of training reward, per call that is no valid action; without it training drifts to call spam
 
 
 class TriageTools:
@@ -85,6 +85,11 @@ class TriageTools:
     def ignore(self) -> str:
         """Close the incident as a false alarm."""
         return self._act("ignore", "")
+
+    def _refuse(self, error: str) -> str:
+        """Answer what was no call of a tool at all: it costs a step, like every invalid action."""
+        self._malformed += 1
+        return render(self._episode.refuse(error))
 
     def _adopt(self, episode: Episode) -> str:
         self._episode, self._malformed, self._seconds = episode, 0, 0.0

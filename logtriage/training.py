@@ -17,144 +17,31 @@ The same command continues an interrupted run from its last checkpoint, and leav
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import os
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from random import Random
 from typing import Any
 
-from .incidents import TASKS, check_coordinates
-from .prompts import CLOSED, SYSTEM_PROMPT
-from .rollouts import episode_row
-from .runs import start_run
-from .tools import TriageTools
+from .incidents import TASKS
+from .language_models import CALL_TAG, load_language_model, with_tool_calls
+from .presets import TrainingConfig, incident_rows
+from .prompts import CLOSED
+from .rollouts import PARTS, episode_row
+from .runs import rewind, start_run
+from .tools import MALFORMED_COST, TriageTools
 
-LOADERS = ("transformers", "unsloth")
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
-@dataclass(frozen=True)
-class TrainingConfig:
-    """Settings of a run.
-
-    Attributes:
-        model: folder or hub name of the model to start from.
-        loader: `transformers` or `unsloth` (NVIDIA GPUs only).
-        load_in_4bit: quantise the frozen weights to 4 bit.
-        lora_rank: rank of the adapter that is trained; 0 trains all weights.
-        lora_alpha: its scale.
-        seed: of sampling and of the order of incidents.
-        steps: optimizer steps.
-        incidents: different incidents a step.
-        group: completions (episodes) of each incident.
-        micro_batches: parts a step's episodes are split into for the backward pass.
-        learning_rate: peak; linear decay to 0 after `warmup` steps.
-        temperature: of sampling.
-        completion_tokens: of one episode, all turns and tool answers together.
-        turn_tokens: new tokens of one turn.
-        shares: task to its share of the incidents.
-        first_index: where in `train` the incidents start.
-        save_every: steps between checkpoints.
-    """
-
-    model: str
-    loader: str = "transformers"
-    load_in_4bit: bool = False
-    lora_rank: int = 0
-    lora_alpha: int = 32
-    seed: int = 0
-    steps: int = 48
-    incidents: int = 16
-    group: int = 8
-    micro_batches: int = 8
-    learning_rate: float = 5e-4
-    warmup: int = 3
-    temperature: float = 1.0
-    completion_tokens: int = 448
-    turn_tokens: int = 40
-    shares: dict[str, float] = field(
-        default_factory=lambda: {"single_crash": 0.25, "cascading_failure": 0.45, "silent_degradation": 0.3}
-    )
-    first_index: int = 0
-    save_every: int = 10
-
-    def __post_init__(self) -> None:
-        if self.loader not in LOADERS:
-            raise ValueError(f"unknown loader {self.loader!r}; choose one of {', '.join(LOADERS)}")
-        if self.steps < 1 or self.incidents < 1 or self.group < 2:
-            raise ValueError(
-                f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, {self.incidents}, "
-                f"{self.group}; a group of one has no advantage to learn from"
-            )
-        if (self.incidents * self.group) % self.micro_batches:
-            raise ValueError(
-                f"micro_batches {self.micro_batches} must divide incidents x group = {self.incidents * self.group}"
-            )
-        for task in self.shares:
-            check_coordinates(task, "train", self.first_index)
-        if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
-            raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
-
-
-_T4 = {
-    "model": "Qwen/Qwen2.5-3B-Instruct",
-    "loader": "unsloth",
-    "load_in_4bit": True,
-    "lora_rank": 16,
-    "lora_alpha": 32,
-    "completion_tokens": 2048,
-    "turn_tokens": 256,
-}
-
-# `model_card` repeats the hyperparameters of the card that this project starts from: 30 episodes a task in batches of 4.
-PRESETS: dict[str, dict[str, Any]] = {
-    "mini": {},
-    "model_card": {
-        **_T4,
-        "learning_rate": 1e-5,
-        "steps": 23,
-        "incidents": 1,
-        "group": 4,
-        "micro_batches": 4,
-        "warmup": 0,
-        "shares": dict.fromkeys(TASKS, 1.0),
-    },
-    "recommended": {**_T4, "learning_rate": 2e-5, "steps": 60, "incidents": 4, "group": 8, "micro_batches": 16},
-}
-
-
-def make_config(preset: str, **changes: Any) -> TrainingConfig:
-    """A preset with changes; `ValueError` for an unknown preset or setting, naming the valid ones."""
-    if preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    known = [f.name for f in dataclasses.fields(TrainingConfig)]
-    for name in changes:
-        if name not in known:
-            raise ValueError(f"unknown setting {name!r}; choose one of {', '.join(known)}")
-    return TrainingConfig(**{**PRESETS[preset], **changes})
-
-
-def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
-    """The run's dataset: a row an incident, in the order of training; every index is played in one step only."""
-    random = Random(f"training/{config.seed}")
-    tasks, weights = list(config.shares), list(config.shares.values())
-    prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
-    count = config.steps * config.incidents
-    first = config.first_index + config.seed * count
-    return [
-        {"prompt": prompt, "task": random.choices(tasks, weights)[0], "split": "train", "index": first + i}
-        for i in range(count)
-    ]
-
-
 class EpisodeRecorder:
-    """A reward function of weight 0: it writes down what the episodes of a step were, and logs their means.
+    """A reward function that takes off what never reached the environment, writes down the episodes and logs their means.
 
-    Logged metrics: `score/<task>`, `part/<part>`, `steps`, and `environment_seconds` (time spent in the simulator).
+    Logged metrics: `score/<task>`, `part/<part>`, `part/gate`, `part/steps`, `malformed` (calls that were no valid action,
+    an episode), and `environment_seconds` (time spent in the simulator).
     """
 
     __name__ = "episodes"
@@ -173,16 +60,20 @@ class EpisodeRecorder:
     ) -> list[float]:
         step = trainer_state.global_step + 1
         means: dict[str, list[float]] = defaultdict(list)
-        rows = []
+        rows, lost = [], [unreachable_calls(completion) for completion in completions]
         for tools in environments:
             tools.get_reward()
             row = episode_row(tools._episode, "training", 0.0)
-            rows.append({"step": step, **{key: row[key] for key in row if key not in ("policy", "seconds", "split")}})
+            rows.append(
+                {"step": step, **{key: row[key] for key in row if key not in ("policy", "seconds", "split", "confidence")}}
+            )
             means[f"score/{row['task']}"].append(row["score"])
-            for part in ("severity", "root_cause", "remediation", "escalation", "speed", "gate", "steps"):
+            for part in (*PARTS, "gate", "steps"):
                 means[f"part/{part}"].append(float(row[part]))
         for name, values in means.items():
             log_metric(name, sum(values) / len(values))
+        refused = [tools._malformed + count for tools, count in zip(environments, lost, strict=True)]
+        log_metric("malformed", sum(refused) / len(refused))
         log_metric("environment_seconds", sum(tools._seconds for tools in environments))
         with (self.folder / "episodes.jsonl").open("a") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
@@ -195,7 +86,18 @@ class EpisodeRecorder:
         }
         with (self.folder / "completions.jsonl").open("a") as file:
             file.write(json.dumps(shown) + "\n")
-        return [0.0] * len(environments)
+        return [-MALFORMED_COST * count for count in lost]
+
+
+def unreachable_calls(completion: list[dict[str, Any]]) -> int:
+    """Calls that TRL could not hand to the environment: unreadable ones, unknown tools, wrong arguments."""
+    unread = sum(
+        message["role"] == "assistant" and not message.get("tool_calls") and CALL_TAG in (message.get("content") or "")
+        for message in completion
+    )
+    # TRL answers such a call itself; what the environment raises after the close is counted there.
+    answered = [str(message["content"]) for message in completion if message["role"] == "tool"]
+    return unread + sum(text.startswith("{'error'") and CLOSED not in text for text in answered)
 
 
 def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -244,12 +146,7 @@ def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
             use_gradient_checkpointing="unsloth",
             random_state=config.seed,
         )
-        from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
-
-        tokenizer.chat_template = qwen2_5_chat_template
-        return model, add_response_schema(tokenizer), None
-    from .language_models import load_language_model
-
+        return model, with_tool_calls(tokenizer), None
     model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
         return model, tokenizer, None
@@ -268,6 +165,20 @@ def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
     )
 
 
+def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
+    """What `config.json` holds: a model in a folder is named relative to the run, so that both can move together."""
+    settings = asdict(config)
+    if Path(config.model).is_dir():
+        settings["model"] = os.path.relpath(Path(config.model).resolve(), folder.resolve())
+    return settings
+
+
+def model_of(run: str | Path) -> str:
+    """Folder or hub name of the model that a run started from."""
+    name = json.loads((Path(run) / "config.json").read_text())["settings"]["model"]
+    return str((Path(run) / name).resolve()) if (Path(run) / name).is_dir() else name
+
+
 def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained model's folder.
 
@@ -275,9 +186,10 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
         ValueError: when the folder holds a run with other settings.
     """
     folder = Path(folder)
-    checkpoint = start_run(asdict(config), folder)
+    start_run(run_settings(config, folder), folder)
     if (folder / "model").exists():
         return folder / "model"
+    checkpoint = rewind(folder)
     model, tokenizer, peft_config = _load(config)
 
     import torch
@@ -295,7 +207,7 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
         """
 
         def _get_tool_suffix_ids(self, tool_messages):
-            if tool_messages[-1]["content"].endswith(CLOSED):
+            if any(str(message["content"]).endswith(CLOSED) for message in tool_messages):
                 return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
             return super()._get_tool_suffix_ids(tool_messages)
 
@@ -308,7 +220,7 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
             return inputs
 
     class MetricsLog(TrainerCallback):
-        """A line of `metrics.jsonl` a step; `seconds` counts the time of earlier attempts in."""
+        """A line of `metrics.jsonl` a step; `seconds` adds up attempts, each up to its last checkpoint."""
 
         def on_train_begin(self, args, state, control, **kwargs):
             path = folder / "metrics.jsonl"
@@ -331,6 +243,7 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
             self.bar.close()
 
     gpu = torch.cuda.is_available()
+    bf16 = gpu and torch.cuda.is_bf16_supported(including_emulation=False)
     arguments = GRPOConfig(
         output_dir=str(folder),
         seed=config.seed,
@@ -362,15 +275,14 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
         max_completion_length=config.completion_tokens,
         generation_kwargs={"max_new_tokens": config.turn_tokens},
         max_tool_calling_iterations=max(TASKS[task].max_steps for task in config.shares),
-        reward_weights=[0.0],
+        reward_weights=[1.0],
         logging_steps=1,
         save_strategy="steps",
         save_steps=config.save_every,
-        save_total_limit=2,
         disable_tqdm=True,
         use_cpu=not gpu,
-        bf16=gpu and torch.cuda.is_bf16_supported(),
-        fp16=gpu and not torch.cuda.is_bf16_supported(),
+        bf16=bf16,
+        fp16=gpu and not bf16,
         gradient_checkpointing=gpu,
         dataloader_num_workers=0,
         remove_unused_columns=False,

@@ -18,6 +18,5 @@ def tiny_base(tmp_path_factory):
     """A base model that has learned nothing, made in seconds: for testing everything around a model."""
     from logtriage.mini import build_base
 
-    return build_base(
-        tmp_path_factory.mktemp("tiny") / "base", drills=16, drill_epochs=1, juniors=16, junior_epochs=1, hidden=32, layers=1
-    )
+    toy = {"drills": 16, "drill_epochs": 1, "juniors": 16, "junior_epochs": 1, "hidden": 32, "layers": 1, "parity": 0.0}
+    return build_base(tmp_path_factory.mktemp("tiny") / "base", **toy)

@@ -4,7 +4,8 @@ import pytest
 
 from logtriage.experiment import evaluate_run, summarise_run
 from logtriage.mini import build_base
-from logtriage.training import make_config, train
+from logtriage.presets import make_config
+from logtriage.training import train
 
 pytestmark = pytest.mark.slow
 
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.slow
 def test_the_embedded_agent_learns_to_trace(tmp_path):
     base = build_base(tmp_path / "base")
     train(make_config("mini", model=str(base)), tmp_path / "seed-0")
-    evaluation = evaluate_run(tmp_path / "seed-0", base, episodes=200)
+    evaluation = evaluate_run(tmp_path / "seed-0", episodes=200)
     rows = {row["task"]: row for row in summarise_run(tmp_path / "seed-0", evaluation)}
     gain = rows["cascading_failure"]["gain"]
     assert gain.mean >= 0.30 and gain.low > 0.15

@@ -65,8 +65,8 @@ def test_a_message_without_a_call_walks_away():
     [
         ("rm", {}, "unknown tool 'rm'; choose one of classify_severity"),
         ("escalate", [], "must be a JSON object, got list"),
-        ("escalate", {}, "missing 1 required positional argument"),
-        ("escalate", {"team": "sre", "urgent": True}, "unexpected keyword"),
+        ("escalate", {}, "missing a required argument: 'team'; it takes team"),
+        ("escalate", {"team": "sre", "urgent": True}, "unexpected keyword argument 'urgent'"),
         ("escalate", {"team": "ceo"}, "choose one of sre"),
         ("escalate", {"team": {"$ref": 1}}, "unknown team"),
         ("__init__", {}, "unknown tool"),
@@ -81,6 +81,24 @@ def test_malformed_calls_are_answered_and_the_episode_goes_on(name, arguments, t
     assert not tools._episode.done
     assert "resolve" in call_tool(tools, "resolve", {})
     assert "Incident closed" in call_tool(tools, "resolve", {})
+
+
+def test_a_malformed_call_costs_a_step_and_nothing_else():
+    tools = TriageTools()
+    tools._adopt(episodes(1)[0])
+    for name, arguments in (("rm", {}), ("escalate", []), ("resolve", {"now": True}), ("escalate", {"team": "ceo"})):
+        call_tool(tools, name, arguments)
+    record = tools._episode.record
+    assert record.steps == 4 and tools._malformed == 4
+    assert (record.severity, record.root_cause, record.team, record.remediations) == (None, None, None, [])
+
+
+def test_a_call_that_cannot_be_read_is_answered_and_the_episode_goes_on():
+    played = episodes(1)
+    policy = Scripted([[{"content": '<tool_call>\n{"name": "resolve", "argu'}, {"tool_calls": answers(played[0].incident)}]])
+    policy.play(played)
+    assert "could not be read" in policy.transcripts[0][3]["content"]
+    assert played[0].record.closed_by == "resolve" and played[0].record.steps == 6
 
 
 def test_schemas_cover_the_seven_tools_and_nothing_else():
@@ -199,7 +217,7 @@ def test_an_endpoint_is_a_policy_too(endpoint):
     policy = EndpointPolicy(url, "toy")
     played = episodes(1)
     policy.play(played)
-    assert played[0].record.closed_by == "resolve" and played[0].record.steps == 2
+    assert played[0].record.closed_by == "resolve" and played[0].record.steps == 3  # a malformed call is a step
     assert "must be a JSON object" in policy.transcripts[0][-3]["content"]  # the malformed call was answered
     assert {tool["function"]["name"] for tool in requests[1]["tools"]} == set(TOOL_NAMES)
     assert requests[-1]["messages"][-1]["tool_call_id"] == "call_1"

@@ -1,13 +1,15 @@
 import json
+import sys
 
 import pytest
 
 from logtriage import junior, mini
+from logtriage.cluster import Cluster
 from logtriage.episode import Episode
 from logtriage.incidents import Incident, sample_incident
 from logtriage.language_models import load_language_model, opening_messages, tool_schemas
 from logtriage.prompts import render
-from logtriage.rewards import Record
+from logtriage.telemetry import Telemetry
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +51,33 @@ def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
     assert written.count("<|im_end|>") == turns
 
 
-def test_neither_drills_nor_junior_ever_see_the_answer(monkeypatch):
-    # The truth is taken away: asking an incident for its answer, or an episode for its score, is an error from here on.
-    def refuse(self):
-        raise AssertionError("the base model's data looked at the truth")
+WORLD = {f"logtriage.{room}" for room in ("incidents", "cluster", "telemetry", "rewards", "episode")}
+SECRETS = {
+    Incident: ("injection", "severity", "untreated", "arrival", "quiet_until", "root", "remedy", "team"),
+    Cluster: ("injection", "states", "fault_active"),
+    Telemetry: ("cluster", "root", "dark", "trouble", "own_trouble", "loudness", "line_weights", "callee_weights"),
+    Episode: ("score", "cluster"),
+}
 
-    for name in ("root", "remedy", "team"):
-        monkeypatch.setattr(Incident, name, property(refuse))
-    monkeypatch.setattr("logtriage.episode.TriageRubric.__call__", lambda self, record, incident: 0.0)
-    assert Record  # the record of what was done is no secret
+
+def test_neither_drills_nor_junior_ever_see_the_answer(monkeypatch):
+    # Whatever holds the truth may be read by the world's own modules only; from anywhere else it is an error.
+    for owner, names in SECRETS.items():
+
+        def guarded(self, name, names=names):
+            if name in names and sys._getframe(1).f_globals["__name__"] not in WORLD:
+                raise AssertionError(f"the base model's data looked at {name}")
+            return object.__getattribute__(self, name)
+
+        monkeypatch.setattr(owner, "__getattribute__", guarded)
+    with pytest.raises(AssertionError, match="looked at injection"):
+        _ = sample_incident("single_crash", "train", 0).injection
     for index in range(60):
         junior.drill(index)
         junior.junior_episode(index)
 
 
-def test_base_data_is_from_a_slice_of_train_that_training_never_reaches(monkeypatch):
+def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     seen = []
 
     def spy(task, split, index):
@@ -75,6 +89,7 @@ def test_base_data_is_from_a_slice_of_train_that_training_never_reaches(monkeypa
         junior.drill(index), junior.junior_episode(index)
     assert {split for split, _ in seen} == {"train"}
     assert min(index for _, index in seen) >= junior.DRILL_INDEX
+    # `TrainingConfig` refuses seeds whose incidents would reach DRILL_INDEX.
     assert junior.DRILL_INDEX + 10 * 3000 < junior.JUNIOR_INDEX < junior.JUNIOR_INDEX + 10_000 < junior.HOLDOUT_INDEX
 
 
@@ -91,10 +106,17 @@ def test_the_junior_is_often_wrong():
 def test_a_base_is_built_once(tiny_base):
     before = (tiny_base / "base.json").stat().st_mtime_ns
     settings = json.loads((tiny_base / "base.json").read_text())["settings"]
-    assert mini.build_base(tiny_base, **settings) == tiny_base
+    assert mini.build_base(tiny_base, **settings, parity=0.0) == tiny_base
     assert (tiny_base / "base.json").stat().st_mtime_ns == before
     with pytest.raises(ValueError, match="built with"):
         mini.build_base(tiny_base, **{**settings, "seed": 7})
+
+
+def test_a_base_that_cannot_read_is_refused(tmp_path):
+    toy = {"drills": 4, "drill_epochs": 1, "juniors": 4, "junior_epochs": 1, "hidden": 32, "layers": 1}
+    with pytest.raises(ValueError, match="has not learned what the junior knows"):
+        mini.build_base(tmp_path / "toy", **toy)
+    assert not (tmp_path / "toy" / "base.json").exists()
 
 
 def test_openings_are_what_training_shows():

@@ -8,7 +8,7 @@ import papermill
 import pytest
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-TINY = {"drills": 16, "juniors": 16, "hidden": 32}
+TINY = {"drills": 16, "juniors": 16, "hidden": 32, "parity": 0.0, "profile": "cpu"}
 
 
 def run(name, output, **parameters):
@@ -51,10 +51,11 @@ def test_02_baselines(folder):
 
 def test_03_and_04_train_and_report(folder):
     demo = folder / "demo"
-    run("03_grpo_training.ipynb", folder, folder=str(demo), profile="cpu", steps=2, incidents=2, **TINY)
+    run("03_grpo_training.ipynb", folder, folder=str(demo), steps=2, incidents=2, **TINY)
     assert len((demo / "seed-0" / "metrics.jsonl").read_text().splitlines()) == 2
-    run("04_learning_curves.ipynb", folder, folder=str(demo), episodes=6)
+    run("04_learning_curves.ipynb", folder, folder=str(demo), episodes=6, curve_episodes=3)
     rows = json.loads((demo / "seed-0" / "summary.json").read_text())
     assert [row["task"] for row in rows] == ["single_crash", "cascading_failure", "silent_degradation"]
     assert all(0.0 <= row["trained"][1] <= row["trained"][0] <= row["trained"][2] <= 1.0 for row in rows)
-    assert (demo / "seed-0" / "gain.png").stat().st_size > 10_000
+    for picture in ("gain.png", "learning.png", "parts.png"):
+        assert (demo / "seed-0" / picture).stat().st_size > 10_000

@@ -2,18 +2,22 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
+from logtriage.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run, first_and_last
 from logtriage.incidents import TASKS
+from logtriage.presets import PRESETS, TrainingConfig, incident_rows, make_config
 from logtriage.runs import keep_until, last_checkpoint
-from logtriage.training import PRESETS, TrainingConfig, by_length, incident_rows, make_config, train
+from logtriage.training import by_length, model_of, train, unreachable_calls
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,11 +60,59 @@ def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base)
         train(tiny(tiny_base, learning_rate=1.0), run, progress=False)
 
 
+def test_a_finished_run_without_its_checkpoints_keeps_its_logs(run, tiny_base, tmp_path):
+    moved = tmp_path / "seed-0"
+    shutil.copytree(run, moved, ignore=shutil.ignore_patterns("checkpoint-*"))
+    settings = json.loads((moved / "config.json").read_text())
+    settings["settings"]["model"] = os.path.relpath(tiny_base, moved)
+    (moved / "config.json").write_text(json.dumps(settings))
+    train(tiny(tiny_base), moved, progress=False)
+    assert len(lines(moved / "metrics.jsonl")) == 3
+
+
+def test_a_run_names_its_base_relative_to_itself(run, tiny_base):
+    name = json.loads((run / "config.json").read_text())["settings"]["model"]
+    assert not Path(name).is_absolute() and Path(model_of(run)) == tiny_base.resolve()
+
+
+def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
+    frame = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    assert frame.groupby("policy", sort=False).size().to_dict() == {"base": 6, "trained": 6, "loudest": 6}
+    again = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    pd.testing.assert_frame_equal(frame, again)  # `seconds` included: nothing was played again
+    other = evaluate_run(run, episodes=2, split="train", references=("loudest",), progress=False)
+    assert set(other["split"]) == {"train"}
+    evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    curve = evaluate_checkpoints(run, episodes=2, progress=False)
+    assert sorted(set(curve["step"])) == [1, 2, 3] and len(curve) == 3 * 6
+    told = compare_transcripts(run)
+    assert told["telling"] in (True, False) and compare_transcripts(run) == told
+    assert compare_transcripts(run, task="single_crash")["task"] == "single_crash"
+
+
+def test_first_and_last_counts_different_incidents():
+    rows = pd.DataFrame({"task": "a", "index": [0, 0, 1, 1, 2, 2], "score": [0.0, 1.0, 0.2, 1.0, 0.4, 1.0]})
+    table = first_and_last(rows, count=2).iloc[0]
+    assert (table["first 2"], table["last 2"], table["incidents"]) == (0.1, pytest.approx(0.3), 3)
+
+
+def test_calls_that_never_reach_the_environment_are_counted():
+    completion = [
+        {"role": "assistant", "content": "", "tool_calls": [{}]},
+        {"role": "tool", "name": "rm", "content": "{'error': 'Tool rm not found.'}"},
+        {"role": "tool", "name": "resolve", "content": "{'error': 'Incident closed.'}"},
+        {"role": "tool", "name": "escalate", "content": "step 3 of 8\nerror: unknown team 'ceo'"},
+        {"role": "assistant", "content": "<tool_call>{"},
+    ]
+    assert unreachable_calls(completion) == 2  # the others are counted by the environment itself
+
+
 def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
     folder = tmp_path / "killed"
     code = (
-        "from logtriage.training import make_config, train; import sys; train(make_config('mini', model=sys.argv[1], "
-        "steps=6, incidents=2, group=2, micro_batches=2, save_every=2), sys.argv[2], progress=False)"
+        "import sys; from logtriage.presets import make_config; from logtriage.training import train; "
+        "config = make_config('mini', model=sys.argv[1], steps=6, incidents=2, group=2, micro_batches=2, save_every=2); "
+        "train(config, sys.argv[2], progress=False)"
     )
     command = [sys.executable, "-c", code, str(tiny_base), str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -74,7 +126,10 @@ def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
     subprocess.run(command, env=environment, check=True, capture_output=True)
     metrics, episodes = lines(folder / "metrics.jsonl"), lines(folder / "episodes.jsonl")
     assert [row["step"] for row in metrics] == [1, 2, 3, 4, 5, 6]  # no step lost, none twice
-    assert len(episodes) == 6 * 2 * 2
+    due = incident_rows(tiny(tiny_base, steps=6))  # the incidents are those of a run that was never interrupted
+    assert [(row["step"], row["task"], row["index"]) for row in episodes] == [
+        (1 + i // 2, row["task"], row["index"]) for i, row in enumerate(due) for _ in range(2)
+    ]
     assert [row["seconds"] for row in metrics] == sorted(row["seconds"] for row in metrics)
     assert (folder / "model").exists()
 
@@ -84,13 +139,16 @@ def test_lines_after_the_checkpoint_are_dropped(tmp_path):
     path.write_text("".join(json.dumps({"step": step}) + "\n" for step in range(1, 6)))
     keep_until(path, 3)
     assert [row["step"] for row in lines(path)] == [1, 2, 3]
+    path.write_text(path.read_text() + '{"step": 3, "rew')  # killed while writing
+    keep_until(path, 3)
+    assert [row["step"] for row in lines(path)] == [1, 2, 3]
 
 
 def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
     rows = [incident_rows(TrainingConfig(model="x", seed=seed)) for seed in (0, 1)]
     assert {row["split"] for both in rows for row in both} == {"train"}
     indices = [{row["index"] for row in both} for both in rows]
-    assert len(indices[0]) == 48 * 16 and not indices[0] & indices[1]
+    assert len(indices[0]) == 44 * 16 and not indices[0] & indices[1]
     shares = TrainingConfig(model="x").shares
     assert set(shares) == set(TASKS)
 
@@ -140,6 +198,8 @@ def test_regrouping_by_length_changes_no_row_only_padding():
         ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
         ({"shares": {"single_crash": 0.0}}, "not all 0"),
         ({"colour": 1}, "unknown setting 'colour'"),
+        ({"seed": 1420}, "the highest is 1419"),
+        ({"seed": -1}, "index must be an integer >= 0"),
     ],
 )
 def test_bad_settings_are_answered(changes, told):
