@@ -13,7 +13,7 @@ Find the service where the trouble began, not the one that shouts loudest: calle
 Restart crashes and leaks; rollback bad releases and configuration; scale overload; flush-cache cache trouble; kill-query.
 Teams: sre owns edge and queue and all overload, backend owns apps, dba owns databases; security owns every attack.
 4. resolve when done. If nothing is wrong, classify P3 and ignore. First answers count. Naming the cause but
-paging the wrong team, or nobody for a P1 or P2, is worth nothing. Touching an innocent service costs.
+paging the wrong team, or nobody for a P1 or P2, is worth nothing. A remedy that does not help costs.
 You may make several calls at once."""
 
 TABLE_HEADER = "service errors p95 usual"

@@ -10,7 +10,7 @@
 
 A false alarm earns every part but severity only by `ignore`, with nothing blamed, fixed or paged.
 The gate sets the total to 0 when the right root cause is named and the wrong team paged, or, at a P1 or P2, nobody;
-and when a P1 is ignored. Costs are subtracted: answering a question again, touching an innocent service, paging at a
+and when a P1 is ignored. Costs are subtracted: answering a question again, a remediation that does not help, paging at a
 false alarm.
 """
 
@@ -25,7 +25,7 @@ from .incidents import Incident
 
 WEIGHTS = {"severity": 0.20, "root_cause": 0.35, "remediation": 0.25, "escalation": 0.10, "speed": 0.10}
 REPEAT_COST = 0.05  # per further answer to a question already answered
-BLAST_RADIUS_COST = 0.10  # per remediation of an innocent service
+FRUITLESS_COST = 0.10  # per remediation that is not the right one at the root: production was touched for nothing
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
 PAR_STEPS = {True: 5, False: 2}  # fewest steps to a full score, with a fault and without
 
@@ -128,8 +128,8 @@ class Cost(Rubric):
     """The sum of the costs, as a number to subtract."""
 
     def forward(self, action: Record, observation: Incident) -> float:
-        innocent = sum(service != observation.root for _, service in action.remediations)
-        cost = REPEAT_COST * action.repeats + BLAST_RADIUS_COST * innocent
+        fruitless = sum(done != (observation.remedy, observation.root) for done in action.remediations)
+        cost = REPEAT_COST * action.repeats + FRUITLESS_COST * fruitless
         return cost + FALSE_PAGE_COST * action.pages if observation.injection is None else cost
 
 
