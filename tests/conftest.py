@@ -21,3 +21,15 @@ def tiny_base(tmp_path_factory):
     return build_base(
         tmp_path_factory.mktemp("tiny") / "base", drills=16, drill_epochs=1, juniors=16, junior_epochs=1, hidden=32, layers=1
     )
+
+
+@pytest.fixture(scope="session")
+def constant():
+    """The shipped open-loop policy, trained. Training takes a while, so one instance serves the session."""
+    from logtriage.incidents import TASKS
+    from logtriage.policies import make_policy, mean_score
+
+    policy = make_policy("constant")
+    for task in TASKS:
+        mean_score(policy, task, "train", range(1))  # it trains when a task is first played
+    return policy
