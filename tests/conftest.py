@@ -20,3 +20,15 @@ def tiny_base(tmp_path_factory):
 
     toy = {"drills": 16, "drill_epochs": 1, "juniors": 16, "junior_epochs": 1, "hidden": 32, "layers": 1, "parity": 0.0}
     return build_base(tmp_path_factory.mktemp("tiny") / "base", **toy)
+
+
+@pytest.fixture(scope="session")
+def constant():
+    """The shipped open-loop policy, trained. Training takes a while, so one instance serves the session."""
+    from logtriage.incidents import TASKS
+    from logtriage.policies import make_policy
+
+    policy = make_policy("constant")
+    for task in TASKS:
+        policy.prepare(task, "test")
+    return policy

@@ -1,11 +1,15 @@
 import json
+import re
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
 
+from logtriage import environment
 from logtriage.environment import TriageEnvironment
-from logtriage.incidents import TASKS, sample_incident
+from logtriage.incidents import SEVERITIES, TASKS, sample_incident
 from logtriage.models import TriageAction, TriageObservation
+from logtriage.topology import TEAMS
 
 
 def act(kind, value=""):
@@ -95,30 +99,74 @@ def test_invalid_actions_are_answered_and_unknown_fields_refused():
             TriageAction(**bad)
 
 
+OBSERVED = {"done", "reward", "metadata", "text", "step", "max_steps", "services", "alerts", "metrics", "logs", "error"}
+STATE = {"episode_id", "step_count", "task", "split", "index", "max_steps", "done", "score"}
+TRUTH = {"root", "fault", "injection", "remedy", "severity", "team", "quiet", "arrival", "untreated"}
+
+
+def keys(data):
+    """Every key at any depth of a JSON value."""
+    if isinstance(data, dict):
+        return set(data).union(*map(keys, data.values()))
+    return set().union(*map(keys, data)) if isinstance(data, list) else set()
+
+
+def watch(env, incident, actions):
+    """Everything that crosses the wire while `actions` are taken, as JSON values: observation, state, metadata."""
+    observation = env.reset(task=incident.task.name, split=incident.split, index=incident.index)
+    for action in [*actions, None]:
+        yield [json.loads(model.model_dump_json()) for model in (observation, env.state, env.get_metadata())]
+        if action:
+            observation = env.step(action)
+
+
+def investigation(incident):
+    """Actions whose answers name no team, remedy or severity: a tour of the logs and an action that does not exist."""
+    others = [name for name in incident.topology.names if name != incident.root][:3]
+    return [*(act("request_more_logs", name) for name in ("all", *others, incident.root or "all")), act("sudo")]
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_the_truth_is_not_on_the_wire_before_the_end(task):
-    # Every field is compared between incidents that differ in truth; only what the eyes saw may differ.
     env = TriageEnvironment()
-    for index in range(10):
-        observation = env.reset(task=task, split="test", index=index)
+    for index in range(30):
         incident = sample_incident(task, "test", index)
-        wire = json.loads(observation.model_dump_json())
-        assert set(wire) == {
-            "done",
-            "reward",
-            "metadata",
-            "text",
-            "step",
-            "max_steps",
-            "services",
-            "alerts",
-            "metrics",
-            "logs",
-            "error",
-        }
-        assert wire["metadata"] == {} and env.state.score == {}
-        state = env.state.model_dump_json()
-        assert incident.severity not in state and (incident.root is None or incident.root not in state)
+        fault = incident.injection.fault.name if incident.injection else None
+        answers = {fault, incident.remedy, incident.team, incident.severity} - {None}
+        for observation, state, metadata in watch(env, incident, investigation(incident)):
+            assert set(observation) == OBSERVED and set(state) == STATE
+            assert not TRUTH & (keys(observation) | keys(state) | keys(metadata))
+            assert state["score"] == {} and observation["reward"] == 0.0 and observation["metadata"] == {}
+            logs = observation.pop("logs")
+            # Log lines use ordinary words such as crash and restart, but no names of ours; nothing else has a reason to.
+            text = [line for line in observation.pop("text").splitlines() if line not in logs]
+            elsewhere = json.dumps([text, observation, state, metadata])
+            for answer in answers:
+                assert not re.search(rf"\b{answer}\b", elsewhere), answer
+                assert "-" not in answer or answer not in "\n".join(logs)
+            if incident.root:
+                assert incident.root not in json.dumps([state, metadata, observation["error"]])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
+    # Twins differ in these answers only; everything that crosses the wire is the same until the score tells them apart.
+    for index in range(30):
+        incident = sample_incident(task, "test", index)
+        if incident.injection is None:
+            continue
+        team = next(team for team in TEAMS if team != incident.team)
+        severity = next(severity for severity in SEVERITIES if severity != incident.severity)
+        fault = replace(incident.injection.fault, team=team)
+        twin = replace(incident, severity=severity, injection=replace(incident.injection, fault=fault))
+        answers = [act("classify_severity", incident.severity), act("escalate", incident.team), act("resolve")]
+        seen = []
+        for version in (incident, twin):
+            monkeypatch.setattr(environment, "sample_incident", lambda *_, version=version: version)
+            seen.append(list(watch(TriageEnvironment(), incident, [*investigation(incident)[-3:], *answers])))
+        assert seen[0][:-1] == seen[1][:-1]
+        one, other = (state["score"] for _, state, _ in (steps[-1] for steps in seen))
+        assert one["severity"] == one["escalation"] == 1.0 and other["severity"] == other["escalation"] == 0.0
 
 
 def test_environments_are_isolated():

@@ -17,21 +17,33 @@ from logtriage.episode import Episode
 from logtriage.faults import REMEDIES
 from logtriage.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
 from logtriage.prompts import render
-from logtriage.topology import DEFAULT_TOPOLOGY, TEAMS
+from logtriage.topology import TEAMS
 
 ROOT = Path(__file__).parents[1]
-NAMES = st.sampled_from([*DEFAULT_TOPOLOGY.names, "all", "nobody", ""])
-ACTIONS = st.one_of(
-    st.tuples(st.just("request_more_logs"), NAMES),
-    st.tuples(st.just("identify_root_cause"), NAMES),
-    st.tuples(st.just("classify_severity"), st.sampled_from([*SEVERITIES, "P0"])),
-    st.tuples(st.just("escalate"), st.sampled_from([*TEAMS, "ceo"])),
-    st.tuples(st.just("remediate"), st.builds("{}:{}".format, st.sampled_from(REMEDIES), NAMES)),
-    st.tuples(st.sampled_from([*ACTION_TYPES, "sudo"]), st.text(max_size=8)),
-)
-CASES = st.tuples(
-    st.sampled_from(list(TASKS)), st.sampled_from(list(SPLITS)), st.integers(0, 10**9), st.lists(ACTIONS, max_size=16)
-)
+VERSIONS = sorted({"3.11", "3.12", "3.13", "{}.{}".format(*sys.version_info)})
+BAD_NAMES = ("all", "nobody", "")
+
+
+def actions_at(topology):
+    """Any action: valid ones at this call graph, and invalid ones of every kind."""
+    names = st.sampled_from([*topology.names, *BAD_NAMES])
+    return st.one_of(
+        st.tuples(st.just("request_more_logs"), names),
+        st.tuples(st.just("identify_root_cause"), names),
+        st.tuples(st.just("classify_severity"), st.sampled_from([*SEVERITIES, "P0"])),
+        st.tuples(st.just("escalate"), st.sampled_from([*TEAMS, "ceo"])),
+        st.tuples(st.just("remediate"), st.builds("{}:{}".format, st.sampled_from(REMEDIES), names)),
+        st.tuples(st.sampled_from([*ACTION_TYPES, "sudo"]), st.text(max_size=8)),
+    )
+
+
+@st.composite
+def cases(draw):
+    """Coordinates of an incident, and actions for its call graph."""
+    task, split = draw(st.sampled_from(list(TASKS))), draw(st.sampled_from(list(SPLITS)))
+    index = draw(st.integers(0, 10**9))
+    topology = sample_incident(task, split, index).topology
+    return task, split, index, draw(st.lists(actions_at(topology), max_size=16))
 
 
 def replay(task, split, index, actions):
@@ -45,7 +57,7 @@ def replay(task, split, index, actions):
     return "\n".join([*parts, str(episode.score)])
 
 
-@given(CASES)
+@given(cases())
 @settings(max_examples=150)
 def test_any_episode_replays_byte_for_byte(case):
     assert replay(*case) == replay(*case)
@@ -53,16 +65,16 @@ def test_any_episode_replays_byte_for_byte(case):
 
 def test_episodes_do_not_depend_on_the_process(tmp_path):
     # Hash order differs from process to process; a set or a hash in the wrong place would show here.
-    cases = []
+    drawn = []
 
-    @given(CASES)
+    @given(cases())
     @settings(max_examples=60, database=None)
     def collect(case):
-        cases.append(case)
+        drawn.append(case)
 
     collect()
     path = tmp_path / "cases.json"
-    path.write_text(json.dumps(cases))
+    path.write_text(json.dumps(drawn))
     code = (
         "import json, sys, hashlib; sys.path.insert(0, 'tests'); from test_episode import replay;"
         f"print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in json.load(open({str(path)!r}))])"
@@ -80,16 +92,24 @@ def test_episodes_do_not_depend_on_the_process(tmp_path):
         assert run.stdout.strip() == mine
 
 
-def test_the_world_is_pinned_across_python_versions():
-    # tests/golden/world.json was written by Python 3.11; every other interpreter found must agree with it.
-    command = ["tests/world_digest.py", "--check"]
-    found = [sys.executable]
-    for minor in ("3.12", "3.13"):
-        candidates = [shutil.which(f"python{minor}"), *map(str, Path.home().glob(f".pyenv/versions/{minor}*/bin/python"))]
-        found += [path for path in candidates if path and "shims" not in path][:1]
-    for python in found:
-        run = subprocess.run([python, *command], cwd=ROOT, capture_output=True, text=True)
-        assert run.returncode == 0, f"{python}: {run.stdout}{run.stderr}"
+def interpreters(version):
+    """Interpreters of that Python version on this machine; this one first, where it is of that version."""
+    if sys.version.startswith(f"{version}."):
+        yield sys.executable
+    found = shutil.which(f"python{version}")
+    if found and "shims" not in found:  # a shim answers for versions that are not switched on
+        yield found
+    yield from map(str, sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python")))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_world_is_pinned_across_python_versions(version):
+    # tests/golden/world.json was written by Python 3.11; every other version must agree with it.
+    python = next(interpreters(version), None)
+    if python is None:
+        pytest.skip(f"no Python {version} on this machine")
+    run = subprocess.run([python, "tests/world_digest.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, f"{python}: {run.stdout}{run.stderr}"
 
 
 def test_an_invalid_action_costs_a_step_and_changes_nothing():

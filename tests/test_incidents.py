@@ -2,12 +2,16 @@ from collections import Counter
 
 import pytest
 
+from logtriage.cluster import Injection, untreated_states
+from logtriage.faults import FAULTS
 from logtriage.incidents import (
     NOTICED_ERRORS,
     OUTAGE_ERRORS,
     SEVERITIES,
     SPLITS,
     TASKS,
+    candidate_pairs,
+    in_trouble,
     is_held_out,
     sample_incident,
     severity_of,
@@ -80,11 +84,13 @@ def test_neighbouring_and_same_numbered_incidents_share_nothing():
             streams[values] = (split, index)
 
 
-def test_cascading_roots_are_below_those_who_shout():
-    for incident in sample("cascading_failure", "test"):
-        assert incident.topology.depth[incident.root] >= 1
-        callers = incident.topology.callers[incident.root]
-        assert callers
+@pytest.mark.parametrize("split", SPLITS)
+def test_cascading_roots_are_below_those_who_shout(split):
+    for incident in sample("cascading_failure", split):
+        topology, state = incident.topology, incident.untreated[incident.arrival]
+        waiting = [service.name for service in topology.services if incident.root in service.calls]
+        shouting = [name for name in waiting if in_trouble(topology, state, topology.position[name])]
+        assert topology.depth[incident.root] >= 1 and shouting, incident
 
 
 def test_silent_degradation_stays_under_the_outage_threshold_and_cries_wolf():
@@ -94,8 +100,30 @@ def test_silent_degradation_stays_under_the_outage_threshold_and_cries_wolf():
     assert 0.15 < share < 0.35
 
 
-def test_every_fault_and_service_occurs_in_train():
-    for task in ("single_crash", "silent_degradation"):
-        incidents = sample(task, "train", 1500)
-        assert {i.root for i in incidents if i.root} == set(DEFAULT_TOPOLOGY.names)
-        assert len({i.injection.fault.name for i in incidents if i.injection}) >= 14
+def is_always_an_outage(task, position, fault):
+    """Whether the task's mildest form of the fault is a P1 already."""
+    injection = Injection(fault, position, task.intensity[0], onset=1, ramp=task.ramp[1])
+    states = untreated_states(DEFAULT_TOPOLOGY, injection, task.lead[0] + task.max_steps)
+    return severity_of(*user_impact(DEFAULT_TOPOLOGY, states)) == "P1"
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_pair_of_service_and_fault_that_a_task_allows_occurs_in_train(name):
+    task = TASKS[name]
+    allowed = {
+        (DEFAULT_TOPOLOGY.names[position], fault.name)
+        for position, faults in candidate_pairs(DEFAULT_TOPOLOGY, task, "train").items()
+        for fault in faults
+        if task.outage != 0.0 or not is_always_an_outage(task, position, fault)
+    }
+    assert {(i.root, i.injection.fault.name) for i in sample(name, "train", 1500) if i.injection} == allowed
+
+
+def test_the_tasks_allow_nearly_every_service_and_fault():
+    occurring = {name: [i for i in sample(name, "train", 1500) if i.injection] for name in TASKS}
+    services = {name: {i.root for i in incidents} for name, incidents in occurring.items()}
+    faults = {name: {i.injection.fault.name for i in incidents} for name, incidents in occurring.items()}
+    assert services["single_crash"] == services["silent_degradation"] == set(DEFAULT_TOPOLOGY.names)
+    assert faults["single_crash"] == set(FAULTS)
+    assert faults["cascading_failure"] == set(FAULTS) - {"traffic-flood"}  # it strikes the edge, which nobody calls
+    assert faults["silent_degradation"] == set(FAULTS) - {"lock-convoy"}  # it is an outage even in its mildest form

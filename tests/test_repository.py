@@ -1,7 +1,9 @@
 """What a reader relies on: addresses, notebooks, gallery, words that have no place here."""
 
 import ast
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,8 @@ import nbformat
 import pytest
 
 import logtriage
-from logtriage.repository import ADDRESS, NOTEBOOKS, gallery_text, with_address, with_tables
+from logtriage import repository
+from logtriage.repository import ADDRESS, LIGHT_FILES, NOTEBOOKS, gallery_text, with_address, with_tables
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [
@@ -34,6 +37,68 @@ def test_a_new_address_reaches_every_place():
     )
     moved = with_address(text, "OWNER/logtriage", "someone/else")
     assert moved.count("someone/else") == 2 and "OWNER" not in moved and "huggingface/trl" in moved
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A copy of the texts that carry the address, in place of the repository."""
+    for name in ("README.md", *(f"notebooks/{name}" for name in NOTEBOOKS)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    monkeypatch.setattr(repository, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_write_address_changes_every_link_of_ours_and_nothing_else(elsewhere, monkeypatch):
+    assert repository.write_address() == []  # the address stands everywhere already
+    monkeypatch.setattr(repository, "REPOSITORY", "someone/logtriage")
+    before = {path: path.read_text() for path in elsewhere.rglob("*.*") if path.is_file()}
+    changed = repository.write_address()
+    assert set(changed) == set(before) and elsewhere / "README.md" in changed
+    for path, text in before.items():
+        now = path.read_text()
+        assert {found["repository"] for found in ADDRESS.finditer(now)} == {"someone/logtriage"}
+        assert len(ADDRESS.findall(now)) == len(ADDRESS.findall(text)) > 0
+        assert now.replace("someone/logtriage", logtriage.REPOSITORY) == text
+    assert repository.write_address() == []
+
+
+def finished_run(folder):
+    """A run's folder with something in every file that is published, and in some that are not."""
+    folder.mkdir(parents=True)
+    for name in LIGHT_FILES:
+        (folder / name).write_bytes(f"{name} \u00e9".encode() + b"\x00\xff" * name.endswith(("png", "parquet")))
+    (folder / "completions.jsonl").write_text("{}\n")
+    (folder / "model").mkdir()
+    return folder
+
+
+def test_publish_copies_the_light_files_and_no_path_of_the_machine(tmp_path, monkeypatch):
+    root = tmp_path / "repository"
+    monkeypatch.setattr(repository, "ROOT", root)
+    run = finished_run(root / "runs" / "seed-0")
+    (run / "config.json").write_text(json.dumps({"settings": {"model": f"{root}/runs/base", "steps": 3}}))
+    target = repository.publish(run, "demo/seed-0")
+    assert target == root / "results" / "demo" / "seed-0"
+    assert {path.name for path in target.iterdir()} == set(LIGHT_FILES)
+    for name in set(LIGHT_FILES) - {"config.json"}:
+        assert (target / name).read_bytes() == (run / name).read_bytes()
+    assert json.loads((target / "config.json").read_text()) == {"settings": {"model": "runs/base", "steps": 3}}
+    assert f"{root}/" in (run / "config.json").read_text()  # the run itself can still be continued
+
+    (run / "summary.json").write_text("newer")
+    repository.publish(str(run), "demo/seed-0")
+    assert (target / "summary.json").read_text() == "newer"
+
+
+@pytest.mark.parametrize("missing", LIGHT_FILES)
+def test_publish_refuses_an_unfinished_run(missing, tmp_path, monkeypatch):
+    monkeypatch.setattr(repository, "ROOT", tmp_path)
+    run = finished_run(tmp_path / "runs" / "seed-0")
+    (run / missing).unlink()
+    with pytest.raises(FileNotFoundError, match=f"lacks {missing}; run `make demo` to its end"):
+        repository.publish(run, "demo")
+    assert not (tmp_path / "results").exists()
 
 
 def test_the_gallery_is_fresh():

@@ -1,6 +1,6 @@
-"""Section by section, what the score promises; and every known way to cheat, over 200 incidents a task."""
+"""Section by section, what the score promises; and every known way to cheat, over 200 held-out incidents a task."""
 
-from itertools import cycle
+from itertools import chain, cycle
 from random import Random
 
 import pytest
@@ -9,18 +9,20 @@ from logtriage.actions import ACTION_TYPES
 from logtriage.episode import Episode
 from logtriage.faults import REMEDIES
 from logtriage.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
-from logtriage.policies import LoudestPolicy, OraclePolicy, Policy, RandomPolicy, TrainedConstantPolicy, mean_score
+from logtriage.policies import LoudestPolicy, OraclePolicy, RandomPolicy
 from logtriage.rewards import WEIGHTS
-from logtriage.topology import TEAMS
+from logtriage.topology import DEFAULT_TOPOLOGY, TEAMS
 
 INCIDENTS = 200
 
 
 def play(incident, actions):
+    """The score of doing `actions` and then walking away, unless the incident is closed before."""
     episode = Episode(incident)
     for action in actions:
-        if not episode.done:
-            episode.act(*action)
+        episode.act(*action)
+        if episode.done:
+            break
     episode.abandon()
     return episode.score
 
@@ -46,10 +48,10 @@ def test_weights_sum_to_one():
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("task", TASKS)
 def test_the_oracle_scores_exactly_one_everywhere(task, split):
-    for index in range(40):
+    for index in range(INCIDENTS):
         episode = Episode(sample_incident(task, split, index))
         OraclePolicy().play([episode])
-        assert episode.score.total == 1.0
+        assert episode.score.total == 1.0, index
 
 
 def test_the_gate_right_cause_and_wrong_team_is_nothing():
@@ -106,24 +108,10 @@ def test_a_false_alarm_pays_in_full_for_p3_and_ignore_only():
         assert play(incident, [p3, extra, ignore]).total < 0.9
 
 
-class Script(Policy):
-    """A cheat: the same actions in every incident, made for its services."""
-
-    def __init__(self, make):
-        self.make = make
-
-    def begin(self, topology, sight):
-        self.rest = iter(self.make(topology))
-
-    def act(self):
-        return next(self.rest, ("resolve", ""))
-
-
 CHEATS = {
-    "do nothing": lambda topology: [("resolve", "")],
-    "ignore everything": lambda topology: [("ignore", "")],
-    "P3 and ignore": lambda topology: [("classify_severity", "P3"), ("ignore", "")],
-    "P1 and resolve": lambda topology: [("classify_severity", "P1"), ("resolve", "")],
+    "do nothing": lambda topology: [],
+    "say P3": lambda topology: [("classify_severity", "P3")],
+    "say P1": lambda topology: [("classify_severity", "P1")],
     "garbage": lambda topology: cycle([("hack", "the planet"), ("remediate", "rm -rf:/")]),
     "farm logs": lambda topology: cycle([("request_more_logs", "all")]),
     "farm logs, then guess": lambda topology: (
@@ -132,10 +120,6 @@ CHEATS = {
     ),
     "blame each service in turn": lambda topology: [("identify_root_cause", name) for name in topology.names],
     "page every team": lambda topology: [("classify_severity", "P1"), *(("escalate", team) for team in TEAMS)],
-    "page every team for each service": lambda topology: [
-        ("identify_root_cause", topology.names[1]),
-        *(("escalate", team) for team in TEAMS),
-    ],
     "try every remedy": lambda topology: [
         ("remediate", f"{remedy}:{name}") for name in topology.names for remedy in REMEDIES
     ],
@@ -148,30 +132,61 @@ CHEATS = {
         *(("classify_severity", s) for s in SEVERITIES),
         *(("identify_root_cause", n) for n in topology.names),
     ],
+    **{
+        f"blame {name} and page every team": lambda topology, name=name: [
+            ("classify_severity", "P1"),
+            ("identify_root_cause", name),
+            *(("escalate", team) for team in TEAMS),
+        ]
+        for name in DEFAULT_TOPOLOGY.names
+    },
 }
+ENDINGS = {"walk away": [], "resolve": [("resolve", "")], "ignore": [("ignore", "")]}
 
 
 @pytest.fixture(scope="module")
-def loudest():
-    return sum(mean_score(LoudestPolicy(), task, "test", range(INCIDENTS)) for task in TASKS) / len(TASKS)
+def incidents():
+    return [sample_incident(task, "test", index) for task in TASKS for index in range(INCIDENTS)]
 
 
+def check_range(score):
+    assert 0.0 <= score.total <= 1.0 and all(0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS), score
+    assert score.cost >= 0.0 and score.gate in (0.0, 1.0), score
+
+
+def mean_total(scores):
+    """Also the mean of the tasks' means, as each has the same number of incidents."""
+    for score in scores:
+        check_range(score)
+    return sum(score.total for score in scores) / len(scores)
+
+
+def scores_of(policy, incidents):
+    episodes = [Episode(incident) for incident in incidents]
+    policy.play(episodes)
+    return [episode.score for episode in episodes]
+
+
+@pytest.fixture(scope="module")
+def loudest(incidents):
+    return mean_total(scores_of(LoudestPolicy(), incidents))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("cheat", CHEATS)
-def test_no_cheat_beats_the_honest_loudest(cheat, loudest):
-    mean = sum(mean_score(Script(CHEATS[cheat]), task, "test", range(INCIDENTS)) for task in TASKS) / len(TASKS)
-    assert mean < loudest - 0.02, cheat
+def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
+    scores = [play(incident, chain(CHEATS[cheat](incident.topology), ENDINGS[ending])) for incident in incidents]
+    assert mean_total(scores) < loudest - 0.02
 
 
-def test_nor_does_chance_or_the_best_open_loop_script(loudest):
-    for policy in (RandomPolicy(), TrainedConstantPolicy(incidents=60)):
-        mean = sum(mean_score(policy, task, "test", range(INCIDENTS)) for task in TASKS) / len(TASKS)
-        assert mean < loudest - 0.02, policy.name
+def test_nor_does_chance_or_the_best_open_loop_script(incidents, loudest, constant):
+    for policy in (RandomPolicy(), constant):
+        assert mean_total(scores_of(policy, incidents)) < loudest - 0.02, policy.name
 
 
-def test_every_score_is_a_fraction():
+def test_every_score_is_a_fraction_whatever_is_done(incidents):
     random = Random("scores")
-    for index in range(300):
-        incident = sample_incident(list(TASKS)[index % 3], "train", index)
+    for incident in incidents:
         names = incident.topology.names
         values = {
             "classify_severity": SEVERITIES,
@@ -182,6 +197,5 @@ def test_every_score_is_a_fraction():
             "resolve": [""],
             "ignore": [""],
         }
-        actions = [(kind, random.choice(values[kind])) for kind in random.choices(ACTION_TYPES, k=16)]
-        score = play(incident, actions)
-        assert 0.0 <= score.total <= 1.0 and all(0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS)
+        kinds = random.choices(ACTION_TYPES, weights=(3, 3, 3, 3, 3, 1, 1), k=16)
+        check_range(play(incident, [(kind, random.choice(values[kind])) for kind in kinds]))

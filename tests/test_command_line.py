@@ -1,0 +1,154 @@
+"""The command line as a user meets it: what it prints and writes, and what it answers to mistakes."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from logtriage import repository
+from logtriage.__main__ import app
+from logtriage.incidents import SPLITS, TASKS
+from logtriage.policies import POLICIES
+from logtriage.rollouts import COLUMNS, PARTS
+
+COMMANDS = ("evaluate", "build-base", "train", "demo", "gallery", "address", "publish")
+REGISTERED = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def refusal(*arguments):
+    """The one line by which a mistake is answered, before any work is done."""
+    result = run(*arguments)
+    assert result.exit_code == 2 and result.stdout == "", result.output
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_help_lists_every_command():
+    result = run("--help")
+    assert result.exit_code == 0 and set(COMMANDS) == set(REGISTERED)
+    for command in COMMANDS:
+        assert re.search(rf"^\W*{command}\s", result.stdout, re.MULTILINE), command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_every_parameter_is_explained(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert REGISTERED[command].__doc__ in " ".join(result.stdout.replace("│", " ").split())
+    for parameter, annotation in REGISTERED[command].__annotations__.items():
+        assert parameter == "return" or "help=" in annotation, parameter
+
+
+def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):
+    path = tmp_path / "out.json"
+    policies = ("--policy", "loudest", "--policy", "trace")
+    result = run("evaluate", *policies, "--task", "all", "--split", "test", "--episodes", 4, "--json", path)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(path.read_text())
+    assert isinstance(rows, list) and all(tuple(row) == COLUMNS for row in rows)
+    coordinates = [(row["policy"], row["task"], row["split"], row["index"]) for row in rows]
+    assert coordinates == [(p, task, "test", i) for p in ("loudest", "trace") for task in TASKS for i in range(4)]
+
+    said, header, *lines, wrote = result.stdout.splitlines()
+    assert said.startswith("test, incidents 0 to 3 of each task") and str(path) in wrote
+    assert header.split() == ["policy", "task", "score", *PARTS, "steps"]
+    assert [tuple(line.split()[:2]) for line in lines] == [(p, task) for p in ("loudest", "trace") for task in TASKS]
+    means = pd.DataFrame(rows).groupby(["policy", "task"])[["score", *PARTS, "steps"]].mean()
+    for line in lines:
+        policy, task, score, _low, _high, *others = line.split()
+        expected = means.loc[(policy, task)]
+        assert [score, *others] == [
+            f"{expected['score']:.3f}",
+            *(f"{expected[part]:.2f}" for part in PARTS),
+            f"{expected['steps']:.1f}",
+        ]
+
+
+def test_evaluate_starts_where_it_is_told(tmp_path):
+    path = tmp_path / "out.json"
+    arguments = ("--policy", "loudest", "--task", "single_crash", "--split", "unseen_wording", "--episodes", 2)
+    result = run("evaluate", *arguments, "--first", 7, "--json", path)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(path.read_text())
+    assert [(row["task"], row["split"], row["index"]) for row in rows] == [
+        ("single_crash", "unseen_wording", i) for i in (7, 8)
+    ]
+
+
+@pytest.mark.parametrize(
+    "option, bad, valid",
+    [("--policy", "guess", POLICIES), ("--task", "casc", [*TASKS, "or all"]), ("--split", "dev", SPLITS)],
+)
+def test_evaluate_answers_unknown_names_with_the_valid_ones(option, bad, valid):
+    told = refusal("evaluate", option, bad)
+    assert f"'{bad}'" in told and ", ".join(valid) in told
+
+
+def test_evaluate_does_not_play_what_it_could_not_write(tmp_path):
+    path = tmp_path / "missing" / "out.json"
+    told = refusal("evaluate", "--policy", "loudest", "--episodes", 2, "--json", path)
+    assert f"folder {path.parent} does not exist" in told and not path.parent.exists()
+
+
+@pytest.mark.xfail(
+    raises=AssertionError, strict=True, reason="a folder as --json is noticed by a traceback after all episodes were played"
+)
+def test_evaluate_does_not_play_what_it_would_write_over_a_folder(tmp_path):
+    assert str(tmp_path) in refusal("evaluate", "--policy", "loudest", "--episodes", 2, "--json", tmp_path)
+
+
+@pytest.mark.xfail(
+    raises=AssertionError, strict=True, reason="`check_tasks` looks at no other name once one of them is `all`"
+)
+def test_an_unknown_task_beside_all_is_no_less_unknown():
+    assert "'casc'" in refusal("evaluate", "--policy", "loudest", "--episodes", 2, "--task", "all", "--task", "casc")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "{}/nowhere",
+        pytest.param(
+            "runs/nowhere",
+            marks=pytest.mark.xfail(
+                raises=AssertionError,
+                strict=True,
+                reason="a relative folder that is not there is looked for on the hub; the answer does not name it",
+            ),
+        ),
+    ],
+)
+def test_evaluate_answers_a_model_that_is_not_there(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = folder.format(tmp_path)
+    assert folder in refusal("evaluate", "--model", folder, "--episodes", 2)
+
+
+def test_train_mini_asks_for_a_model_and_says_how_to_get_one(tmp_path):
+    told = refusal("train", tmp_path / "run", "--preset", "mini")
+    assert "build-base" in told and "--model" in told and not (tmp_path / "run").exists()
+
+
+def test_train_answers_an_unknown_preset_with_the_valid_ones(tmp_path):
+    assert "mini, model_card, recommended" in refusal("train", tmp_path / "run", "--preset", "large")
+
+
+@pytest.mark.xfail(
+    raises=AssertionError,
+    strict=True,
+    reason="a mistyped --model is a traceback, and its config.json stays, so that the right model is refused afterwards",
+)
+def test_train_answers_a_model_that_is_not_there_and_leaves_nothing(tmp_path):
+    assert str(tmp_path / "nowhere") in refusal("train", tmp_path / "run", "--model", tmp_path / "nowhere")
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_publish_says_what_an_unfinished_run_lacks(tmp_path, monkeypatch):
+    monkeypatch.setattr(repository, "ROOT", tmp_path)
+    assert "summary.json" in refusal("publish", tmp_path / "run") and not (tmp_path / "results").exists()
