@@ -45,6 +45,10 @@ def evaluate(
     from .statistics import mean_interval
 
     try:
+        if json_path is not None and not json_path.parent.is_dir():
+            raise ValueError(f"cannot write {json_path}: folder {json_path.parent} does not exist; make it first")
+        if json_path is not None and json_path.is_dir():
+            raise ValueError(f"cannot write {json_path}: it is a folder; name a file")
         tasks = check_tasks(task or ["all"])
         check_coordinates(tasks[0], split, first)
         policies = [make_policy(name) for name in policy or ([] if model else ["loudest", "trace"])]
@@ -55,8 +59,6 @@ def evaluate(
                 LanguageModelPolicy(*load_language_model(source), name=source, temperature=temperature, seed=seed)
                 for source in model
             ]
-        if json_path is not None and not json_path.parent.is_dir():
-            raise ValueError(f"cannot write {json_path}: folder {json_path.parent} does not exist; make it first")
     except (ValueError, OSError) as error:
         raise fail(error) from None
     frame = pd.concat([rollout(one, tasks, split, episodes, first) for one in policies], ignore_index=True)

@@ -243,7 +243,7 @@ def load_language_model(
         adapter: a LoRA adapter to put on top.
 
     Raises:
-        ValueError: when 4 bit is asked for without a GPU.
+        ValueError: when 4 bit is asked for without a GPU, or there is no such model.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedTokenizerFast
@@ -261,11 +261,15 @@ def load_language_model(
         )
     if torch.cuda.is_available():
         options["device_map"] = "auto"
-    # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must be loaded as saved.
-    generic = get_tokenizer_config(str(source)).get("tokenizer_class") == "TokenizersBackend"
-    tokenizer = (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(str(source))
     half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False)  # a T4
-    model = AutoModelForCausalLM.from_pretrained(str(source), dtype=torch.float16 if half else "auto", **options)
+    # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must be loaded as saved.
+    try:
+        generic = get_tokenizer_config(str(source)).get("tokenizer_class") == "TokenizersBackend"
+        tokenizer = (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(str(source))
+        model = AutoModelForCausalLM.from_pretrained(str(source), dtype=torch.float16 if half else "auto", **options)
+    except OSError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"cannot load {source}: no folder here holds it, and the hub answered: {reason}") from error
     if adapter is not None:
         from peft import PeftModel
 

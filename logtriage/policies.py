@@ -328,9 +328,7 @@ def make_policy(name: str) -> Policy:
 
 def check_tasks(tasks: Sequence[str]) -> list[str]:
     """Expand `all` and check names; `ValueError` with the valid ones otherwise."""
-    if "all" in tasks:
-        return list(TASKS)
     for task in tasks:
-        if task not in TASKS:
+        if task not in (*TASKS, "all"):
             raise ValueError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}, or all")
-    return list(tasks)
+    return list(TASKS) if "all" in tasks else list(tasks)

@@ -186,11 +186,14 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
         ValueError: when the folder holds a run with other settings.
     """
     folder = Path(folder)
-    start_run(run_settings(config, folder), folder)
+    settings = run_settings(config, folder)
+    if (folder / "config.json").exists():
+        start_run(settings, folder)
     if (folder / "model").exists():
         return folder / "model"
-    checkpoint = rewind(folder)
     model, tokenizer, peft_config = _load(config)
+    start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
+    checkpoint = rewind(folder)
 
     import torch
     from datasets import Dataset

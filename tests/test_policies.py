@@ -55,10 +55,10 @@ def test_the_oracle_is_the_top_and_chance_the_bottom(frames):
 
 
 class Sealed:
-    """An incident of which only the task and the call graph may be read."""
+    """An incident of which only the task, the split and the call graph may be read."""
 
     def __init__(self, incident):
-        self.task, self.topology = incident.task, incident.topology
+        self.task, self.split, self.topology = incident.task, incident.split, incident.topology
 
     def __getattr__(self, name):
         raise AssertionError(f"the policy reads incident.{name}")
