@@ -68,7 +68,7 @@ def test_episodes_do_not_depend_on_the_process(tmp_path):
     drawn = []
 
     @given(cases())
-    @settings(max_examples=60, database=None)
+    @settings(max_examples=300, database=None)
     def collect(case):
         drawn.append(case)
 

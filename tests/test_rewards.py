@@ -83,6 +83,18 @@ def test_the_first_answer_counts_and_answering_again_costs():
     assert changed.root_cause == 0.0 and changed.cost == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize("at, part", enumerate(("severity", "root_cause", "remediation", "escalation")))
+def test_every_wrong_answer_earns_nothing_even_if_the_right_one_follows(at, part):
+    incident = incident_where(lambda i: True)
+    answers, names = right_answers(incident), incident.topology.names
+    kind, right = answers[at]
+    values = (SEVERITIES, names, [f"{remedy}:{name}" for remedy in REMEDIES for name in names], TEAMS)[at]
+    for value in set(values) - {right}:
+        only = play(incident, [*answers[:at], (kind, value), *answers[at + 1 :]])
+        first = play(incident, [*answers[:at], *[(kind, value)] * 4, *answers[at:]])
+        assert getattr(only, part) == getattr(first, part) == 0.0, value
+
+
 def test_innocents_cost_and_speed_wants_the_fault_gone():
     incident = incident_where(lambda i: True)
     innocent = next(name for name in incident.topology.names if name != incident.root)
