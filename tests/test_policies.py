@@ -2,7 +2,15 @@ import pytest
 
 from logtriage.episode import Episode
 from logtriage.incidents import TASKS, sample_incident
-from logtriage.policies import POLICIES, ConstantPolicy, best_constant_script, check_tasks, make_policy
+from logtriage.policies import (
+    POLICIES,
+    ConstantPolicy,
+    best_constant_script,
+    check_tasks,
+    make_policy,
+    mean_score,
+    mean_score_on,
+)
 from logtriage.rollouts import COLUMNS, rollout
 
 EPISODES = 200
@@ -65,6 +73,17 @@ def test_a_rollout_is_a_row_an_episode(frames):
 def test_the_constant_script_is_the_best_of_its_candidates():
     script = best_constant_script("single_crash", incidents=30)
     assert script[-1] in (("resolve", ""), ("ignore", ""))
+
+
+def test_incidents_can_be_played_again():
+    # Fixing the root, or restarting a service that only suffers, takes the cluster off the states stored with the incident.
+    incidents = [sample_incident("cascading_failure", "train", index) for index in range(10)]
+    meddling = ConstantPolicy([("remediate", f"restart:{name}") for name in incidents[0].topology.names])
+    fresh = mean_score(make_policy("trace"), "cascading_failure", "train", range(10))
+    assert fresh > 0.0
+    for policy in (make_policy("trace"), meddling, make_policy("trace")):
+        last = mean_score_on(policy, incidents)
+    assert last == fresh
 
 
 def test_unknown_names_are_answered_with_the_valid_ones():
