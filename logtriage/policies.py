@@ -14,7 +14,7 @@ from random import Random
 from .actions import ACTION_TYPES, action_values
 from .episode import Episode, Sight
 from .faults import FAULTS, Fault
-from .incidents import SEVERITIES, TASKS, sample_incident
+from .incidents import SEVERITIES, TASKS, Incident, sample_incident
 from .telemetry import Reading, read_line
 from .topology import TEAMS, Topology
 
@@ -291,22 +291,27 @@ def constant_scripts(task: str) -> list[list[Action]]:
     return scripts
 
 
-def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) -> float:
-    """Mean total score of a policy over incidents."""
-    episodes = [Episode(sample_incident(task, split, index)) for index in indices]
+def mean_score_on(policy: Policy, incidents: Sequence[Incident]) -> float:
+    """Mean total score of a policy on these incidents; they are not changed and may be played again."""
+    episodes = [Episode(incident) for incident in incidents]
     policy.play(episodes)
     return sum(episode.score.total for episode in episodes) / len(episodes)
 
 
+def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) -> float:
+    """Mean total score of a policy over incidents."""
+    return mean_score_on(policy, [sample_incident(task, split, index) for index in indices])
+
+
 def best_constant_script(task: str, incidents: int = 100) -> list[Action]:
     """The open-loop script of highest mean score on `train`, by successive halving over `constant_scripts`."""
-    scripts, indices = constant_scripts(task), 10
+    sampled = [sample_incident(task, "train", index) for index in range(incidents)]
+    scripts, few = constant_scripts(task), 10
     while len(scripts) > 1:
-        indices = min(indices, incidents)
-        scripts.sort(key=lambda script: -mean_score(ConstantPolicy(script), task, "train", range(indices)))
-        if indices == incidents:
+        scripts.sort(key=lambda script: -mean_score_on(ConstantPolicy(script), sampled[:few]))
+        if few >= incidents:
             break
-        scripts, indices = scripts[: max(1, len(scripts) // 4)], indices * 3
+        scripts, few = scripts[: max(1, len(scripts) // 4)], few * 3
     return scripts[0]
 
 

@@ -14,6 +14,7 @@ from logtriage.policies import (
     constant_scripts,
     make_policy,
     mean_score,
+    mean_score_on,
 )
 from logtriage.rollouts import COLUMNS, rollout
 
@@ -146,6 +147,17 @@ def test_the_constant_script_wins_the_final_round_and_little_is_lost_on_the_way(
     assert len(rounds[20]) >= 100 and rounds[20][found] == max(rounds[20].values())
     every = {script: mean_score(ConstantPolicy(script), "single_crash", "train", range(20)) for script in candidates}
     assert every[found] == rounds[20][found] >= max(every.values()) - 0.02
+
+
+def test_incidents_can_be_played_again():
+    # Fixing the root, or restarting a service that only suffers, takes the cluster off the states stored with the incident.
+    incidents = [sample_incident("cascading_failure", "train", index) for index in range(10)]
+    meddling = ConstantPolicy([("remediate", f"restart:{name}") for name in incidents[0].topology.names])
+    fresh = mean_score(make_policy("trace"), "cascading_failure", "train", range(10))
+    assert fresh > 0.0
+    for policy in (make_policy("trace"), meddling, make_policy("trace")):
+        last = mean_score_on(policy, incidents)
+    assert last == fresh
 
 
 def test_unknown_names_are_answered_with_the_valid_ones():
