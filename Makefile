@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 SPEED_OTHER ?=
 
-.PHONY: help setup demo test test-slow lint format speed gallery address results tables notebooks clean
+.PHONY: help setup demo test test-slow lint format benchmark speed gallery address results tables notebooks clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ lint: setup
 format: setup  ## apply the formatter
 	$(RUN) -m ruff check --fix logtriage tests notebooks benchmarks
 	$(RUN) -m ruff format logtriage tests notebooks benchmarks
+
+benchmark: setup  ## 7 policies on all tasks and splits: tables and figures in results/benchmark, and the README's
+	$(RUN) -m logtriage benchmark
 
 speed: setup  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
 	$(RUN) benchmarks/speed.py $(SPEED_OTHER)

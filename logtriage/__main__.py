@@ -21,11 +21,13 @@ def fail(error: Exception) -> typer.Exit:
 @app.command()
 def evaluate(
     policy: Annotated[
-        list[str] | None, typer.Option(help="Scripted policy: random, constant, loudest, trace, oracle. Repeat for several.")
+        list[str] | None, typer.Option(help="random, constant, loudest, junior, trace, belief, oracle. Repeat for several.")
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option(help="Folder or hub name of a language model. Repeat for several.")
     ] = None,
+    endpoint: Annotated[str, typer.Option(help="Base URL of an OpenAI-compatible server.")] = "",
+    endpoint_model: Annotated[str, typer.Option(help="The model's name there; its key is in OPENAI_API_KEY.")] = "",
     task: Annotated[list[str] | None, typer.Option(help="Task, or all. Repeat for several.")] = None,
     split: Annotated[str, typer.Option(help="train, test, unseen_faults, unseen_wording or unseen_topology.")] = "test",
     episodes: Annotated[int, typer.Option(min=2, help="Incidents a task.")] = 200,
@@ -40,18 +42,23 @@ def evaluate(
     import pandas as pd
 
     from .incidents import check_coordinates
-    from .policies import check_tasks, make_policy
+    from .policies import check_tasks
     from .rollouts import PARTS, rollout
+    from .roster import make_policy
     from .statistics import mean_interval
 
     try:
+        if bool(endpoint) != bool(endpoint_model):
+            raise ValueError("--endpoint and --endpoint-model go together; give both")
         if json_path is not None and not json_path.parent.is_dir():
             raise ValueError(f"cannot write {json_path}: folder {json_path.parent} does not exist; make it first")
         if json_path is not None and json_path.is_dir():
             raise ValueError(f"cannot write {json_path}: it is a folder; name a file")
         tasks = check_tasks(task or ["all"])
         check_coordinates(tasks[0], split, first)
-        policies = [make_policy(name) for name in policy or ([] if model else ["loudest", "trace"])]
+        policies = [
+            make_policy(name) for name in dict.fromkeys(policy or ([] if model or endpoint else ["loudest", "trace"]))
+        ]
         if model:
             from .language_models import LanguageModelPolicy, load_language_model
 
@@ -59,6 +66,10 @@ def evaluate(
                 LanguageModelPolicy(*load_language_model(source), name=source, temperature=temperature, seed=seed)
                 for source in model
             ]
+        if endpoint:
+            from .language_models import EndpointPolicy
+
+            policies.append(EndpointPolicy(endpoint, endpoint_model))
     except (ValueError, OSError) as error:
         raise fail(error) from None
     frame = pd.concat([rollout(one, tasks, split, episodes, first) for one in policies], ignore_index=True)
@@ -152,6 +163,30 @@ def demo(
     typer.echo(summary_table(rows).drop(columns=["root cause base", "root cause trained"]).to_string(index=False))
     typer.echo("\nfigures:" + "".join(f"\n  {run / name}" for name in ("gain.png", "learning.png", "parts.png")))
     typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes, set-up not included")
+
+
+@app.command("benchmark")
+def benchmark_command(
+    folder: Annotated[Path, typer.Option(help="Finished parts are kept here.")] = Path("runs/benchmark"),
+    results: Annotated[Path | None, typer.Option(help="Where tables and figures go; results/benchmark by default.")] = None,
+    incidents: Annotated[int, typer.Option(min=2, help="Per policy, task and split.")] = 500,
+    processes: Annotated[int, typer.Option(min=1, help="Played at once.")] = 2,
+    climbs: Annotated[int, typer.Option(min=1, help="Hill climbs of each search for exploits.")] = 4,
+) -> None:
+    """Play 7 policies on all tasks and splits, and write every table and figure of the benchmark."""
+    import time
+
+    from .benchmark import make_report
+    from .repository import ROOT, write_tables
+
+    began = time.monotonic()
+    try:
+        make_report(folder, results or ROOT / "results" / "benchmark", incidents, processes, climbs)
+    except ValueError as error:
+        raise fail(error) from None
+    if results is None:
+        write_tables()
+    typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes")
 
 
 @app.command()

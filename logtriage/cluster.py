@@ -1,7 +1,8 @@
 """The simulator: the state of every service, one tick of 30 s, and what a remediation does to it.
 
 Everything here is deterministic; chance lives in `incidents` (what happens) and `telemetry` (what is seen of it).
-A tick reads only the previous tick's state of the neighbours, so trouble needs a tick a hop, both up and down:
+A tick reads only an earlier state of the neighbours (`lag` ticks ago, by default the previous one), so trouble needs a
+tick a hop, both up and down:
 
 * load comes down the calls, and failed calls are retried: `demand = external + sum(load * share) * (1 + RETRIES * errors)`
 * own latency is that of an M/M/1 queue, `idle / (1 - utilisation)`; the wait for callees is added to it
@@ -58,10 +59,21 @@ def rest_state(topology: Topology) -> State:
     return State(network.rest_load, network.rest_latency, healthy, network.rest_pool, network.rest_cpu)
 
 
-def next_state(topology: Topology, previous: State, injection: Injection, strength: float) -> tuple[State, bool]:
-    """One tick on, and whether anything moved. `strength` is the fault's present intensity, 0 once remediated."""
+def next_state(
+    topology: Topology, previous: State, injection: Injection, strength: float, heard: State
+) -> tuple[State, bool]:
+    """One tick on, and whether anything moved.
+
+    Args:
+        topology: the call graph.
+        previous: the state now.
+        injection: the fault at work.
+        strength: its present intensity, 0 once remediated.
+        heard: the state in which services perceive their neighbours: `previous`, or an earlier one.
+    """
     network = topology.network
     callers, callees, routes = network.callers, network.callees, network.routes
+    load_heard, latency_heard, errors_heard = heard.load, heard.latency, heard.errors
     load_before, latency_before, errors_before = previous.load, previous.latency, previous.errors
     load, latency, errors = load_before[:], latency_before[:], errors_before[:]
     pool, cpu = previous.pool[:], previous.cpu[:]
@@ -69,7 +81,7 @@ def next_state(topology: Topology, previous: State, injection: Injection, streng
     for i in topology.reach(root):
         demand = 0.0
         for j, share in callers[i]:
-            demand += load_before[j] * share
+            demand += load_heard[j] * share
         demand = network.external[i] + demand * (1.0 + RETRIES * errors_before[i])
         idle = network.idle_latency[i]
         succeeds = 1.0
@@ -86,13 +98,13 @@ def next_state(topology: Topology, previous: State, injection: Injection, streng
         if routes[i]:
             lost = 0.0
             for j, share in callees[i]:
-                response += share * latency_before[j]
-                lost += share * errors_before[j]
+                response += share * latency_heard[j]
+                lost += share * errors_heard[j]
             succeeds *= 1.0 - lost
         else:
             for j, _ in callees[i]:
-                response += latency_before[j]
-                succeeds *= 1.0 - errors_before[j]
+                response += latency_heard[j]
+                succeeds *= 1.0 - errors_heard[j]
         if response > TIMEOUT_MS:
             succeeds *= TIMEOUT_MS / response
             response = TIMEOUT_MS
@@ -111,16 +123,21 @@ def next_state(topology: Topology, previous: State, injection: Injection, streng
     return State(load, latency, errors, pool, cpu), moved
 
 
-def untreated_states(topology: Topology, injection: Injection | None, ticks: int) -> list[State]:
-    """States of ticks 0 to `ticks` when nobody does anything. Tick 0 is at rest; `injection.onset` counts from there."""
+def untreated_states(topology: Topology, injection: Injection | None, ticks: int, lag: int = 1) -> list[State]:
+    """States of ticks 0 to `ticks` when nobody does anything. Tick 0 is at rest; `injection.onset` counts from there.
+
+    `lag` is the number of ticks after which a service feels its neighbours.
+    """
     states = [rest_state(topology)]
     if injection is None:
         return states * (ticks + 1)
-    reached = injection.onset + injection.ramp  # from here on the strength is constant
+    still_since = injection.onset + injection.ramp - 1  # from the next tick on the strength is constant
     for tick in range(1, ticks + 1):
-        state, moved = next_state(topology, states[-1], injection, injection.strength(tick))
+        state, moved = next_state(topology, states[-1], injection, injection.strength(tick), states[max(0, tick - lag)])
         states.append(state)
-        if not moved and tick >= reached:
+        if moved:
+            still_since = max(tick, still_since)
+        elif tick >= still_since + lag:
             states.extend([state] * (ticks - tick))
             break
     return states
@@ -134,10 +151,13 @@ class Cluster:
         injection: the fault at work, or None for a false alarm.
         untreated: from `untreated_states`, long enough for the whole episode.
         tick: the tick at which the agent arrives.
+        lag: ticks after which a service feels its neighbours.
     """
 
-    def __init__(self, topology: Topology, injection: Injection | None, untreated: list[State], tick: int) -> None:
-        self.topology, self.injection, self.tick = topology, injection, tick
+    def __init__(
+        self, topology: Topology, injection: Injection | None, untreated: list[State], tick: int, lag: int = 1
+    ) -> None:
+        self.topology, self.injection, self.tick, self.lag = topology, injection, tick, lag
         self.states = untreated  # indexed by tick; copied before the first own state is added
         self.fault_active = injection is not None
         self._diverged = False
@@ -147,7 +167,8 @@ class Cluster:
         self.tick += 1
         if self._diverged:
             strength = self.injection.strength(self.tick) if self.fault_active else 0.0
-            self.states.append(next_state(self.topology, self.states[-1], self.injection, strength)[0])
+            heard = self.states[max(0, self.tick - self.lag)]
+            self.states.append(next_state(self.topology, self.states[-1], self.injection, strength, heard)[0])
 
     def remediate(self, remedy: str, position: int) -> None:
         """Apply a remedy now. The right one at the root ends the fault, and the cluster heals over the next ticks.

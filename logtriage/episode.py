@@ -43,7 +43,9 @@ class Episode:
 
     def __init__(self, incident: Incident, rubric: TriageRubric | None = None) -> None:
         self.incident, self.rubric = incident, rubric
-        self.cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
+        self.cluster = Cluster(
+            incident.topology, incident.injection, incident.untreated, incident.arrival, incident.task.lag
+        )
         self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
         self.record = Record(fault_active=incident.injection is not None)
         self.score: Score | None = None

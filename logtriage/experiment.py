@@ -24,8 +24,8 @@ import pandas as pd
 from .episode import Episode
 from .incidents import TASKS, sample_incident
 from .language_models import TURN_TOKENS, LanguageModelPolicy, load_language_model
-from .policies import make_policy
 from .rollouts import rollout
+from .roster import make_policy
 from .runs import write_text
 from .statistics import mean_interval, paired_gain
 from .training import model_of

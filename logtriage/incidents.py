@@ -23,6 +23,7 @@ SPLITS = {
     "unseen_topology": "random call graphs of 5 to 30 services with other names",
 }
 SEVERITIES = ("P1", "P2", "P3")
+BENCHMARK_VERSION = "1.0"  # stamped into every result; whatever changes an incident, a sight or a score raises it
 
 # Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between the two numbers of a
 # pair are too near to call, and the incident is drawn again.
@@ -50,6 +51,12 @@ class Task:
         false_alarms: share of incidents without any fault.
         outage: share of faults that must become an outage (P1), while the rest must not; None for as it comes.
         below_edge: whether the root must be called by a service that shouts.
+        lag: ticks until a service feels what its neighbours do.
+        decoys: innocent services that print hints of some remedy when they are asked.
+        services: size of a random call graph; 0 for the split's own.
+
+    Raises:
+        ValueError: for a value out of its range; `dataclasses.replace(TASKS[name], noise=0.5)` makes a task of one's own.
     """
 
     name: str
@@ -65,6 +72,20 @@ class Task:
     false_alarms: float = 0.0
     outage: float | None = None
     below_edge: bool = False
+    lag: int = 1
+    decoys: int = 0
+    services: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("noise", "gaps", "false_alarms"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+        if not 1 <= self.lag <= self.lead[0] or not self.quiet or min(self.quiet) < 0:
+            raise ValueError(f"lag must be 1 to {self.lead[0]} (lead) and quiet >= 0, got {self.lag} and {self.quiet}")
+        if (self.services and not 5 <= self.services <= 30) or not 0 <= self.decoys < (self.services or 7):
+            raise ValueError(
+                f"services must be 0 or 5 to 30, and decoys fewer than services, got {self.services} and {self.decoys}"
+            )
 
 
 TASKS: dict[str, Task] = {
@@ -118,7 +139,8 @@ TASKS: dict[str, Task] = {
 class Incident:
     """One incident, frozen. `injection` is None for a false alarm; `severity` is computed from the untreated world.
 
-    `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root speaks by itself.
+    `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root speaks by itself;
+    `decoys` are positions of innocent services and the remedies they hint at.
     """
 
     task: Task
@@ -129,6 +151,7 @@ class Incident:
     severity: str
     arrival: int
     quiet_until: int
+    decoys: tuple[tuple[int, str], ...]
     untreated: list[State] = field(repr=False, compare=False)
 
     @property
@@ -190,8 +213,8 @@ def candidate_pairs(topology: Topology, task: Task, split: str) -> dict[int, lis
 
 
 @cache
-def _default_pairs(task: str, split: str) -> dict[int, list[Fault]]:
-    return candidate_pairs(DEFAULT_TOPOLOGY, TASKS[task], split)
+def _default_pairs(task: Task, split: str) -> dict[int, list[Fault]]:
+    return candidate_pairs(DEFAULT_TOPOLOGY, task, split)
 
 
 def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
@@ -217,21 +240,31 @@ def severity_of(errors: float, slowdown: float) -> str | None:
     return "P3"
 
 
-def sample_incident(task: str, split: str, index: int) -> Incident:
+def sample_incident(task: str | Task, split: str, index: int) -> Incident:
     """The incident at these coordinates: the same, to the last bit, whenever and wherever it is asked for.
+
+    Args:
+        task: a name of `TASKS`, or a `Task` of one's own; its random streams are those of its name.
+        split, index: see `SPLITS`; index counts from 0.
 
     Raises:
         ValueError: for an unknown task or split, or a negative index; the message names the valid ones.
     """
-    check_coordinates(task, split, index)
-    settings = TASKS[task]
-    random = Random(f"{task}/{split}/{index}/incident")
-    topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
-    pairs = candidate_pairs(topology, settings, split) if split == "unseen_topology" else _default_pairs(task, split)
+    check_coordinates(task if isinstance(task, str) else "single_crash", split, index)
+    settings = TASKS[task] if isinstance(task, str) else task
+    stream = f"{settings.name}/{split}/{index}"
+    random = Random(f"{stream}/incident")
+    if settings.services:
+        topology = random_topology(random, settings.services, settings.services)
+    else:
+        topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
+    own = topology is not DEFAULT_TOPOLOGY
+    pairs = candidate_pairs(topology, settings, split) if own else _default_pairs(settings, split)
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
         states = untreated_states(topology, None, arrival + settings.max_steps)
-        return Incident(settings, split, index, topology, None, "P3", arrival, arrival, states)
+        decoys = _draw_decoys(topology, settings, stream, -1)
+        return Incident(settings, split, index, topology, None, "P3", arrival, arrival, decoys, states)
     outage = None if settings.outage is None else random.random() < settings.outage
     while True:
         position = list(pairs)[int(random.random() * len(pairs))]
@@ -243,7 +276,7 @@ def sample_incident(task: str, split: str, index: int) -> Incident:
             skewed = random.random()  # squared below: mild faults are more common than total ones
             intensity = low + skewed * skewed * (high - low)
             injection = Injection(fault, position, intensity, onset=1, ramp=_draw(random, settings.ramp))
-            states = untreated_states(topology, injection, arrival + settings.max_steps)
+            states = untreated_states(topology, injection, arrival + settings.max_steps, settings.lag)
             severity = severity_of(*user_impact(topology, states))
             if outage is not None and severity is not None and (severity == "P1") != outage:
                 # Effects grow with intensity, so the next try can be aimed.
@@ -251,11 +284,26 @@ def sample_incident(task: str, split: str, index: int) -> Incident:
             elif settings.below_edge and not _callers_shout(topology, position, states[arrival]):
                 low = intensity
             elif severity is not None:
-                return Incident(settings, split, index, topology, injection, severity, arrival, arrival + quiet, states)
+                decoys = _draw_decoys(topology, settings, stream, position)
+                until = arrival + quiet
+                return Incident(settings, split, index, topology, injection, severity, arrival, until, decoys, states)
 
 
 def _draw(random: Random, bounds: tuple[int, int]) -> int:
     return bounds[0] + int(random.random() * (bounds[1] - bounds[0] + 1))
+
+
+def _draw_decoys(topology: Topology, task: Task, stream: str, root: int) -> tuple[tuple[int, str], ...]:
+    """Innocent services, each with a remedy that some fault there would need; from a stream of their own."""
+    if not task.decoys:
+        return ()
+    random, positions = Random(f"{stream}/decoys"), [i for i in range(len(topology.services)) if i != root]
+    random.shuffle(positions)
+    drawn = []
+    for position in positions[: task.decoys]:
+        remedies = sorted({fault.remedy for fault in faults_at(topology.services[position])})
+        drawn.append((position, remedies[int(random.random() * len(remedies))]))
+    return tuple(drawn)
 
 
 def _callers_shout(topology: Topology, position: int, state: State) -> bool:

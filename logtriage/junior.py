@@ -20,7 +20,7 @@ DRILL_PROMPT = "Read what the cluster prints and say what it means."
 DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000  # slices of `train`, far from GRPO's
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
-TELLING = 0.6  # share of questions for which a line is sought that tells the fix
+SOUGHT = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}  # kinds of line that a question is made of, by share
 LINE_ROUNDS = 2  # times each service is looked at for one
 
 ARGUMENTS = {
@@ -135,10 +135,11 @@ def _question(kind: str, episode: Episode, random: Random) -> tuple[str, Message
         sight = Sight(0, 0, alerts=episode.first.alerts, metrics=[telemetry.metric(0)])
         reader.begin(topology, sight)
         return render(sight), _calls("", ("classify_severity", reader.severity()))
-    # Lines that tell the fix are rare, and reading them is the point: more often than not, look on until one is found.
+    # Telling lines are rare, and reading them is the point: every other time, look on until one is found.
     positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
     random.shuffle(positions)
-    for position in positions if random.random() < TELLING else positions[:1]:
+    sought = random.choices(list(SOUGHT), list(SOUGHT.values()))[0]
+    for position in positions if sought else positions[:1]:
         service = topology.names[position]
         if kind == "lines":
             sight = Sight(0, 0, lines=telemetry.lines(position))
@@ -147,7 +148,7 @@ def _question(kind: str, episode: Episode, random: Random) -> tuple[str, Message
             sight = episode.act("request_more_logs", service)
             text = render(sight)
         reader.begin(topology, sight)
-        if reader.fault_at(service) is not None:
+        if any(reading.kind in sought for reading in reader.readings[service]):
             break
     return text, _meaning(reader, service)
 

@@ -22,7 +22,9 @@ COLOURS = {
     "random": "#BBBBBB",
     "constant": "#CC79A7",
     "loudest": "#E69F00",
+    "junior": "#56B4E9",
     "trace": "#009E73",
+    "belief": "#D55E00",
     "oracle": "#000000",
 }
 TASK_COLOURS = {"single_crash": "#56B4E9", "cascading_failure": "#D55E00", "silent_degradation": "#009E73"}
@@ -43,7 +45,8 @@ class Picture(Figure):
         return buffer.getvalue()
 
 
-def _figure(width: float, height: float, columns: int = 1, rows: int = 1, **options):
+def new_figure(width: float, height: float, columns: int = 1, rows: int = 1, **options) -> tuple[Figure, np.ndarray]:
+    """An empty figure of that size in inches, and its axes (rows, columns)."""
     figure = Picture(figsize=(width, height), layout="constrained", dpi=110)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for ax in axes.flat:
@@ -74,7 +77,7 @@ def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[s
         titles: one a panel.
         root: marked with a ring, when given.
     """
-    figure, axes = _figure(3.4 * len(states), 3.0, len(states))
+    figure, axes = new_figure(3.4 * len(states), 3.0, len(states))
     at, rest = layout(topology), topology.network.rest_latency
     for ax, state, title in zip(axes[0], states, titles, strict=True):
         for service in topology.services:
@@ -114,7 +117,7 @@ def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[s
 
 def plot_healing(curves: Mapping[str, Sequence[float]], arrival: int) -> Figure:
     """User-facing error share over ticks, a line a course of action; `arrival` marks the agent's first tick."""
-    figure, axes = _figure(6.5, 2.6)
+    figure, axes = new_figure(6.5, 2.6)
     for label, values in curves.items():
         axes[0, 0].plot(range(len(values)), 100 * np.asarray(values), marker=".", label=label)
     axes[0, 0].axvline(arrival, color="#888888", lw=0.8, ls=":")
@@ -131,7 +134,7 @@ def plot_policies(frame: pd.DataFrame, reported: Mapping[str, Mapping[str, float
         reported: label to task to a score that others published, drawn as hollow markers beside the bars.
     """
     tasks, policies = list(dict.fromkeys(frame["task"])), list(dict.fromkeys(frame["policy"]))
-    figure, axes = _figure(1.6 + 2.3 * len(tasks), 3.2)
+    figure, axes = new_figure(1.6 + 2.3 * len(tasks), 3.2)
     ax, width = axes[0, 0], 0.8 / (len(policies) + (1 if reported else 0))
     cycle = ("#0072B2", "#56B4E9", "#D55E00", "#F0E442")
     extra = iter(cycle * len(policies))
@@ -190,7 +193,7 @@ def plot_learning(
         episodes: a run's training episodes (columns step, task, score).
         checkpoints, evaluation: from `experiment.evaluate_checkpoints` and `evaluate_run`; without them, one panel.
     """
-    figure, axes = _figure(10.0 if checkpoints is not None else 6.5, 3.0, 1 if checkpoints is None else 2, sharey=True)
+    figure, axes = new_figure(10.0 if checkpoints is not None else 6.5, 3.0, 1 if checkpoints is None else 2, sharey=True)
     _draw_learning(axes[0, 0], episodes)
     if checkpoints is not None:
         _draw_held_out(axes[0, 1], episodes, checkpoints, evaluation)
@@ -246,7 +249,7 @@ def plot_gain(episodes: pd.DataFrame, evaluation: pd.DataFrame, references: Sequ
 def plot_parts(before: pd.DataFrame, after: pd.DataFrame, labels: tuple[str, str] = ("base", "trained")) -> Figure:
     """Each part of the score before and after, a panel a task, with 95 % intervals."""
     tasks = list(dict.fromkeys(before["task"]))
-    figure, axes = _figure(3.3 * len(tasks), 2.7, len(tasks), sharey=True)
+    figure, axes = new_figure(3.3 * len(tasks), 2.7, len(tasks), sharey=True)
     for ax, task in zip(axes[0], tasks, strict=True):
         for j, (label, frame) in enumerate(zip(labels, (before, after), strict=True)):
             cells = [mean_interval(frame[frame.task == task][part]) for part in PARTS]
@@ -277,7 +280,7 @@ def plot_small_samples(scores: np.ndarray, sizes: Sequence[int] = (10, 30, 100, 
         draws: pairs of averages drawn for each size.
     """
     random = np.random.default_rng(0)
-    figure, axes = _figure(6.5, 2.8)
+    figure, axes = new_figure(6.5, 2.8)
     differences = [random.choice(scores, (draws, n)).mean(1) - random.choice(scores, (draws, n)).mean(1) for n in sizes]
     axes[0, 0].boxplot(differences, whis=(2.5, 97.5), showfliers=False, tick_labels=[str(n) for n in sizes])
     axes[0, 0].axhline(0.0, color="#888888", lw=0.8)

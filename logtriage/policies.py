@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import product
 from random import Random
 
 from .actions import ACTION_TYPES, action_values
 from .episode import Episode, Sight
 from .faults import FAULTS, Fault
-from .incidents import SEVERITIES, TASKS, Incident, sample_incident
-from .telemetry import Reading, read_line
+from .incidents import SEVERITIES, TASKS, Incident, Task, sample_incident
+from .reading import Reading, read_line
 from .topology import TEAMS, Topology
 
 Action = tuple[str, str] | tuple[str, str, float | None]  # (action_type, value), and the confidence if there is one
@@ -30,7 +31,7 @@ class Policy:
 
     name = "policy"
 
-    def prepare(self, task: str, split: str) -> None:
+    def prepare(self, task: str | Task, split: str) -> None:
         """What can be worked out before any incident of that task and split is seen; not part of an episode's time."""
 
     def begin(self, topology: Topology, sight: Sight) -> None:
@@ -52,6 +53,27 @@ class Policy:
 
     def _open(self, episode: Episode) -> None:
         self.begin(episode.incident.topology, episode.first)
+
+
+class FunctionPolicy(Policy):
+    """Any function as a policy.
+
+    Args:
+        function: takes the call graph and the sights so far (the opening first) and returns the next action.
+        name: shown in results.
+    """
+
+    def __init__(self, function: Callable[[Topology, Sequence[Sight]], Action], name: str) -> None:
+        self.function, self.name = function, name
+
+    def begin(self, topology: Topology, sight: Sight) -> None:
+        self._topology, self._sights = topology, [sight]
+
+    def act(self) -> Action:
+        return self.function(self._topology, tuple(self._sights))
+
+    def see(self, sight: Sight) -> None:
+        self._sights.append(sight)
 
 
 class RandomPolicy(Policy):
@@ -89,16 +111,13 @@ class TrainedConstantPolicy(ConstantPolicy):
     """For each task, the open-loop script that scores best on `train` (see `best_constant_script`)."""
 
     def __init__(self, incidents: int = 100) -> None:
-        self._incidents, self._scripts = incidents, {}
+        self._incidents = incidents
 
-    def prepare(self, task: str, split: str) -> None:
-        if task not in self._scripts:
-            self._scripts[task] = best_constant_script(task, self._incidents)
+    def prepare(self, task: str | Task, split: str) -> None:
+        best_constant_script(TASKS[task] if isinstance(task, str) else task, self._incidents)
 
     def _open(self, episode: Episode) -> None:
-        task = episode.incident.task.name
-        self.prepare(task, episode.incident.split)
-        self.script = self._scripts[task]
+        self.script = best_constant_script(episode.incident.task, self._incidents)
         super()._open(episode)
 
 
@@ -273,7 +292,7 @@ class TracePolicy(ReadingPolicy):
         return next(iter(telling or unasked), None)
 
 
-def constant_scripts(task: str) -> list[list[Action]]:
+def constant_scripts(task: str | Task) -> list[list[Action]]:
     """Candidate open-loop scripts of a task: full answers in every combination, partial ones, and ignoring."""
     topology = sample_incident(task, "train", 0).topology
     scripts: list[list[Action]] = [[("classify_severity", "P3"), ("ignore", "")], [("resolve", "")], [("ignore", "")]]
@@ -303,7 +322,8 @@ def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) ->
     return mean_score_on(policy, [sample_incident(task, split, index) for index in indices])
 
 
-def best_constant_script(task: str, incidents: int = 100) -> list[Action]:
+@cache
+def best_constant_script(task: str | Task, incidents: int = 100) -> list[Action]:
     """The open-loop script of highest mean score on `train`, by successive halving over `constant_scripts`."""
     sampled = [sample_incident(task, "train", index) for index in range(incidents)]
     scripts, few = constant_scripts(task), 10
@@ -313,22 +333,6 @@ def best_constant_script(task: str, incidents: int = 100) -> list[Action]:
             break
         scripts, few = scripts[: max(1, len(scripts) // 4)], few * 3
     return scripts[0]
-
-
-POLICIES: dict[str, Callable[[], Policy]] = {
-    "random": RandomPolicy,
-    "constant": TrainedConstantPolicy,
-    "loudest": LoudestPolicy,
-    "trace": TracePolicy,
-    "oracle": OraclePolicy,
-}
-
-
-def make_policy(name: str) -> Policy:
-    """The scripted policy of that name; `ValueError` with the valid names otherwise."""
-    if name not in POLICIES:
-        raise ValueError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
-    return POLICIES[name]()
 
 
 def check_tasks(tasks: Sequence[str]) -> list[str]:

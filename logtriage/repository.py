@@ -18,6 +18,7 @@ NOTEBOOKS = (
     "02_zero_shot_baselines.ipynb",
     "03_grpo_training.ipynb",
     "04_learning_curves.ipynb",
+    "05_benchmark.ipynb",
 )
 # This project's own links: whatever owner, the name is `logtriage`.
 ADDRESS = re.compile(r"(?:github\.com|com/github)/(?P<repository>[\w.-]+/logtriage)(?=[/\s\")#.]|$)", re.MULTILINE)
@@ -128,7 +129,30 @@ def demo_table() -> str:
     return "\n".join(lines)
 
 
-TABLES = {"demo": demo_table}
+def benchmark_table() -> str:
+    """The README's scores of scripted policies on `test`, and the adversary's best, from `results/benchmark`."""
+    results = ROOT / "results" / "benchmark"
+    scores = json.loads((results / "scores.json").read_text())
+    exploits = {row["task"]: row["test"] for row in json.loads((results / "exploits.json").read_text())["rows"]}
+    lines = [
+        f"| policy | {' | '.join(task.replace('_', ' ') for task in TASKS)} | mean | share of ceiling |",
+        "|" + "---|" * 6,
+    ]
+    for row in scores["rows"]:
+        if row["split"] == "test":
+            cells = ["{:.2f} [{:.2f}, {:.2f}]".format(*row[name]) for name in (*TASKS, "mean")]
+            lines.append(f"| `{row['policy']}` | {' | '.join(cells)} | {row['share_of_ceiling'][0]:.2f} |")
+    best = [exploits[task] for task in TASKS]
+    cells = [f"{score:.2f}" for score in (*best, sum(best) / len(best))]
+    lines.append(f"| best rule without diagnosis | {' | '.join(cells)} | |")
+    lines += [
+        "",
+        f"Benchmark {scores['benchmark']}, {scores['incidents']} incidents of `test` a task, 95 % bootstrap intervals.",
+    ]
+    return "\n".join(lines)
+
+
+TABLES = {"demo": demo_table, "benchmark": benchmark_table}
 
 
 def with_tables(text: str) -> str:

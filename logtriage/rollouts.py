@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from .cluster import Cluster
 from .episode import Episode
-from .incidents import Incident, sample_incident
+from .incidents import Incident, Task, sample_incident
 from .policies import Policy
 from .rewards import WEIGHTS
 
@@ -43,7 +43,7 @@ def episode_row(episode: Episode, policy: str, seconds: float) -> dict[str, obje
 
 def rollout(
     policy: Policy,
-    tasks: Sequence[str],
+    tasks: Sequence[str | Task],
     split: str = "test",
     episodes: int = 200,
     first: int = 0,
@@ -54,7 +54,7 @@ def rollout(
 
     Args:
         policy: any `Policy`.
-        tasks: task names.
+        tasks: names, or tasks of one's own.
         split: split name.
         episodes: incidents per task.
         first: first index.
@@ -85,7 +85,7 @@ def user_errors(incident: Incident, remedy: str = "", service: str = "", ticks: 
     With `remedy`, it is applied to `service` when the agent arrives; without, nobody does anything.
     """
     topology = incident.topology
-    cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
+    cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival, incident.task.lag)
     if remedy:
         cluster.remediate(remedy, topology.position[service])
     for _ in range(ticks):

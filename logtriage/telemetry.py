@@ -69,13 +69,6 @@ class Alert(NamedTuple):
         return f"{self.service} {self.metric} {self.value}{unit}"
 
 
-class Reading(NamedTuple):
-    """What a log line says: its kind, and its subject (a fault, a remedy, or a called service; else empty)."""
-
-    kind: str
-    subject: str = ""
-
-
 def figure(value: float) -> str:
     """A quantity as printed: two significant digits, at most one decimal, no exponent."""
     if value >= 100.0:
@@ -147,6 +140,7 @@ class Telemetry:
     def __init__(self, incident: Incident, cluster: Cluster, random: Random) -> None:
         self.incident, self.cluster, self.random = incident, cluster, random.random
         self.topology, self.task = incident.topology, incident.task
+        self.decoys = dict(incident.decoys)
         self._at_rest = [False] * len(self.topology.services)
         self._seen_tick, self._trouble = -1, self._at_rest
 
@@ -206,6 +200,8 @@ class Telemetry:
             injection = cluster.injection
             visible = min(1.0, (cluster.tick - injection.onset + 1) / injection.ramp)
             proof, hint = task.proof * visible, task.hint * visible
+        elif position in self.decoys:
+            hint = task.hint
         for other in self.topology.below[position]:
             if trouble[other]:
                 callee = CALLEE_WEIGHT
@@ -235,7 +231,7 @@ class Telemetry:
         if kind == "proof":
             key = (self.cluster.injection.fault.name, service.kind)
         elif kind == "hint":
-            key = (self.cluster.injection.fault.remedy, service.kind)
+            key = (self.decoys.get(position) or self.cluster.injection.fault.remedy, service.kind)
         elif kind in ("callee", "own"):
             if kind == "callee":
                 weights = self.callee_weights(position)
@@ -325,43 +321,3 @@ def _categorical(weights: Sequence[float], total: float, random: Callable[[], fl
             if spot < 0.0:
                 return i
     return last  # rounding left a crumb
-
-
-@cache
-def _readers() -> dict[str, list[tuple[tuple[str, ...], Reading, int]]]:
-    """First literal of a template (with its level) to (literals, reading, index of the callee among the fields)."""
-    readers: dict[str, list[tuple[tuple[str, ...], Reading, int]]] = {}
-    for kind, book in BOOKS.items():
-        for key, templates in book.items():
-            subject = key[0] if len(key) > 1 else ""
-            for template in templates:
-                parts = list(string.Formatter().parse(template))
-                literals = (*(literal for literal, _, _, _ in parts), *([""] if parts[-1][1] else []))
-                names = [name for _, name, _, _ in parts]
-                callee = names.index("callee") if "callee" in names else -1
-                level, _, rest = literals[0].partition(" ")
-                readers.setdefault(level, []).append(((rest, *literals[1:]), Reading(kind, subject), callee))
-    return readers
-
-
-def read_line(line: str) -> tuple[str, Reading]:
-    """Read a log line as an expert would: (service, reading). Unknown text reads as kind `unknown`.
-
-    The inverse of the wording, by text alone; nothing of the incident is consulted.
-    """
-    level, _, rest = line.partition(" ")
-    service, _, text = rest.partition(" ")
-    for literals, reading, callee in _readers().get(level, ()):
-        if not text.startswith(literals[0]):
-            continue
-        at, fields = len(literals[0]), []
-        for literal in literals[1:]:
-            end = text.find(literal, at) if literal else len(text)
-            if end < 0:
-                break
-            fields.append(text[at:end])
-            at = end + len(literal)
-        else:
-            if at == len(text):
-                return service, Reading("callee", fields[callee]) if callee >= 0 else reading
-    return service, Reading("unknown")

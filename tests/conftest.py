@@ -26,7 +26,7 @@ def tiny_base(tmp_path_factory):
 def constant():
     """The shipped open-loop policy, trained. Training takes a while, so one instance serves the session."""
     from logtriage.incidents import TASKS
-    from logtriage.policies import make_policy
+    from logtriage.roster import make_policy
 
     policy = make_policy("constant")
     for task in TASKS:

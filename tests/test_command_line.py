@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from logtriage import repository
 from logtriage.__main__ import app
 from logtriage.incidents import SPLITS, TASKS
-from logtriage.policies import POLICIES
 from logtriage.rollouts import COLUMNS, PARTS
+from logtriage.roster import POLICIES
 
-COMMANDS = ("evaluate", "build-base", "train", "demo", "gallery", "address", "publish", "tables")
+COMMANDS = ("evaluate", "build-base", "train", "demo", "gallery", "address", "publish", "tables", "benchmark")
 REGISTERED = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
 
 

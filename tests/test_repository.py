@@ -17,7 +17,7 @@ from logtriage.repository import ADDRESS, LIGHT_FILES, NOTEBOOKS, gallery_text, 
 ROOT = Path(__file__).parents[1]
 TEXTS = [
     path
-    for pattern in ("*.md", "logtriage/*", "notebooks/*.ipynb", "Makefile", "*.txt", "*.toml", "tests/*.py")
+    for pattern in ("*.md", "docs/*.md", "logtriage/*", "notebooks/*.ipynb", "Makefile", "*.txt", "*.toml", "tests/*.py")
     for path in ROOT.glob(pattern)
     if path.is_file()
 ]
@@ -121,39 +121,20 @@ def test_every_file_of_the_package_is_short_and_documented():
 
 def test_world_telemetry_and_prompts_stay_small():
     rooms = ("topology", "faults", "incidents", "cluster", "telemetry", "wording", "prompts")
-    assert sum(len((ROOT / "logtriage" / f"{room}.py").read_text().splitlines()) for room in rooms) <= 1250
+    assert sum(len((ROOT / "logtriage" / f"{room}.py").read_text().splitlines()) for room in rooms) <= 1300
+
+
+# From the world up to the command line; a room imports only from rooms that stand before it.
+ORDER = (
+    "topology faults cluster incidents wording telemetry actions models rewards episode prompts environment reading "
+    "policies exploits hypotheses beliefs ceiling rollouts statistics plots console tools runs language_models junior "
+    "roster difficulty benchmark_plots benchmark mini presets training experiment repository __main__"
+)
 
 
 def test_imports_point_down():
-    order = [
-        "topology",
-        "faults",
-        "cluster",
-        "incidents",
-        "wording",
-        "telemetry",
-        "actions",
-        "models",
-        "rewards",
-        "episode",
-        "prompts",
-        "environment",
-        "policies",
-        "rollouts",
-        "statistics",
-        "plots",
-        "console",
-        "tools",
-        "runs",
-        "language_models",
-        "junior",
-        "mini",
-        "presets",
-        "training",
-        "experiment",
-        "repository",
-        "__main__",
-    ]
+    order = ORDER.split()
+    assert set(order) == {path.stem for path in (ROOT / "logtriage").glob("*.py")} - {"__init__"}
     for name in order:
         for node in ast.walk(ast.parse((ROOT / "logtriage" / f"{name}.py").read_text())):
             if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:

@@ -7,7 +7,8 @@ import pytest
 
 from logtriage.cluster import Cluster
 from logtriage.incidents import SPLITS, TASKS, sample_incident
-from logtriage.telemetry import _FIELDS, DETAIL_LINES, LINE_KINDS, STREAM_LINES, Telemetry, figure, read_line
+from logtriage.reading import read_line
+from logtriage.telemetry import _FIELDS, DETAIL_LINES, LINE_KINDS, STREAM_LINES, Telemetry, figure
 from logtriage.topology import KINDS
 from logtriage.wording import BOOKS
 

@@ -1,7 +1,7 @@
 """A digest of what the world shows, standard library only, so that any Python can be asked for it.
 
-python tests/world_digest.py --check     compare with tests/golden/world.json
-python tests/world_digest.py --write     write it (only when the world was meant to change; say so in LOG.md)
+python tests/world_digest.py --check     compare with what tests/golden/world.json holds of this BENCHMARK_VERSION
+python tests/world_digest.py --write     add a new version to it; a version that is there is never written again
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from logtriage.cluster import Cluster
-from logtriage.incidents import SPLITS, TASKS, sample_incident
+from logtriage.incidents import BENCHMARK_VERSION, SPLITS, TASKS, sample_incident
 from logtriage.telemetry import Telemetry
 
 GOLDEN = Path(__file__).parent / "golden" / "world.json"
@@ -39,10 +39,14 @@ def digests():
 
 
 if __name__ == "__main__":
+    versions = json.loads(GOLDEN.read_text())
     if sys.argv[1:] == ["--write"]:
-        GOLDEN.write_text(json.dumps(digests(), indent=1) + "\n")
+        if BENCHMARK_VERSION in versions:
+            sys.exit(f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md")
+        GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")
     elif sys.argv[1:] == ["--check"]:
-        wrong = [name for name, digest in digests().items() if json.loads(GOLDEN.read_text())[name] != digest]
-        sys.exit(f"Python {sys.version.split()[0]} sees another world in {wrong}" if wrong else 0)
+        pinned = versions[BENCHMARK_VERSION]
+        wrong = [name for name, digest in digests().items() if pinned.get(name) != digest]
+        sys.exit(f"Python {sys.version.split()[0]} sees another world in {wrong}; raise BENCHMARK_VERSION" if wrong else 0)
     else:
         sys.exit(__doc__)

@@ -1,0 +1,306 @@
+"""The benchmark: every policy on every task and split, what it means, and what can be had without diagnosis.
+
+`run_benchmark` plays 7 policies x 3 tasks x 5 splits in parts of `PART` incidents, over processes, and keeps every finished
+part, so the same command continues what was interrupted. Everything else here is a table made from those episodes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .beliefs import Belief
+from .benchmark_plots import plot_confusion, plot_dials, plot_hops, plot_reliability, plot_splits, plot_steps
+from .difficulty import sweep
+from .episode import Episode
+from .exploits import RulePolicy, describe, search
+from .hypotheses import default_prior
+from .incidents import BENCHMARK_VERSION, SPLITS, TASKS, Incident, sample_incident
+from .plots import plot_policies
+from .policies import mean_score
+from .rollouts import episode_row
+from .roster import POLICIES, make_policy
+from .runs import write_text
+from .statistics import (
+    brier,
+    calibration_error,
+    matched,
+    mean_interval,
+    power_table,
+    probability_of_improvement,
+    share_of_ceiling,
+    stratified_iqm,
+    stratified_mean,
+)
+from .topology import DEFAULT_TOPOLOGY
+
+PART = 100  # incidents played by one process at a time
+EXPLOIT_SEEDS = 2
+EXPLOIT_CLIMBS = 4  # hill climbs of a search
+
+
+def hops(incident: Incident, episode: Episode) -> int:
+    """Fewest calls from an alerted service (or, without alerts, an edge) down to the root; -1 for a false alarm."""
+    if incident.root is None:
+        return -1
+    topology = incident.topology
+    near = {alert.service for alert in episode.first.alerts or ()} or {s.name for s in topology.services if s.kind == "edge"}
+    distance = 0
+    while incident.root not in near and distance < len(topology.services):
+        near |= {callee for name in near for callee in topology.service(name).calls + topology.service(name).publishes}
+        distance += 1
+    return distance
+
+
+def play_part(policy: str, task: str, split: str, first: int, count: int, folder: str) -> None:
+    """Play incidents `first` to `first + count - 1` and keep the rows; a part that is there is left alone."""
+    path = Path(folder) / f"{policy}-{task}-{split}-{first}-{count}.jsonl"
+    if path.exists():
+        return
+    played, player = (
+        [Episode(sample_incident(task, split, index)) for index in range(first, first + count)],
+        make_policy(policy),
+    )
+    player.play(played)
+    rows = []
+    for episode in played:
+        row = episode_row(episode, policy, 0.0)
+        del row["seconds"]  # of no meaning when processes share cores, and never the same twice
+        incident = episode.incident
+        rows.append({**row, "root": incident.root, "blamed": episode.record.root_cause, "hops": hops(incident, episode)})
+    write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run_benchmark(folder: str | Path, incidents: int = 500, processes: int = 2, progress: bool = True) -> pd.DataFrame:
+    """Play everything that `folder` lacks; a row an episode, in a fixed order.
+
+    Args:
+        folder: where the parts are kept; one folder a benchmark version.
+        incidents: per policy, task and split.
+        processes: played at once.
+        progress: whether to show a bar.
+
+    Raises:
+        ValueError: when the folder belongs to another version of the benchmark.
+    """
+    from joblib import Parallel, delayed
+    from tqdm import tqdm
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = folder / "version.txt"
+    if stamp.exists() and stamp.read_text().strip() != BENCHMARK_VERSION:
+        raise ValueError(
+            f"{folder} holds episodes of benchmark {stamp.read_text().strip()}, not {BENCHMARK_VERSION}; move it away"
+        )
+    write_text(stamp, BENCHMARK_VERSION + "\n")
+    jobs = [
+        (policy, task, split, first, min(PART, incidents - first), str(folder))
+        for policy in sorted(POLICIES, key=lambda name: name != "belief")  # the slow one first
+        for split in reversed(SPLITS)
+        for task in TASKS
+        for first in range(0, incidents, PART)
+    ]
+    done = Parallel(n_jobs=processes, return_as="generator_unordered")(delayed(play_part)(*job) for job in jobs)
+    for _ in tqdm(done, total=len(jobs), desc="benchmark", disable=not progress, mininterval=2.0):
+        pass
+    frames = []
+    for policy in POLICIES:
+        for task in TASKS:
+            for split in SPLITS:
+                for first in range(0, incidents, PART):
+                    name = f"{policy}-{task}-{split}-{first}-{min(PART, incidents - first)}.jsonl"
+                    frames.append(pd.read_json(folder / name, lines=True, dtype={"confidence": float}))
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.astype({"confidence": float}).assign(benchmark=BENCHMARK_VERSION)
+
+
+def score_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row a policy and split: mean score a task with its interval, mean and IQM over tasks, share of `belief`'s score."""
+    rows = []
+    for (policy, split), part in frame.groupby(["policy", "split"], sort=False):
+        ceiling = frame[(frame.policy == "belief") & (frame.split == split)]
+        strata = [group["score"].to_numpy() for _, group in part.groupby("task", sort=False)]
+        rows.append(
+            {
+                "policy": policy,
+                "split": split,
+                **{task: mean_interval(group["score"]) for task, group in part.groupby("task", sort=False)},
+                "mean": stratified_mean(strata),
+                "iqm": stratified_iqm(strata),
+                "share_of_ceiling": share_of_ceiling(part, ceiling),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def hop_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Root-cause accuracy by policy and distance from alert to root, with the number of episodes; false alarms left out."""
+    faults = frame[frame["hops"] >= 0]
+    table = faults.groupby(["policy", "hops"], sort=False)["root_cause"].agg(["mean", "size"]).reset_index()
+    return table.sort_values(["policy", "hops"], kind="stable", ignore_index=True)
+
+
+def confusion(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """How often each service (columns; `nobody` last) is blamed when each (rows; `nothing wrong` last) is the root."""
+    roots, blamed = frame["root"].fillna("nothing wrong"), frame["blamed"].fillna("nobody")
+    table = pd.crosstab(roots, blamed, normalize="index")
+    return table.reindex(index=[*names, "nothing wrong"], columns=[*names, "nobody"], fill_value=0.0)
+
+
+def opening_beliefs(task: str, split: str, incidents: int) -> pd.DataFrame:
+    """What the belief says before anything is asked: each incident's likeliest root (or none), its probability, and whether
+    that is so. Columns `confidence`, `correct`, `task`. For calibration over the whole range."""
+    rows = []
+    for index in range(incidents):
+        episode = Episode(sample_incident(task, split, index))
+        belief = Belief(default_prior(TASKS[task], split))
+        belief.see(episode.first, None)
+        roots = belief.roots()
+        names = (*episode.incident.topology.names, None)
+        best = int(roots.argmax())
+        rows.append({"task": task, "confidence": min(1.0, roots[best]), "correct": names[best] == episode.incident.root})
+    return pd.DataFrame(rows)
+
+
+def calibration_table(frame: pd.DataFrame, openings: pd.DataFrame) -> pd.DataFrame:
+    """Calibration error and Brier score of `belief`'s root cause, a row a task: when it answers, and at the opening."""
+    stated = frame[(frame.policy == "belief") & (frame.split == "test") & frame["confidence"].notna()]
+    rows = []
+    for task in dict.fromkeys(frame["task"]):
+        end, start = stated[stated.task == task], openings[openings.task == task]
+        rows.append(
+            {
+                "task": task,
+                "ece": calibration_error(end["confidence"], end["root_cause"]),
+                "brier": brier(end["confidence"], end["root_cause"]),
+                "ece at the opening": calibration_error(start["confidence"], start["correct"]),
+                "brier at the opening": brier(start["confidence"], start["correct"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def comparison_table(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
+    """Each policy against the one before it, on the same incidents: paired gain, probability of improvement."""
+    part, rows, names = frame[frame.split == split], [], list(dict.fromkeys(frame["policy"]))
+    for before, after in pairwise(names):
+        left, right = matched(part[part.policy == before], part[part.policy == after])
+        rows.append(
+            {
+                "before": before,
+                "after": after,
+                "gain": mean_interval(right - left),
+                "probability of improvement": probability_of_improvement(left, right),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def power(frame: pd.DataFrame) -> pd.DataFrame:
+    """`statistics.power_table` for each task: scores of `loudest` on `test`, and paired differences of `trace` from it."""
+    tables = []
+    for task in dict.fromkeys(frame["task"]):
+        part = frame[(frame.split == "test") & (frame.task == task)]
+        left, right = matched(part[part.policy == "loudest"], part[part.policy == "trace"])
+        tables.append(power_table(left, right - left).assign(task=task))
+    return pd.concat(tables, ignore_index=True)
+
+
+def exploit_table(
+    climbs: int = EXPLOIT_CLIMBS, incidents: int = 500, seeds: int = EXPLOIT_SEEDS, processes: int = 2
+) -> pd.DataFrame:
+    """The best rule found without diagnosis, a row a task: its score where it was found, on `test`, and `loudest` there."""
+    from joblib import Parallel, delayed
+
+    jobs = [(task, seed) for task in TASKS for seed in range(seeds)]
+    found = Parallel(n_jobs=processes)(delayed(search)(task, climbs, seed) for task, seed in jobs)
+    rows = []
+    for task in TASKS:
+        rule, score = max((f for (t, _), f in zip(jobs, found, strict=True) if t == task), key=lambda pair: pair[1])
+        held_out = range(incidents)
+        rows.append(
+            {
+                "task": task,
+                "train": score,
+                "test": mean_score(RulePolicy(rule), task, "test", held_out),
+                "loudest": mean_score(make_policy("loudest"), task, "test", held_out),
+                "rule": describe(rule),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """A table as JSON-ready rows, numbers rounded to six digits."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return [round(float(x), 6) for x in value]
+        if isinstance(value, (float, np.floating)):
+            return round(float(value), 6)
+        return value.item() if isinstance(value, np.generic) else value
+
+    return [{key: plain(value) for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def make_report(
+    folder: str | Path, results: str | Path, incidents: int = 500, processes: int = 2, climbs: int = EXPLOIT_CLIMBS
+) -> None:
+    """Everything under `results/benchmark/`: the episodes, every table as JSON, every figure.
+
+    Args:
+        folder: where finished parts are kept between attempts.
+        results: where the report goes; files there are replaced.
+        incidents: per policy, task and split; openings and dials use fewer in proportion.
+        processes: at once.
+        climbs: hill climbs of each search for exploits.
+    """
+    results = Path(results)
+    results.mkdir(parents=True, exist_ok=True)
+    frame = run_benchmark(folder, incidents, processes)
+    openings = pd.concat([opening_beliefs(task, "test", incidents) for task in TASKS], ignore_index=True)
+    dials = sweep(incidents=max(2, incidents * 2 // 5), processes=processes)
+    test, names = frame[frame.split == "test"], DEFAULT_TOPOLOGY.names
+    tables = {
+        "scores": score_table(frame),
+        "hops": hop_table(frame),
+        "calibration": calibration_table(frame, openings),
+        "comparisons": comparison_table(frame),
+        "power": power(frame),
+        "exploits": exploit_table(climbs, incidents, processes=processes),
+    }
+    cascades = test[test.task == "cascading_failure"]
+    figures = {
+        "scores": plot_policies(test),
+        "splits": plot_splits(frame),
+        "hops": plot_hops(tables["hops"], fewest=min(20, incidents)),
+        "confusion": plot_confusion(
+            {name: confusion(cascades[cascades.policy == name], names) for name in ("loudest", "trace")}
+        ),
+        "steps": plot_steps(test),
+        "reliability": plot_reliability(test[test.policy == "belief"], openings),
+        "dials": plot_dials(dials),
+    }
+    frame.to_parquet(results / "episodes.parquet", index=False)
+    dials.to_parquet(results / "dials.parquet", index=False)
+    openings.to_parquet(results / "openings.parquet", index=False)
+    for name, table in tables.items():
+        rows = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": as_records(table)}
+        write_text(results / f"{name}.json", json.dumps(rows, indent=1) + "\n")
+    for name, figure in figures.items():
+        figure.savefig(results / f"{name}.png")
+
+
+def read_table(results: str | Path, name: str) -> pd.DataFrame:
+    """A table of the report; intervals are lists of mean, low, high. `FileNotFoundError` names the command that makes it."""
+    path = Path(results) / f"{name}.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `make benchmark` first")
+    return pd.DataFrame(json.loads(path.read_text())["rows"])
