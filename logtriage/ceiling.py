@@ -17,7 +17,7 @@ from .beliefs import Belief
 from .episode import Episode, Sight
 from .faults import FAULTS
 from .hypotheses import Prior, default_prior
-from .incidents import SEVERITIES, TASKS, Task
+from .incidents import ALL_TASKS, SEVERITIES, TASKS, Task
 from .policies import Action, Policy
 from .reading import Reading
 from .rewards import FALSE_PAGE_COST, FRUITLESS_COST, PAR_STEPS, WEIGHTS
@@ -76,7 +76,7 @@ def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: i
         }
         points = WEIGHTS["severity"] * (outcomes.severity == option.severity)
         if option.ignore:
-            rest = WEIGHTS["root_cause"] + WEIGHTS["remediation"] + WEIGHTS["escalation"] + speed[False]
+            rest = WEIGHTS["root_cause"] + WEIGHTS["remediation"] + WEIGHTS["escalation"] + speed[0]
             table[row] = np.where(fault, ~outage * points, points + rest)
             continue
         blamed = fault & (outcomes.root == option.blame)
@@ -84,7 +84,7 @@ def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: i
         if option.fix is not None:
             there = outcomes.root == option.fix[0]
             right = there & (outcomes.remedy == option.fix[1])
-            points = points + (WEIGHTS["remediation"] + speed[True]) * right - FRUITLESS_COST * ~right
+            points = points + (WEIGHTS["remediation"] + speed[1]) * right - FRUITLESS_COST * ~right
         right_team = fault & (outcomes.team == option.team)
         points = points + WEIGHTS["escalation"] * right_team
         if option.team != NONE:
@@ -113,7 +113,9 @@ class BeliefPolicy(Policy):
         self._task, self._split = TASKS["cascading_failure"], "train"
 
     def prepare(self, task: str | Task, split: str) -> None:
-        settings = TASKS[task] if isinstance(task, str) else task
+        settings = ALL_TASKS[task] if isinstance(task, str) else task
+        if settings.faults > 1:
+            raise ValueError(f"belief enumerates single faults; play {settings.name} with another policy")
         if split != "unseen_topology" and not settings.services:
             default_prior(settings, split)
 
@@ -192,7 +194,7 @@ class BeliefPolicy(Policy):
 
     def _question(self) -> str | None:
         """The service worth asking, by what its answer is expected to be worth; None when answering is better."""
-        if self._step + 1 > self.task.max_steps - PAR_STEPS[True]:
+        if self._step + 1 > self.task.max_steps - PAR_STEPS[1]:
             return None
         outcomes, place = self._outcomes()
         options = self._options(outcomes)

@@ -60,15 +60,15 @@ def rest_state(topology: Topology) -> State:
 
 
 def next_state(
-    topology: Topology, previous: State, injection: Injection, strength: float, heard: State
+    topology: Topology, previous: State, strengths: dict[int, tuple[Fault, float]], reach: tuple[int, ...], heard: State
 ) -> tuple[State, bool]:
     """One tick on, and whether anything moved.
 
     Args:
         topology: the call graph.
         previous: the state now.
-        injection: the fault at work.
-        strength: its present intensity, 0 once remediated.
+        strengths: position to the fault at work there and its present intensity.
+        reach: positions that these faults can touch (`Topology.reach`); all others stay as they are.
         heard: the state in which services perceive their neighbours: `previous`, or an earlier one.
     """
     network = topology.network
@@ -77,8 +77,8 @@ def next_state(
     load_before, latency_before, errors_before = previous.load, previous.latency, previous.errors
     load, latency, errors = load_before[:], latency_before[:], errors_before[:]
     pool, cpu = previous.pool[:], previous.cpu[:]
-    root, fault, moved = injection.position, injection.fault, False
-    for i in topology.reach(root):
+    moved = False
+    for i in reach:
         demand = 0.0
         for j, share in callers[i]:
             demand += load_heard[j] * share
@@ -87,7 +87,8 @@ def next_state(
         succeeds = 1.0
         capacity = network.capacity[i]
         slow = leaked = 0.0
-        if i == root and strength:
+        if i in strengths:
+            fault, strength = strengths[i]
             demand += fault.load * strength * network.rest_load[i]
             capacity *= (1.0 - fault.capacity * strength) / (1.0 + CACHE_COST * fault.cache * strength)
             succeeds = 1.0 - fault.errors * strength
@@ -123,17 +124,20 @@ def next_state(
     return State(load, latency, errors, pool, cpu), moved
 
 
-def untreated_states(topology: Topology, injection: Injection | None, ticks: int, lag: int = 1) -> list[State]:
-    """States of ticks 0 to `ticks` when nobody does anything. Tick 0 is at rest; `injection.onset` counts from there.
+def untreated_states(topology: Topology, injections: tuple[Injection, ...], ticks: int, lag: int = 1) -> list[State]:
+    """States of ticks 0 to `ticks` when nobody does anything. Tick 0 is at rest; each `onset` counts from there.
 
     `lag` is the number of ticks after which a service feels its neighbours.
     """
     states = [rest_state(topology)]
-    if injection is None:
+    if not injections:
         return states * (ticks + 1)
-    still_since = injection.onset + injection.ramp - 1  # from the next tick on the strength is constant
+    reach = topology.reach(*[injection.position for injection in injections])
+    # From the next tick on the strengths are constant.
+    still_since = max([injection.onset + injection.ramp - 1 for injection in injections])
     for tick in range(1, ticks + 1):
-        state, moved = next_state(topology, states[-1], injection, injection.strength(tick), states[max(0, tick - lag)])
+        strengths = {one.position: (one.fault, one.strength(tick)) for one in injections if tick >= one.onset}
+        state, moved = next_state(topology, states[-1], strengths, reach, states[max(0, tick - lag)])
         states.append(state)
         if moved:
             still_since = max(tick, still_since)
@@ -148,38 +152,39 @@ class Cluster:
 
     Args:
         topology: the call graph.
-        injection: the fault at work, or None for a false alarm.
+        injections: the faults at work, at different services; none for a false alarm.
         untreated: from `untreated_states`, long enough for the whole episode.
         tick: the tick at which the agent arrives.
         lag: ticks after which a service feels its neighbours.
     """
 
     def __init__(
-        self, topology: Topology, injection: Injection | None, untreated: list[State], tick: int, lag: int = 1
+        self, topology: Topology, injections: tuple[Injection, ...], untreated: list[State], tick: int, lag: int = 1
     ) -> None:
-        self.topology, self.injection, self.tick, self.lag = topology, injection, tick, lag
+        self.topology, self.tick, self.lag = topology, tick, lag
+        self.active = {injection.position: injection for injection in injections}  # what has not been remediated
+        self.reach = topology.reach(*self.active)  # positions that any of the faults could ever touch
         self.states = untreated  # indexed by tick; copied before the first own state is added
-        self.fault_active = injection is not None
         self._diverged = False
 
     def advance(self) -> None:
         """Let one tick pass."""
         self.tick += 1
         if self._diverged:
-            strength = self.injection.strength(self.tick) if self.fault_active else 0.0
             heard = self.states[max(0, self.tick - self.lag)]
-            self.states.append(next_state(self.topology, self.states[-1], self.injection, strength, heard)[0])
+            strengths = {position: (one.fault, one.strength(self.tick)) for position, one in self.active.items()}
+            self.states.append(next_state(self.topology, self.states[-1], strengths, self.reach, heard)[0])
 
     def remediate(self, remedy: str, position: int) -> None:
-        """Apply a remedy now. The right one at the root ends the fault, and the cluster heals over the next ticks.
+        """Apply a remedy now. The right one at a root ends its fault, and the cluster heals over the next ticks.
 
         Restarting a service that only suffers clears its state for a moment; nothing else changes anything.
         """
-        if self.injection is None:
+        if not self.reach:
             return
-        if position == self.injection.position and remedy == self.injection.fault.remedy:
+        if position in self.active and remedy == self.active[position].fault.remedy:
             self._diverge()
-            self.fault_active = False
+            del self.active[position]
         elif remedy == "restart":
             self._diverge()
             now, rest = self.states[-1], rest_state(self.topology)

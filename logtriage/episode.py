@@ -44,14 +44,22 @@ class Episode:
     def __init__(self, incident: Incident, rubric: TriageRubric | None = None) -> None:
         self.incident, self.rubric = incident, rubric
         self.cluster = Cluster(
-            incident.topology, incident.injection, incident.untreated, incident.arrival, incident.task.lag
+            incident.topology, incident.injections, incident.untreated, incident.arrival, incident.task.lag
         )
         self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
-        self.record = Record(fault_active=incident.injection is not None)
+        self.record = Record(fault_active=bool(incident.injections))
         self.score: Score | None = None
         self.done = False
+        faults = incident.task.faults
+        notice = f"{faults} services are at fault; name, fix and page for each" if faults > 1 else ""
         self.first = Sight(
-            0, incident.task.max_steps, "", "", self.telemetry.alerts(), self.telemetry.metrics(), self.telemetry.stream()
+            0,
+            incident.task.max_steps,
+            notice,
+            "",
+            self.telemetry.alerts(),
+            self.telemetry.metrics(),
+            self.telemetry.stream(),
         )
 
     def act(self, action_type: str, value: str = "", confidence: float | None = None) -> Sight:
@@ -86,19 +94,18 @@ class Episode:
             record.severity = record.severity or value
             notice = f"severity noted: {value}"
         elif action_type == "identify_root_cause":
-            record.repeats += record.root_cause is not None
-            if record.root_cause is None:
+            record.repeats += len(record.root_causes) >= incident.task.faults
+            if not record.root_causes:
                 record.confidence = confidence
-            record.root_cause = record.root_cause or value
+            record.root_causes.append(value)
             notice = f"root cause noted: {value}"
         elif action_type == "escalate":
-            record.repeats += record.team is not None
-            record.team = record.team or value
-            record.pages += 1
+            record.repeats += len(record.teams) >= incident.task.faults
+            record.teams.append(value)
             notice = f"paged {value}"
         elif action_type == "remediate":
             remedy, _, service = value.partition(":")
-            record.repeats += bool(record.remediations)
+            record.repeats += len(record.remediations) >= incident.task.faults
             record.remediations.append((remedy, service))
             cluster.remediate(remedy, topology.position[service])
             cluster.advance()
@@ -135,7 +142,7 @@ class Episode:
         record = self.record
         if closing is None and record.steps < self.incident.task.max_steps:
             return
-        self.done, record.closed_by, record.fault_active = True, closing or "timeout", self.cluster.fault_active
+        self.done, record.closed_by, record.fault_active = True, closing or "timeout", bool(self.cluster.active)
         rubric = self.rubric or TriageRubric()
         rubric(record, self.incident)
         self.score = rubric.score

@@ -7,7 +7,7 @@ indices share nothing and no split can meet another's incidents.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
@@ -54,6 +54,7 @@ class Task:
         lag: ticks until a service feels what its neighbours do.
         decoys: innocent services that print hints of some remedy when they are asked.
         services: size of a random call graph; 0 for the split's own.
+        faults: at work at once, at different services; 1 or 2.
 
     Raises:
         ValueError: for a value out of its range; `dataclasses.replace(TASKS[name], noise=0.5)` makes a task of one's own.
@@ -75,6 +76,7 @@ class Task:
     lag: int = 1
     decoys: int = 0
     services: int = 0
+    faults: int = 1
 
     def __post_init__(self) -> None:
         for name in ("noise", "gaps", "false_alarms"):
@@ -82,6 +84,8 @@ class Task:
                 raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
         if not 1 <= self.lag <= self.lead[0] or not self.quiet or min(self.quiet) < 0:
             raise ValueError(f"lag must be 1 to {self.lead[0]} (lead) and quiet >= 0, got {self.lag} and {self.quiet}")
+        if self.faults not in (1, 2):
+            raise ValueError(f"faults must be 1 or 2, got {self.faults}")
         if (self.services and not 5 <= self.services <= 30) or not 0 <= self.decoys < (self.services or 7):
             raise ValueError(
                 f"services must be 0 or 5 to 30, and decoys fewer than services, got {self.services} and {self.decoys}"
@@ -134,10 +138,14 @@ TASKS: dict[str, Task] = {
     )
 }
 
+# Optional: not part of `all`, nor of the benchmark.
+DOUBLE_FAULT = replace(TASKS["cascading_failure"], name="double_fault", max_steps=16, faults=2)
+ALL_TASKS = {**TASKS, DOUBLE_FAULT.name: DOUBLE_FAULT}
+
 
 @dataclass(frozen=True)
 class Incident:
-    """One incident, frozen. `injection` is None for a false alarm; `severity` is computed from the untreated world.
+    """One incident, frozen. `injections` are the faults, none for a false alarm; `severity` is that of the untreated world.
 
     `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root speaks by itself;
     `decoys` are positions of innocent services and the remedies they hint at.
@@ -147,7 +155,7 @@ class Incident:
     split: str
     index: int
     topology: Topology
-    injection: Injection | None
+    injections: tuple[Injection, ...]
     severity: str
     arrival: int
     quiet_until: int
@@ -155,8 +163,13 @@ class Incident:
     untreated: list[State] = field(repr=False, compare=False)
 
     @property
+    def injection(self) -> Injection | None:
+        """The fault, or the first of two; None for a false alarm."""
+        return self.injections[0] if self.injections else None
+
+    @property
     def root(self) -> str | None:
-        """Name of the service where the trouble began; None for a false alarm."""
+        """Name of the service where the trouble began (for two faults, where the first is); None for a false alarm."""
         return None if self.injection is None else self.topology.names[self.injection.position]
 
     @property
@@ -188,8 +201,8 @@ def is_held_out(service: Service, fault: Fault) -> bool:
 
 def check_coordinates(task: str, split: str, index: int) -> None:
     """Raise `ValueError` for an unknown task or split, or an index that is no integer >= 0."""
-    if task not in TASKS:
-        raise ValueError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
+    if task not in ALL_TASKS:
+        raise ValueError(f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}")
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
     if isinstance(index, bool) or not isinstance(index, int) or index < 0:
@@ -251,7 +264,7 @@ def sample_incident(task: str | Task, split: str, index: int) -> Incident:
         ValueError: for an unknown task or split, or a negative index; the message names the valid ones.
     """
     check_coordinates(task if isinstance(task, str) else "single_crash", split, index)
-    settings = TASKS[task] if isinstance(task, str) else task
+    settings = ALL_TASKS[task] if isinstance(task, str) else task
     stream = f"{settings.name}/{split}/{index}"
     random = Random(f"{stream}/incident")
     if settings.services:
@@ -262,42 +275,46 @@ def sample_incident(task: str | Task, split: str, index: int) -> Incident:
     pairs = candidate_pairs(topology, settings, split) if own else _default_pairs(settings, split)
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
-        states = untreated_states(topology, None, arrival + settings.max_steps)
-        decoys = _draw_decoys(topology, settings, stream, -1)
-        return Incident(settings, split, index, topology, None, "P3", arrival, arrival, decoys, states)
+        states = untreated_states(topology, (), arrival + settings.max_steps)
+        decoys = _draw_decoys(topology, settings, stream, ())
+        return Incident(settings, split, index, topology, (), "P3", arrival, arrival, decoys, states)
     outage = None if settings.outage is None else random.random() < settings.outage
     while True:
-        position = list(pairs)[int(random.random() * len(pairs))]
-        fault = pairs[position][int(random.random() * len(pairs[position]))]
+        struck: dict[int, Fault] = {}
+        while len(struck) < settings.faults:
+            position = list(pairs)[int(random.random() * len(pairs))]
+            struck[position] = pairs[position][int(random.random() * len(pairs[position]))]
         low, high = settings.intensity
         for _ in range(INTENSITY_DRAWS):
             arrival = _draw(random, settings.lead)
             quiet = settings.quiet[int(random.random() * len(settings.quiet))]
-            skewed = random.random()  # squared below: mild faults are more common than total ones
-            intensity = low + skewed * skewed * (high - low)
-            injection = Injection(fault, position, intensity, onset=1, ramp=_draw(random, settings.ramp))
-            states = untreated_states(topology, injection, arrival + settings.max_steps, settings.lag)
+            injections, intensities = [], []
+            for position, fault in struck.items():
+                skewed = random.random()  # squared below: mild faults are more common than total ones
+                intensities.append(low + skewed * skewed * (high - low))
+                injections.append(Injection(fault, position, intensities[-1], onset=1, ramp=_draw(random, settings.ramp)))
+            states = untreated_states(topology, tuple(injections), arrival + settings.max_steps, settings.lag)
             severity = severity_of(*user_impact(topology, states))
             if outage is not None and severity is not None and (severity == "P1") != outage:
                 # Effects grow with intensity, so the next try can be aimed.
-                low, high = (intensity, high) if outage else (low, intensity)
-            elif settings.below_edge and not _callers_shout(topology, position, states[arrival]):
-                low = intensity
+                low, high = (min(intensities), high) if outage else (low, max(intensities))
+            elif settings.below_edge and not all(_callers_shout(topology, at, states[arrival]) for at in struck):
+                low = min(intensities)
             elif severity is not None:
-                decoys = _draw_decoys(topology, settings, stream, position)
-                until = arrival + quiet
-                return Incident(settings, split, index, topology, injection, severity, arrival, until, decoys, states)
+                decoys, until = _draw_decoys(topology, settings, stream, tuple(struck)), arrival + quiet
+                faults = tuple(injections)
+                return Incident(settings, split, index, topology, faults, severity, arrival, until, decoys, states)
 
 
 def _draw(random: Random, bounds: tuple[int, int]) -> int:
     return bounds[0] + int(random.random() * (bounds[1] - bounds[0] + 1))
 
 
-def _draw_decoys(topology: Topology, task: Task, stream: str, root: int) -> tuple[tuple[int, str], ...]:
+def _draw_decoys(topology: Topology, task: Task, stream: str, roots: tuple[int, ...]) -> tuple[tuple[int, str], ...]:
     """Innocent services, each with a remedy that some fault there would need; from a stream of their own."""
     if not task.decoys:
         return ()
-    random, positions = Random(f"{stream}/decoys"), [i for i in range(len(topology.services)) if i != root]
+    random, positions = Random(f"{stream}/decoys"), [i for i in range(len(topology.services)) if i not in roots]
     random.shuffle(positions)
     drawn = []
     for position in positions[: task.decoys]:

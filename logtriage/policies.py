@@ -15,7 +15,7 @@ from random import Random
 from .actions import ACTION_TYPES, action_values
 from .episode import Episode, Sight
 from .faults import FAULTS, Fault
-from .incidents import SEVERITIES, TASKS, Incident, Task, sample_incident
+from .incidents import ALL_TASKS, SEVERITIES, TASKS, Incident, Task, sample_incident
 from .reading import Reading, read_line
 from .topology import TEAMS, Topology
 
@@ -114,7 +114,7 @@ class TrainedConstantPolicy(ConstantPolicy):
         self._incidents = incidents
 
     def prepare(self, task: str | Task, split: str) -> None:
-        best_constant_script(TASKS[task] if isinstance(task, str) else task, self._incidents)
+        best_constant_script(ALL_TASKS[task] if isinstance(task, str) else task, self._incidents)
 
     def _open(self, episode: Episode) -> None:
         self.script = best_constant_script(episode.incident.task, self._incidents)
@@ -132,12 +132,14 @@ class OraclePolicy(Policy):
         if incident.injection is None:
             script.append(("ignore", ""))
         else:
-            script += [
-                ("identify_root_cause", incident.root),
-                ("remediate", f"{incident.remedy}:{incident.root}"),
-                ("escalate", incident.team),
-                ("resolve", ""),
-            ]
+            for injection in incident.injections:
+                service = incident.topology.services[injection.position]
+                script += [
+                    ("identify_root_cause", service.name),
+                    ("remediate", f"{injection.fault.remedy}:{service.name}"),
+                    ("escalate", injection.fault.owner_at(service)),
+                ]
+            script.append(("resolve", ""))
         self._rest = iter(script)
 
     def act(self) -> Action:
@@ -338,6 +340,6 @@ def best_constant_script(task: str | Task, incidents: int = 100) -> list[Action]
 def check_tasks(tasks: Sequence[str]) -> list[str]:
     """Expand `all` and check names; `ValueError` with the valid ones otherwise."""
     for task in tasks:
-        if task not in (*TASKS, "all"):
-            raise ValueError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}, or all")
+        if task not in (*ALL_TASKS, "all"):
+            raise ValueError(f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all (the first three)")
     return list(TASKS) if "all" in tasks else list(tasks)

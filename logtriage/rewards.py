@@ -16,7 +16,7 @@ false alarm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from openenv.core.rubrics import Rubric
@@ -27,23 +27,32 @@ WEIGHTS = {"severity": 0.20, "root_cause": 0.35, "remediation": 0.25, "escalatio
 REPEAT_COST = 0.05  # per further answer to a question already answered
 FRUITLESS_COST = 0.10  # per remediation that is not the right one at the root: production was touched for nothing
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
-PAR_STEPS = {True: 5, False: 2}  # fewest steps to a full score, with a fault and without
+PAR_STEPS = {0: 2, 1: 5, 2: 8}  # fewest steps to a full score, by number of faults
 
 
 @dataclass
 class Record:
-    """What the agent did, as far as the score looks. First answers are kept; `repeats` counts the others."""
+    """What the agent did, as far as the score looks, in order; `repeats` counts answers beyond the first (per fault)."""
 
     severity: str | None = None
-    root_cause: str | None = None
-    team: str | None = None
+    root_causes: list[str] = field(default_factory=list)
+    teams: list[str] = field(default_factory=list)
     remediations: list[tuple[str, str]] = field(default_factory=list)
-    pages: int = 0
     repeats: int = 0
     steps: int = 0
     fault_active: bool = True
     closed_by: str | None = None  # resolve, ignore, or timeout
     confidence: float | None = None  # stated with the service blamed, or with `ignore`; never scored
+
+    @property
+    def root_cause(self) -> str | None:
+        """The first service blamed."""
+        return self.root_causes[0] if self.root_causes else None
+
+    @property
+    def team(self) -> str | None:
+        """The first team paged."""
+        return self.teams[0] if self.teams else None
 
 
 class Score(NamedTuple):
@@ -94,7 +103,7 @@ class Escalation(Rubric):
 
     def forward(self, action: Record, observation: Incident) -> float:
         if observation.injection is None:
-            return float(rightly_ignored(action, observation) and not action.pages)
+            return float(rightly_ignored(action, observation) and not action.teams)
         return float(action.team == observation.team)
 
 
@@ -107,7 +116,7 @@ class Speed(Rubric):
                 return 0.0
         elif action.fault_active or action.closed_by != "resolve":
             return 0.0
-        par = PAR_STEPS[observation.injection is not None]
+        par = PAR_STEPS[len(observation.injections)]
         return 1.0 - min(1.0, max(0, action.steps - par) / (observation.task.max_steps - par))
 
 
@@ -130,11 +139,33 @@ class Cost(Rubric):
     def forward(self, action: Record, observation: Incident) -> float:
         fruitless = sum(done != (observation.remedy, observation.root) for done in action.remediations)
         cost = REPEAT_COST * action.repeats + FRUITLESS_COST * fruitless
-        return cost + FALSE_PAGE_COST * action.pages if observation.injection is None else cost
+        return cost + FALSE_PAGE_COST * len(action.teams) if observation.injection is None else cost
+
+
+def aspects(record: Record, incident: Incident) -> list[tuple[Record, Incident]]:
+    """The episode as it concerns each fault: all of it for one, and for two, without what was right for the other."""
+    if len(incident.injections) < 2:
+        return [(record, incident)]
+    faults = [replace(incident, injections=(injection,)) for injection in incident.injections]
+    found, count = [], len(faults)
+    for fault in faults:
+        other = next(one for one in faults if one is not fault)
+        blamed, paged = record.root_causes[:count], record.teams[:count]
+        part = replace(
+            record,
+            root_causes=[name for name in blamed if name != other.root],
+            teams=[team for team in paged if team == fault.team] or [team for team in paged if team != other.team],
+            remediations=[done for done in record.remediations if done != (other.remedy, other.root)],
+        )
+        found.append((part, fault))
+    return found
 
 
 class TriageRubric(Rubric):
-    """The whole score. Call it with a closed episode's `Record` and its `Incident`; `score` keeps the parts."""
+    """The whole score, for two faults the mean over both.
+
+    Call it with a closed episode's `Record` and its `Incident`; `score` keeps the parts.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,10 +175,13 @@ class TriageRubric(Rubric):
         self.score: Score | None = None
 
     def forward(self, action: Record, observation: Incident) -> float:
-        parts = [getattr(self, name)(action, observation) for name in WEIGHTS]
-        cost, gate = self.cost(action, observation), self.gate(action, observation)
-        earned = sum(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
-        self.score = Score(*parts, cost, gate, gate * min(1.0, max(0.0, round(earned - cost, 9))))
+        speed, scores = self.speed(action, observation), []
+        for record, fault in aspects(action, observation):
+            parts = [speed if name == "speed" else getattr(self, name)(record, fault) for name in WEIGHTS]
+            cost, gate = self.cost(record, fault), self.gate(record, fault)
+            earned = sum(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
+            scores.append(Score(*parts, cost, gate, gate * min(1.0, max(0.0, round(earned - cost, 9)))))
+        self.score = scores[0] if len(scores) == 1 else Score(*[sum(part) / 2 for part in zip(*scores, strict=True)])
         return self.score.total
 
     def reset(self) -> None:

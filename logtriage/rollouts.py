@@ -85,7 +85,7 @@ def user_errors(incident: Incident, remedy: str = "", service: str = "", ticks: 
     With `remedy`, it is applied to `service` when the agent arrives; without, nobody does anything.
     """
     topology = incident.topology
-    cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival, incident.task.lag)
+    cluster = Cluster(topology, incident.injections, incident.untreated, incident.arrival, incident.task.lag)
     if remedy:
         cluster.remediate(remedy, topology.position[service])
     for _ in range(ticks):

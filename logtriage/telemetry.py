@@ -16,7 +16,7 @@ Every chance here is one of these named distributions, so that a policy can comp
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from random import Random
 from typing import NamedTuple
@@ -149,19 +149,14 @@ class Telemetry:
         cluster = self.cluster
         if cluster.tick != self._seen_tick:
             self._seen_tick, self._trouble = cluster.tick, self._at_rest[:]
-            if cluster.injection is not None:
-                state = cluster.states[cluster.tick]
-                for position in self.topology.reach(cluster.injection.position):
-                    self._trouble[position] = in_trouble(self.topology, state, position)
+            state = cluster.states[cluster.tick]
+            for position in cluster.reach:
+                self._trouble[position] = in_trouble(self.topology, state, position)
         return self._trouble
 
-    def root(self) -> int:
-        """Position of the active fault; -1 when there is none (any more)."""
-        return self.cluster.injection.position if self.cluster.fault_active else -1
-
-    def dark(self) -> int:
-        """Position of the root while it prints nothing by itself and its row is missing from the table; else -1."""
-        return self.root() if self.cluster.tick < self.incident.quiet_until else -1
+    def dark(self) -> Collection[int]:
+        """Positions of the roots while they print nothing by themselves and their rows are missing from the table."""
+        return self.cluster.active if self.cluster.tick < self.incident.quiet_until else ()
 
     def own_trouble(self, position: int) -> float:
         """How much of a service's trouble, 0 to 1, arises at itself and not at those it waits for.
@@ -189,15 +184,15 @@ class Telemetry:
             if trouble[position]:
                 errors = self.cluster.states[self.cluster.tick].errors[position]
                 loud += max(LOUDNESS_SLOW, errors) + STACK_TRACES * self.own_trouble(position)
-            loudness[position] = 0.0 if position == dark else volume * loud
+            loudness[position] = 0.0 if position in dark else volume * loud
         return loudness
 
     def line_weights(self, position: int) -> tuple[float, ...]:
         """Weights of `LINE_KINDS` in what `position` prints now."""
         cluster, task, trouble = self.cluster, self.task, self.trouble()
         proof = hint = callee = 0.0
-        if position == self.root():
-            injection = cluster.injection
+        injection = cluster.active.get(position)
+        if injection is not None:
             visible = min(1.0, (cluster.tick - injection.onset + 1) / injection.ramp)
             proof, hint = task.proof * visible, task.hint * visible
         elif position in self.decoys:
@@ -229,9 +224,9 @@ class Telemetry:
         state, other = self.cluster.states[self.cluster.tick], position
         key: Key = (service.kind,)
         if kind == "proof":
-            key = (self.cluster.injection.fault.name, service.kind)
+            key = (self.cluster.active[position].fault.name, service.kind)
         elif kind == "hint":
-            key = (self.decoys.get(position) or self.cluster.injection.fault.remedy, service.kind)
+            key = (self.decoys.get(position) or self.cluster.active[position].fault.remedy, service.kind)
         elif kind in ("callee", "own"):
             if kind == "callee":
                 weights = self.callee_weights(position)
@@ -272,7 +267,7 @@ class Telemetry:
         for i in range(len(order) - 1, 0, -1):
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]
-        return [line for i in [i for i in order if i != dark][:STREAM_LINES] for line in self.lines(i)]
+        return [line for i in [i for i in order if i not in dark][:STREAM_LINES] for line in self.lines(i)]
 
     def metric(self, position: int) -> Metric:
         """A row of the metrics table, noisy and perhaps stale."""
@@ -292,17 +287,15 @@ class Telemetry:
     def metrics(self) -> list[Metric]:
         """The metrics table, with gaps."""
         gaps, random, dark = self.task.gaps, self.random, self.dark()
-        return [self.metric(i) for i in range(len(self.topology.services)) if random() >= gaps and i != dark]
+        return [self.metric(i) for i in range(len(self.topology.services)) if random() >= gaps and i not in dark]
 
     def alerts(self) -> list[Alert]:
         """The thresholds crossed now. Only services that users feel are watched; a dark root is not."""
         cluster, alerts = self.cluster, []
-        if cluster.injection is None:
-            return alerts
         state, rest, dark = cluster.states[cluster.tick], self.topology.network.rest_latency, self.dark()
-        for position in self.topology.reach(cluster.injection.position):
+        for position in cluster.reach:
             service = self.topology.services[position]
-            if service.kind not in ALERTED_KINDS or position == dark:
+            if service.kind not in ALERTED_KINDS or position in dark:
                 continue
             if state.errors[position] > ALERT_ERRORS:
                 alerts.append(Alert(service.name, "errors", coarse(100.0 * state.errors[position])))

@@ -162,33 +162,33 @@ class Topology:
         return Network(callers, callees, routes, external, idle, capacity, pools, load, latency, used, busy)
 
     @cached_property
-    def _reach(self) -> dict[int, tuple[int, ...]]:
-        """See `reach`; filled lazily, one entry a root."""
+    def _reach(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        """See `reach`; filled lazily, one entry a set of roots."""
         return {}
 
-    def reach(self, root: int) -> tuple[int, ...]:
-        """Positions whose state a fault at `root` can change: everything else stays exactly at rest.
+    def reach(self, *roots: int) -> tuple[int, ...]:
+        """Positions whose state faults at `roots` can change: everything else stays exactly at rest.
 
         Trouble climbs synchronous calls as latency and errors. Extra or retried load descends all calls, and may
         make trouble there, which climbs again: the closure of both.
         """
-        if root not in self._reach:
+        if roots not in self._reach:
             network = self.network
             above = [
                 [i for i, _ in network.callers[k] if any(j == k for j, _ in network.callees[i])]
                 for k in range(len(self.names))
             ]
-            troubled, frontier = {root}, [root]
+            troubled, frontier = set(roots), list(roots)
             while frontier:
                 at = frontier.pop()
-                # A service with callers is retried, and the root may carry extra load: both push load down.
-                down = list(self.below[at]) if at == root or network.callers[at] else []
+                # A service with callers is retried, and a root may carry extra load: both push load down.
+                down = list(self.below[at]) if at in roots or network.callers[at] else []
                 for neighbour in above[at] + down:
                     if neighbour not in troubled:
                         troubled.add(neighbour)
                         frontier.append(neighbour)
-            self._reach[root] = tuple(sorted(troubled))
-        return self._reach[root]
+            self._reach[roots] = tuple(sorted(troubled))
+        return self._reach[roots]
 
 
 DEFAULT_TOPOLOGY = Topology(

@@ -33,7 +33,7 @@ def test_all_hypotheses_at_once_are_simulated_as_one_by_one(topology, lag):
     )
     states = simulate(topology, faults, np.array(positions), np.array(intensities), np.array(ramps), 20, lag)
     for i, injection in enumerate(injections):
-        for tick, state in enumerate(untreated_states(topology, injection, 20, lag)):
+        for tick, state in enumerate(untreated_states(topology, (injection,), 20, lag)):
             for name in ("load", "latency", "errors", "pool", "cpu"):
                 # `untreated_states` stops once nothing moves by a thousandth.
                 assert states[name][i, tick] == pytest.approx(getattr(state, name), rel=0.02, abs=0.005), (injection, name)
@@ -62,14 +62,14 @@ def test_the_prior_is_the_generators(task):
 
 def incident_of(prior, h, quiet=0):
     """The incident that hypothesis `h` describes."""
-    injection = None
+    injections = ()
     ticks = prior.task.lead[1] + prior.task.max_steps
     if prior.position[h] >= 0:
         fault = prior.faults[prior.fault[h]]
-        injection = Injection(fault, int(prior.position[h]), float(prior.intensity[h]), 1, int(prior.ramp[h]))
+        injections = (Injection(fault, int(prior.position[h]), float(prior.intensity[h]), 1, int(prior.ramp[h])),)
     arrival, severity = int(prior.arrival[h]), SEVERITIES[prior.severity[h]]
-    states = untreated_states(prior.topology, injection, ticks)
-    return Incident(prior.task, "train", 0, prior.topology, injection, severity, arrival, arrival + quiet, (), states)
+    states = untreated_states(prior.topology, injections, ticks)
+    return Incident(prior.task, "train", 0, prior.topology, injections, severity, arrival, arrival + quiet, (), states)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -79,7 +79,7 @@ def test_under_each_hypothesis_lines_are_as_likely_as_telemetry_makes_them(task)
     names = prior.topology.names
     for h in random.sample(range(len(prior.run)), 60):
         incident = incident_of(prior, h)
-        cluster = Cluster(prior.topology, incident.injection, incident.untreated, incident.arrival)
+        cluster = Cluster(prior.topology, incident.injections, incident.untreated, incident.arrival)
         eyes = Telemetry(incident, cluster, Random("eyes"))
         for step in range(4):
             assert belief.loudness(step)[h] == pytest.approx(eyes.loudness(), rel=0.02), (h, step)

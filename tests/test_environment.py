@@ -158,7 +158,7 @@ def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
         team = next(team for team in TEAMS if team != incident.team)
         severity = next(severity for severity in SEVERITIES if severity != incident.severity)
         fault = replace(incident.injection.fault, team=team)
-        twin = replace(incident, severity=severity, injection=replace(incident.injection, fault=fault))
+        twin = replace(incident, severity=severity, injections=(replace(incident.injection, fault=fault),))
         answers = [act("classify_severity", incident.severity), act("escalate", incident.team), act("resolve")]
         seen = []
         for version in (incident, twin):

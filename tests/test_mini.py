@@ -52,10 +52,11 @@ def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
 
 
 WORLD = {f"logtriage.{room}" for room in ("incidents", "cluster", "telemetry", "rewards", "episode")}
+ANSWERS = ("root", "severity", "remedy", "team")
 SECRETS = {
-    Incident: ("injection", "severity", "untreated", "arrival", "quiet_until", "root", "remedy", "team"),
-    Cluster: ("injection", "states", "fault_active"),
-    Telemetry: ("cluster", "root", "dark", "trouble", "own_trouble", "loudness", "line_weights", "callee_weights"),
+    Incident: (*ANSWERS, "injections", "injection", "decoys", "untreated", "arrival", "quiet_until"),
+    Cluster: ("active", "reach", "states"),
+    Telemetry: ("cluster", "decoys", "dark", "trouble", "own_trouble", "loudness", "line_weights", "callee_weights"),
     Episode: ("score", "cluster"),
 }
 

@@ -89,7 +89,7 @@ def another_truth(incident):
         if other.injection and not {other.root, other.remedy, other.team} & {incident.root, incident.remedy, incident.team}
     )
     severity = next(severity for severity in ("P1", "P2") if severity != incident.severity)
-    return replace(incident, index=incident.index + 1, severity=severity, injection=other.injection)
+    return replace(incident, index=incident.index + 1, severity=severity, injections=other.injections)
 
 
 def actions_of(policy, incident, stand_in):

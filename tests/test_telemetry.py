@@ -14,7 +14,7 @@ from logtriage.wording import BOOKS
 
 
 def eyes(incident):
-    cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
+    cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
     return Telemetry(incident, cluster, incident.stream("telemetry"))
 
 
@@ -124,7 +124,7 @@ def test_the_root_is_dark_at_first_and_not_for_ever():
         assert incident.root not in {alert.service for alert in telemetry.alerts()}
         while telemetry.cluster.tick < incident.quiet_until:
             telemetry.cluster.advance()
-        assert telemetry.dark() == -1
+        assert not telemetry.dark()
 
 
 def test_silent_degradation_rarely_raises_an_alert_at_first():

@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from logtriage.cluster import Cluster
-from logtriage.incidents import BENCHMARK_VERSION, SPLITS, TASKS, sample_incident
+from logtriage.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
 from logtriage.telemetry import Telemetry
 
 GOLDEN = Path(__file__).parent / "golden" / "world.json"
@@ -20,12 +20,12 @@ GOLDEN = Path(__file__).parent / "golden" / "world.json"
 
 def digests():
     found = {}
-    for task in TASKS:
+    for task in ALL_TASKS:
         for split in SPLITS:
             digest = hashlib.sha256()
             for index in range(20):
                 incident = sample_incident(task, split, index)
-                cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
+                cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
                 telemetry = Telemetry(incident, cluster, incident.stream("telemetry"))
                 seen = [incident.root, incident.severity, incident.remedy, incident.team, incident.topology.names]
                 for tick in range(6):
