@@ -61,15 +61,42 @@ class Belief:
 
     def __init__(self, prior: Prior) -> None:
         self.prior, self.topology, self.task = prior, prior.topology, prior.task
-        self.alive = np.arange(len(prior.run))  # indices of the hypotheses that are still likely
-        self.weight = prior.weight / prior.weight.sum()  # (len(alive), Q)
+        self._know_nothing()
+
+    def _know_nothing(self) -> None:
+        self.alive = np.arange(len(self.prior.run))  # indices of the hypotheses that are still likely
+        self.weight = self.prior.weight / self.prior.weight.sum()  # (len(alive), Q)
         self._known: dict[tuple, Any] = {}  # what was worked out for the hypotheses alive now
 
     def see(self, sight: Sight, asked: str | None) -> None:
-        """Update on a sight. `asked` is the service or `all` whose logs it answers; None for the opening."""
+        """Update on a sight. `asked` is the service or `all` whose logs it answers; None for the opening.
+
+        A sight that no living hypothesis allows says that a dropped one was true: all are taken up again, with this sight
+        alone to go by.
+
+        Raises:
+            ValueError: when no hypothesis allows the sight.
+        """
+        dark = sight.step < self.prior.quiet
+        for _ in range(2):
+            likelihood = self._likelihood(sight, asked)
+            weight = self.weight * np.where(dark, likelihood[:, 1:], likelihood[:, :1])
+            if weight.sum() > 0.0:
+                break
+            self._know_nothing()
+        else:
+            raise ValueError("what was seen is impossible under every hypothesis; was the world changed without the belief?")
+        weight /= weight.sum()
+        mass = weight.sum(1)
+        keep = mass > UNLIKELY * mass.max()
+        self.alive, self.weight = self.alive[keep], weight[keep]
+        self._known.clear()
+
+    def _likelihood(self, sight: Sight, asked: str | None) -> np.ndarray:
+        """Chance of a sight, (len(alive), 2): when the root speaks, and when it is dark."""
         step, size = sight.step, len(self.topology.services)
         root, alive = self.prior.position[self.alive], len(self.alive)
-        likelihood = np.ones((alive, 2))  # columns: the root speaks, the root is dark
+        likelihood = np.ones((alive, 2))
         if asked is None or asked == "all":
             self._see_alerts(sight, likelihood)
             self._see_rows(sight, likelihood)
@@ -93,16 +120,7 @@ class Belief:
             if asked == "all" and size > telemetry.STREAM_LINES:
                 spoke = np.isin(root, list(said_by))
                 likelihood[:, 1] *= np.where(root < 0, 1.0, ~spoke * size / (size - telemetry.STREAM_LINES))
-        dark = step < self.prior.quiet
-        self.weight = self.weight * np.where(dark, likelihood[:, 1:], likelihood[:, :1])
-        total = self.weight.sum()
-        if not total > 0.0:
-            raise ValueError("what was seen is impossible under every hypothesis; was the world changed without the belief?")
-        self.weight /= total
-        mass = self.weight.sum(1)
-        keep = mass > UNLIKELY * mass.max()
-        self.alive, self.weight = self.alive[keep], self.weight[keep]
-        self._known.clear()
+        return likelihood
 
     def states(self, name: str, step: int) -> np.ndarray:
         """Values of the prior's array `name` at that step, (len(alive), S), or (len(alive),) for `visible`."""
@@ -229,7 +247,8 @@ class Belief:
             chance = chance * np.where(here, own, decoy == reading.subject)
         elif reading.kind == "callee":
             chance = chance * self._callee_share(at, self.topology.position[reading.subject], step)
-        return chance
+        # Trouble is a threshold, and the grid may stand just below it where the truth stands above.
+        return np.maximum(chance, ODDITY) if reading.kind in ("callee", "own") else chance
 
     def _callee_share(self, at: int, named: int, step: int) -> np.ndarray:
         """Chance that a line of `at` about a callee names `named`."""

@@ -71,8 +71,8 @@ def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: i
     for row, option in enumerate(options):
         steps = asked + 2 + (not option.ignore) * ((option.blame >= 0) + (option.fix is not None) + (option.team >= 0))
         speed = {
-            kind: WEIGHTS["speed"] * (1.0 - min(1.0, max(0, steps - par) / (task.max_steps - par)))
-            for kind, par in PAR_STEPS.items()
+            faults: WEIGHTS["speed"] * (1.0 - min(1.0, max(0, steps - par) / (task.max_steps - par)))
+            for faults, par in ((0, PAR_STEPS[0]), (1, PAR_STEPS[1]))
         }
         points = WEIGHTS["severity"] * (outcomes.severity == option.severity)
         if option.ignore:

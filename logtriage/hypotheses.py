@@ -20,6 +20,7 @@ from .topology import DEFAULT_TOPOLOGY, Topology
 GRID = 32  # intensities of a (service, fault) pair; fewer when there are many pairs
 MOST_RUNS = 4000  # trajectories simulated for one topology
 MOST_RAMPS = 3
+FEW_DRAWS = 20
 PRIOR_DRAWS = 60_000  # draws of the generator's rejection by which the prior is weighed, shared by the pairs
 
 
@@ -133,7 +134,7 @@ class Prior:
         self.fault = np.append(of_pair[pair[run]], [0] * alarm).astype(int)
         self.intensity = np.append(levels[level[run]], [0.0] * alarm)
         self.ramp = np.append(ramps[ramp[run]], [1.0] * alarm).astype(int)
-        self.severity = np.append(severity[run, lead], [2] * alarm).astype(int)
+        self.severity = np.append(np.where(severity < 0, 1, severity)[run, lead], [2] * alarm).astype(int)
         self.quiet, times = np.unique(task.quiet, return_counts=True)
         self.weight = np.append(weight, [false_alarms] * alarm)[:, None] * (times / times.sum())
 
@@ -196,6 +197,11 @@ class Prior:
                 top = np.where(missed & (not outage), intensity, top)
                 np.add.at(counts, tuple(index[taken] for index in at), 1.0)
                 live &= ~taken
+            # A pair that the draws hardly ever reached keeps a trace of weight, lest the truth be thought impossible.
+            rare = counts.sum((1, 2, 3)) < FEW_DRAWS
+            possible = (severity >= 0) & shouts
+            possible |= ~possible.any((1, 2, 3), keepdims=True)
+            counts[rare] += possible[rare] / possible[rare].sum((1, 2, 3), keepdims=True)
             counts *= chance[:, None, None, None]
             total += share * counts / counts.sum()
         return total

@@ -112,7 +112,7 @@ def test_what_a_service_may_say_sums_to_one(decoys):
     belief = Belief(Prior(DEFAULT_TOPOLOGY, dialled("cascading_failure", "decoys", decoys), "train"))
     for at, service in enumerate(DEFAULT_TOPOLOGY.services):
         total = sum(belief.says(at, [reading], 2) for reading in readings_of(service, DEFAULT_TOPOLOGY))
-        assert total == pytest.approx(np.ones(len(belief.alive)))
+        assert total == pytest.approx(np.ones(len(belief.alive)), abs=1e-3)  # give or take ODDITY
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -187,15 +187,22 @@ def test_it_knows_the_dials(dial, value):
     assert scores[0] > max(0.6, scores[1])
 
 
-def test_a_world_that_contradicts_every_hypothesis_is_not_hidden():
+def test_what_contradicts_all_that_was_believed_is_believed_alone():
     belief = Belief(default_prior(TASKS["single_crash"], "train"))
-    sight = Episode(sample_incident("single_crash", "train", 0)).first
-    lines = [f"ERROR {name} x" for name in ("user-db", "payment-db")]
-    belief.see(sight._replace(lines=lines, alerts=None, metrics=None), "user-db")  # unreadable text tells nothing
-    proofs = [  # two different proofs at two places: no single fault can be behind both
-        "LOG user-db nightly report query runs for 10 min, sequential scan on orders, cpu 50%",
-        "LOG payment-db nightly report query runs for 10 min, sequential scan on orders, cpu 50%",
-    ]
-    belief.see(sight._replace(lines=proofs[:1], alerts=None, metrics=None), "user-db")
+    sight = Episode(sample_incident("single_crash", "train", 0)).first._replace(alerts=None, metrics=None)
+    before = belief.roots()
+    belief.see(sight._replace(lines=["ERROR user-db x"]), "user-db")  # unreadable text tells nothing
+    assert belief.roots() == pytest.approx(before)
+    for name in ("user-db", "payment-db"):  # two proofs at two places: no single fault can be behind both
+        line = f"LOG {name} nightly report query runs for 10 min, sequential scan on orders, cpu 50%"
+        belief.see(sight._replace(lines=[line]), name)
+        assert belief.roots()[DEFAULT_TOPOLOGY.position[name]] == pytest.approx(1.0)
+
+
+def test_a_sight_that_no_hypothesis_allows_is_an_error():
+    belief = Belief(default_prior(TASKS["single_crash"], "train"))
+    sight = Episode(sample_incident("single_crash", "train", 0)).first._replace(alerts=None, metrics=None)
+    proofs = [f"LOG user-db {text}" for text in ("process still waiting for ExclusiveLock, 10 sessions queue behind it",)]
+    proofs += ["LOG user-db pg_sleep(10) stacked after a quoted user field by the web role"]
     with pytest.raises(ValueError, match="impossible under every hypothesis"):
-        belief.see(sight._replace(lines=proofs[1:], alerts=None, metrics=None), "payment-db")
+        belief.see(sight._replace(lines=proofs), "user-db")
