@@ -24,7 +24,7 @@ $(READY): requirements.txt requirements-gpu.txt logtriage/pyproject.toml
 demo: setup  ## train the embedded agent and look at its learning curve (notebooks 03 and 04)
 	$(RUN) -m logtriage demo
 
-test: setup lint  ## all tests but the slow ones, the four notebooks with tiny parameters included
+test: setup lint  ## all tests but the slow ones, the notebooks with tiny parameters included
 	$(RUN) -m pytest -q -m "not slow" tests
 	$(RUN) -m pytest -q --nbmake notebooks/01_explore_the_environment.ipynb
 
@@ -58,7 +58,8 @@ tables: setup  ## write the README's tables from results/
 	$(RUN) -m logtriage tables
 
 notebooks: setup  ## execute all notebooks in place, so that they show their outputs; after `make demo`
-	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN notebooks/*.ipynb
+	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \
+	  --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
 
 clean:
 	rm -rf $(VENV) runs build dist

@@ -28,6 +28,7 @@ from .rollouts import episode_row
 from .roster import POLICIES, make_policy
 from .runs import write_text
 from .statistics import (
+    Interval,
     brier,
     calibration_error,
     matched,
@@ -304,3 +305,8 @@ def read_table(results: str | Path, name: str) -> pd.DataFrame:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `make benchmark` first")
     return pd.DataFrame(json.loads(path.read_text())["rows"])
+
+
+def as_text(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of `read_table` for reading: intervals as `mean [low, high]`."""
+    return table.map(lambda value: str(Interval(*value)) if isinstance(value, list) else value)

@@ -88,7 +88,9 @@ def plot_reliability(answers: pd.DataFrame, openings: pd.DataFrame) -> Figure:
         table = reliability(part["confidence"], part["correct"])
         ax.plot(table["confidence"], table["accuracy"], color=TASK_COLOURS.get(task), lw=1)
         label = f"opening, {TASK_LABELS.get(task, task)}"
-        ax.scatter(table["confidence"], table["accuracy"], s=8 + 0.3 * table["answers"], color=TASK_COLOURS.get(task), label=label)
+        ax.scatter(
+            table["confidence"], table["accuracy"], s=8 + 0.3 * table["answers"], color=TASK_COLOURS.get(task), label=label
+        )
     stated = answers[answers["confidence"].notna()]
     table = reliability(stated["confidence"], stated["root_cause"])
     ax.scatter(table["confidence"], table["accuracy"], marker="x", color="black", s=30, label="when answering, all tasks")

@@ -1,4 +1,4 @@
-"""The four notebooks, executed by papermill as a reader would, with tiny parameters."""
+"""The notebooks, executed by papermill as a reader would, with tiny parameters."""
 
 import json
 import os
@@ -59,3 +59,11 @@ def test_03_and_04_train_and_report(folder):
     assert all(0.0 <= row["trained"][1] <= row["trained"][0] <= row["trained"][2] <= 1.0 for row in rows)
     for picture in ("gain.png", "learning.png", "parts.png"):
         assert (demo / "seed-0" / picture).stat().st_size > 10_000
+
+
+def test_05_shows_the_benchmark(folder):
+    notebook = run("05_benchmark.ipynb", folder)
+    text = text_of(notebook)
+    assert all(name in text for name in ("belief", "share_of_ceiling", "power_of_ten", "ece", "rule"))
+    pictures = sum("image/png" in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ()))
+    assert pictures == 7
