@@ -195,6 +195,7 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
     start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
     checkpoint = rewind(folder)
 
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # `environment_factory` may change; TRL is pinned
     import torch
     from datasets import Dataset
     from tqdm import tqdm

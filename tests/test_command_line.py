@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from logtriage import repository
 from logtriage.__main__ import app
-from logtriage.incidents import SPLITS, TASKS
+from logtriage.incidents import ALL_TASKS, SPLITS, TASKS
 from logtriage.rollouts import COLUMNS, PARTS
 from logtriage.roster import POLICIES
 
@@ -83,7 +83,7 @@ def test_evaluate_starts_where_it_is_told(tmp_path):
 
 @pytest.mark.parametrize(
     "option, bad, valid",
-    [("--policy", "guess", POLICIES), ("--task", "casc", [*TASKS, "or all"]), ("--split", "dev", SPLITS)],
+    [("--policy", "guess", POLICIES), ("--task", "casc", [*ALL_TASKS, "or all"]), ("--split", "dev", SPLITS)],
 )
 def test_evaluate_answers_unknown_names_with_the_valid_ones(option, bad, valid):
     told = refusal("evaluate", option, bad)
