@@ -160,7 +160,9 @@ def demo(
         )
     rows = json.loads((run / "summary.json").read_text())
     typer.echo("\nheld-out incidents of `test`, greedy; mean score and 95 % bootstrap interval, gains paired by incident")
-    typer.echo(summary_table(rows).drop(columns=["root cause base", "root cause trained"]).to_string(index=False))
+    typer.echo(
+        summary_table(rows).drop(columns=["benchmark", "root cause base", "root cause trained"]).to_string(index=False)
+    )
     typer.echo("\nfigures:" + "".join(f"\n  {run / name}" for name in ("gain.png", "learning.png", "parts.png")))
     typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes, set-up not included")
 

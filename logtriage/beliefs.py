@@ -1,14 +1,15 @@
 """What can be known: hypotheses weighed by what is seen, with the simulator's own distributions.
 
 `Belief` applies Bayes' rule to each sight, with the distributions that `telemetry` names, over the hypotheses of a `Prior`.
-It never looks at an incident's truth. Two things are approximate: the intensity is a grid (so a figure is compared within
-half the distance to the neighbours on it), and of a log line only its reading counts, not the numbers in it. The second is
-a coarser sight, not a wrong one.
+It never looks at an incident's truth. Approximate are the intensity, a grid (so a figure is compared within half the
+distance to the neighbours on it, and what the grid excludes keeps a chance of `ODDITY`), and decoys, taken as drawn anew for
+each sight. Of a log line only its reading counts, not the numbers in it: a coarser sight, not a wrong one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -24,18 +25,20 @@ UNLIKELY = 1e-6  # hypotheses below this share of the belief are dropped
 ODDITY = 1e-5  # chance left to a figure that a hypothesis excludes: the grid is not the truth
 
 
-def _half_step(value: float) -> float:
-    """Half the distance between neighbouring printed figures around `value` (see `telemetry.figure`)."""
-    scale = 10
-    while value >= scale * 100:
-        scale *= 10
-    return scale / 2 if value >= 100.0 else 0.5 if value >= 10.0 else 0.05
+def printed_between(value: float, digits: int) -> tuple[float, float]:
+    """The quantities that are printed as `value`: two digits as `telemetry.figure` does, one as `telemetry.coarse`."""
+    scale = 10.0 ** max(0, len(str(int(value))) - digits)
+    if digits == 2 and value < 10.0:
+        scale = 0.1
+    # Below a power of ten the figures stand ten times closer.
+    below = scale / 10.0 if value >= 10.0 and value == 10.0 ** (len(str(int(value))) - 1) else scale
+    return value - below / 2.0, value + scale / 2.0
 
 
 def _printed(value: float, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Chance that an alert prints a quantity known as mean and spread as `value` (see `telemetry.coarse`)."""
-    half = 0.5 * 10.0 ** (len(str(int(value))) - 1)
-    return ndtr((value + half - mean) / spread) - ndtr((value - half - mean) / spread) + ODDITY
+    """Chance that an alert prints a quantity known as mean and spread as `value`."""
+    low, high = printed_between(value, digits=1)
+    return ndtr((high - mean) / spread) - ndtr((low - mean) / spread) + ODDITY
 
 
 def _triangular(x: np.ndarray) -> np.ndarray:
@@ -44,12 +47,10 @@ def _triangular(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0.0, 0.5 * (1.0 + x) ** 2, 1.0 - 0.5 * (1.0 - x) ** 2)
 
 
-def _noisy(value: float, half: float, mean: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Chance that the metrics table prints a quantity known as mean and gap as `value`, give or take `half`."""
+def _noisy(low: float, high: float, mean: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """Chance that a quantity known as mean and gap lies in [low, high] after the noise of the metrics table."""
     width = telemetry.METRIC_NOISE * mean + gap + 1e-6
-    low = 0.0 if value == 0.0 else _triangular((value - half - mean) / width)
-    high = 1.0 if value == 100.0 else _triangular((value + half - mean) / width)  # shares are cut at 100
-    return np.maximum(0.0, high - low) + ODDITY
+    return np.maximum(0.0, _triangular((high - mean) / width) - _triangular((low - mean) / width)) + ODDITY
 
 
 class Belief:
@@ -117,9 +118,12 @@ class Belief:
                 said_by.setdefault(self.topology.position[name], []).append(reading)
             for at, readings in said_by.items():
                 likelihood *= self.says(at, readings, step)[:, None]
-            if asked == "all" and size > telemetry.STREAM_LINES:
-                spoke = np.isin(root, list(said_by))
-                likelihood[:, 1] *= np.where(root < 0, 1.0, ~spoke * size / (size - telemetry.STREAM_LINES))
+            if asked == "all":
+                # Speakers are drawn without regard to the state, but a dark root is never among them.
+                lit, dark = min(telemetry.STREAM_LINES, size), min(telemetry.STREAM_LINES, size - 1)
+                unheard = ~np.isin(root, list(said_by)) * (len(said_by) == dark) * comb(size, lit) / comb(size - 1, dark)
+                likelihood[:, 0] *= len(said_by) == lit
+                likelihood[:, 1] *= np.where(root < 0, len(said_by) == lit, unheard)
         return likelihood
 
     def states(self, name: str, step: int) -> np.ndarray:
@@ -158,14 +162,16 @@ class Belief:
 
     def _metric(self, at: int, metric: telemetry.Metric, step: int) -> np.ndarray:
         """Chance of a row's figures, (len(alive),): the age of the reading is not known."""
-        prior, errors, latency = self.prior, float(metric.errors), float(metric.latency)
+        prior, errors = self.prior, float(metric.errors)
+        latencies = printed_between(float(metric.latency), digits=2)
+        shares = (errors - 0.5, np.inf if errors == 100.0 else errors + 0.5)  # whole per cents, cut at 100
         run, now = prior.run[self.alive], prior.arrival[self.alive] + step
         ages, times = np.unique(telemetry.STALENESS, return_counts=True)
         chance = np.zeros(len(self.alive))
         for age, share in zip(ages, times / times.sum(), strict=True):
             tick = np.maximum(0, now - age)
-            slow = _noisy(latency, _half_step(latency), prior.latency[run, tick, at], prior.latency_gap[run, tick, at])
-            fails = _noisy(errors, 0.5, 100.0 * prior.errors[run, tick, at], 100.0 * prior.errors_gap[run, tick, at])
+            slow = _noisy(*latencies, prior.latency[run, tick, at], prior.latency_gap[run, tick, at])
+            fails = _noisy(*shares, 100.0 * prior.errors[run, tick, at], 100.0 * prior.errors_gap[run, tick, at])
             chance += share * slow * fails
         return chance
 

@@ -1,7 +1,8 @@
 """The practical ceiling: a policy that knows the simulator, though not the draw, and plays for expected score.
 
 It holds a `Belief` over every hypothesis. Before each step it weighs the best set of answers it could give now against
-asking one more service, by the expected score of the best answers afterwards, less the step that asking costs.
+asking one more service, by the expected score of the best answers afterwards, less the step that asking costs. It looks one
+question ahead and never asks all services at once, so what it earns is a lower bound of the ceiling.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Difficulty as a dial: the settings of a task that a researcher sweeps, and how each policy's score answers.
 
-Incidents of the same index share their random streams along a dial, so curves differ by the dial and less by luck.
+Incidents of the same index share their random streams along a dial, so curves differ by the dial and less by luck;
+`services` draws another call graph for each value, and `lag` decides anew which incidents shout.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from .episode import Episode
-from .incidents import TASKS, sample_incident
+from .incidents import BENCHMARK_VERSION, TASKS, sample_incident
 from .language_models import TURN_TOKENS, LanguageModelPolicy, load_language_model
 from .rollouts import rollout
 from .roster import make_policy
@@ -127,6 +127,7 @@ def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, A
         rows.append(
             {
                 "task": task,
+                "benchmark": BENCHMARK_VERSION,
                 "episodes": len(base),
                 "base": mean_interval(base["score"]),
                 "trained": mean_interval(trained["score"]),

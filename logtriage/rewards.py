@@ -148,14 +148,19 @@ def aspects(record: Record, incident: Incident) -> list[tuple[Record, Incident]]
         return [(record, incident)]
     faults = [replace(incident, injections=(injection,)) for injection in incident.injections]
     found, count = [], len(faults)
+
+    def about(given: list, right: object, other: object) -> list:
+        """Answers that are not the other fault's; the right one first when it is among the first `count`, else left out."""
+        rest = [answer for answer in given if answer not in (right, other)]
+        return [right, *rest] if right in given[:count] else rest
+
     for fault in faults:
         other = next(one for one in faults if one is not fault)
-        blamed, paged = record.root_causes[:count], record.teams[:count]
         part = replace(
             record,
-            root_causes=[name for name in blamed if name != other.root],
-            teams=[team for team in paged if team == fault.team] or [team for team in paged if team != other.team],
-            remediations=[done for done in record.remediations if done != (other.remedy, other.root)],
+            root_causes=about(record.root_causes[:count], fault.root, other.root),
+            teams=about(record.teams[:count], fault.team, other.team),
+            remediations=about(record.remediations, (fault.remedy, fault.root), (other.remedy, other.root)),
         )
         found.append((part, fault))
     return found

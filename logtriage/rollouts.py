@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from .cluster import Cluster
 from .episode import Episode
-from .incidents import Incident, Task, sample_incident
+from .incidents import BENCHMARK_VERSION, Incident, Task, sample_incident
 from .policies import Policy
 from .rewards import WEIGHTS
 
@@ -18,7 +18,7 @@ PARTS = tuple(WEIGHTS)
 COLUMNS = (
     *("task", "split", "index", "policy", "score"),
     *PARTS,
-    *("cost", "gate", "steps", "closed_by", "confidence", "seconds"),
+    *("cost", "gate", "steps", "closed_by", "confidence", "seconds", "benchmark"),
 )
 
 
@@ -38,6 +38,7 @@ def episode_row(episode: Episode, policy: str, seconds: float) -> dict[str, obje
         "closed_by": episode.record.closed_by,
         "confidence": episode.record.confidence,
         "seconds": seconds,
+        "benchmark": BENCHMARK_VERSION,
     }
 
 

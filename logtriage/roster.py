@@ -9,19 +9,20 @@ from .ceiling import BeliefPolicy
 from .junior import JuniorPolicy
 from .policies import LoudestPolicy, OraclePolicy, Policy, RandomPolicy, TracePolicy, TrainedConstantPolicy
 
-POLICIES: dict[str, Callable[[], Policy]] = {
+# Name to a maker that takes a seed; only `random` and `junior` have whims of their own.
+POLICIES: dict[str, Callable[[int], Policy]] = {
     "random": RandomPolicy,
-    "constant": TrainedConstantPolicy,
-    "loudest": LoudestPolicy,
-    "junior": lambda: JuniorPolicy(Random("junior")),
-    "trace": TracePolicy,
-    "belief": BeliefPolicy,
-    "oracle": OraclePolicy,
+    "constant": lambda seed: TrainedConstantPolicy(),
+    "loudest": lambda seed: LoudestPolicy(),
+    "junior": lambda seed: JuniorPolicy(Random(f"junior/{seed}")),
+    "trace": lambda seed: TracePolicy(),
+    "belief": lambda seed: BeliefPolicy(),
+    "oracle": lambda seed: OraclePolicy(),
 }
 
 
-def make_policy(name: str) -> Policy:
-    """The policy of that name; `ValueError` with the valid names otherwise."""
+def make_policy(name: str, seed: int = 0) -> Policy:
+    """The policy of that name; `seed` is of its whims. `ValueError` with the valid names otherwise."""
     if name not in POLICIES:
         raise ValueError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
-    return POLICIES[name]()
+    return POLICIES[name](seed)

@@ -1,7 +1,8 @@
 """Means with intervals, comparisons, calibration and power. Intervals are percentile bootstraps (`scipy.stats.bootstrap`).
 
 Estimators follow Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice": resampling is
-stratified by task, the interquartile mean stands beside the mean, and comparisons are probabilities of improvement.
+stratified by task where tasks are averaged, the interquartile mean stands beside the mean, and comparisons are
+probabilities of improvement.
 """
 
 from __future__ import annotations

@@ -65,7 +65,10 @@ class EpisodeRecorder:
             tools.get_reward()
             row = episode_row(tools._episode, "training", 0.0)
             rows.append(
-                {"step": step, **{key: row[key] for key in row if key not in ("policy", "seconds", "split", "confidence")}}
+                {
+                    "step": step,
+                    **{key: row[key] for key in row if key not in ("policy", "seconds", "split", "confidence", "benchmark")},
+                }
             )
             means[f"score/{row['task']}"].append(row["score"])
             for part in (*PARTS, "gate", "steps"):

@@ -1,11 +1,12 @@
 """The belief against the simulator it claims to know: states, prior, likelihoods, calibration."""
 
+from itertools import pairwise
 from random import Random
 
 import numpy as np
 import pytest
 
-from logtriage.beliefs import Belief
+from logtriage.beliefs import Belief, printed_between
 from logtriage.benchmark import opening_beliefs
 from logtriage.ceiling import NONE, Answers, BeliefPolicy, Outcomes, answer_actions, score_table
 from logtriage.cluster import Cluster, Injection, untreated_states
@@ -17,7 +18,7 @@ from logtriage.incidents import SEVERITIES, SPLITS, TASKS, Incident, sample_inci
 from logtriage.policies import TracePolicy
 from logtriage.reading import Reading, read_line
 from logtriage.statistics import calibration_error
-from logtriage.telemetry import LINE_KINDS, Telemetry
+from logtriage.telemetry import LINE_KINDS, Telemetry, coarse, figure
 from logtriage.topology import DEFAULT_TOPOLOGY, TEAMS, random_topology
 
 
@@ -94,6 +95,34 @@ def test_under_each_hypothesis_lines_are_as_likely_as_telemetry_makes_them(task)
                     expected = weights[2] / sum(weights) * named[other] / sum(named.values())
                     assert share == pytest.approx(expected, rel=0.05)
             cluster.advance()
+
+
+def test_a_dark_root_is_silent_in_the_stream_and_not_when_asked():
+    prior = default_prior(TASKS["cascading_failure"], "train")
+    belief, random = Belief(prior), Random("dark")
+    for h in random.sample(range(len(prior.run)), 20):
+        incident = incident_of(prior, h, quiet=3)
+        cluster = Cluster(prior.topology, incident.injections, incident.untreated, incident.arrival)
+        eyes = Telemetry(incident, cluster, Random("eyes"))
+        root = prior.position[h]
+        expected = belief.loudness(0)[h].copy()
+        expected[root] = 0.0
+        assert expected == pytest.approx(eyes.loudness(), rel=0.02)
+        likelihood = belief._likelihood(Episode(incident).first, None)
+        assert likelihood[h, 1] > 0.0
+        assert eyes.line_weights(root)[0] > 0.0
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+def test_what_is_printed_covers_every_quantity_once(digits):
+    # The bounds of neighbouring figures meet, and `telemetry` prints what lies between them so.
+    shown = {1: coarse, 2: figure}[digits]
+    values = sorted({float(shown(x / 100.0)) for x in range(10, 300_000)})
+    for value, following in pairwise(values):
+        low, high = printed_between(value, digits)
+        assert high == pytest.approx(printed_between(following, digits)[0])
+        if value >= 1.0:
+            assert float(shown(low + 1e-6)) == value == float(shown(high - 1e-6))
 
 
 def readings_of(service, topology):

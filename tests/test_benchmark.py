@@ -1,6 +1,7 @@
 """The benchmark in small: it resumes, repeats itself to the byte, and its tables say what they are called."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,14 @@ import pytest
 from logtriage import benchmark
 from logtriage.difficulty import DIALS, dialled, sweep
 from logtriage.episode import Episode
+from logtriage.exploits import RulePolicy, Slot, describe
 from logtriage.incidents import BENCHMARK_VERSION, SPLITS, TASKS, sample_incident
-from logtriage.policies import FunctionPolicy
+from logtriage.policies import FunctionPolicy, mean_score
 from logtriage.rollouts import rollout
-from logtriage.roster import POLICIES
+from logtriage.roster import POLICIES, make_policy
 from logtriage.topology import DEFAULT_TOPOLOGY
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +47,19 @@ def test_the_same_command_writes_the_same_bytes_and_plays_nothing_twice(report, 
 def test_an_interrupted_benchmark_goes_on(report):
     parts = report / "parts"
     whole = benchmark.run_benchmark(parts, 4, 1, progress=False)
-    lost = parts / "trace-single_crash-test-0-4.jsonl"
+    lost = parts / benchmark.source_digest() / "trace-single_crash-test-0-4.jsonl"
     lost.unlink()
     pd.testing.assert_frame_equal(benchmark.run_benchmark(parts, 4, 1, progress=False), whole)
     assert lost.exists()
 
 
-def test_another_version_is_refused(report, tmp_path):
-    (tmp_path / "version.txt").write_text("0.9\n")
-    with pytest.raises(ValueError, match=r"holds episodes of benchmark 0.9, not .*; move it away"):
-        benchmark.run_benchmark(tmp_path, 2)
+def test_episodes_of_other_code_are_not_taken_for_these(report, monkeypatch):
+    parts = report / "parts"
+    assert [folder.name for folder in parts.iterdir()] == [benchmark.source_digest()]
+    monkeypatch.setattr(benchmark, "source_digest", lambda: "other")
+    monkeypatch.setattr(benchmark, "POLICIES", {"oracle": POLICIES["oracle"]})
+    benchmark.run_benchmark(parts, 2, 1, progress=False)
+    assert len(list((parts / "other").iterdir())) == len(TASKS) * len(SPLITS)
 
 
 def test_tables_carry_the_version_and_can_be_read_back(report):
@@ -89,8 +96,8 @@ def test_confusion_rows_are_shares():
 
 
 def test_turning_a_dial_makes_it_harder():
-    easy_and_hard = {dial: (DIALS[dial][0], DIALS[dial][-1]) for dial in ("noise", "gaps", "quiet")}
-    frame = sweep("cascading_failure", ("trace",), easy_and_hard, incidents=150, processes=1)
+    easy_and_hard = {dial: (DIALS[dial][0], DIALS[dial][-1]) for dial in DIALS if dial != "services"}
+    frame = sweep("cascading_failure", ("loudest", "trace"), easy_and_hard, incidents=200, processes=1)
     means = frame.groupby(["dial", "value"])["score"].mean()
     for dial, (easy, hard) in easy_and_hard.items():
         assert means[dial, easy] > means[dial, hard], dial
@@ -131,6 +138,25 @@ def test_decoys_hint_and_the_innocent_do_not():
 def test_bad_dials_are_answered(task, dial, value, told):
     with pytest.raises(ValueError, match=told):
         dialled(task, dial, value)
+
+
+def test_what_the_adversary_found_is_below_loudest_and_can_be_played_again():
+    rows = benchmark.read_table(ROOT / "results" / "benchmark", "exploits")
+    best = rows.groupby("task")[["test", "loudest"]].max()
+    assert best["test"].mean() < best["loudest"].mean() and best["test"].max() < 0.45
+    for row in rows.itertuples():
+        rule = [Slot(*slot) for slot in row.slots]
+        assert describe(rule) == row.rule
+        assert mean_score(RulePolicy(rule), row.task, "test", range(500)) == pytest.approx(row.test, abs=1e-6)
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("random", "junior")])
+def test_the_published_episodes_are_what_is_played_today(policy):
+    frame = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
+    held = frame[(frame.policy == policy) & frame["split"].isin(["test", "unseen_wording"]) & (frame["index"] < 5)]
+    for (task, split), rows in held.groupby(["task", "split"]):
+        again = rollout(make_policy(policy), [task], split, 5, progress=False)
+        assert list(again["score"]) == pytest.approx(list(rows["score"])), (task, split)
 
 
 def test_a_function_is_a_policy():

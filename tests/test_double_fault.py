@@ -95,6 +95,19 @@ def test_one_of_two_is_worth_about_half():
         assert gated.gate == 0.5 and gated.total < 0.55
 
 
+def test_a_wrong_answer_is_worth_the_same_before_and_after_a_right_one():
+    incident = two_teams()
+    (blame, fix, page), second = answers(incident)
+    innocent = next(n for n in incident.topology.names if n not in (blame[1], second[0][1]))
+    wrong = [("identify_root_cause", innocent), ("remediate", f"scale:{innocent}")]
+    right = [blame, fix]
+    totals = {
+        play(incident, [("classify_severity", incident.severity), *mixed, page]).total
+        for mixed in ([*right, *wrong], [*wrong, *right], [right[0], wrong[0], wrong[1], right[1]])
+    }
+    assert len(totals) == 1 and totals.pop() > 0.2
+
+
 def test_only_both_remedies_heal():
     for index in range(60):
         incident = sample_incident(TASK, "train", index)

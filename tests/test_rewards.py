@@ -1,5 +1,6 @@
 """Section by section, what the score promises; and every known way to cheat, over 200 held-out incidents a task."""
 
+import json
 from itertools import chain, cycle
 from random import Random
 
@@ -8,7 +9,7 @@ import pytest
 from logtriage.actions import ACTION_TYPES
 from logtriage.episode import Episode
 from logtriage.faults import REMEDIES
-from logtriage.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
+from logtriage.incidents import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS, sample_incident
 from logtriage.policies import LoudestPolicy, OraclePolicy, RandomPolicy
 from logtriage.rewards import WEIGHTS
 from logtriage.topology import DEFAULT_TOPOLOGY, TEAMS
@@ -211,3 +212,10 @@ def test_every_score_is_a_fraction_whatever_is_done(incidents):
         }
         kinds = random.choices(ACTION_TYPES, weights=(3, 3, 3, 3, 3, 1, 1), k=16)
         check_range(play(incident, [(kind, random.choice(values[kind])) for kind in kinds]))
+
+
+def test_sights_and_scores_are_pinned_under_this_version():
+    from score_digest import GOLDEN, digests
+
+    pinned = json.loads(GOLDEN.read_text())[BENCHMARK_VERSION]
+    assert digests() == pinned, "sights or scores have changed; raise BENCHMARK_VERSION and say why in LOG.md"

@@ -1,0 +1,48 @@
+"""A digest of what episodes say and score; unlike `world_digest` it needs the whole package.
+
+python tests/score_digest.py --write     add this BENCHMARK_VERSION to tests/golden/scores.json; one that is there stays
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from logtriage.episode import Episode
+from logtriage.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
+from logtriage.prompts import render
+
+GOLDEN = Path(__file__).parent / "golden" / "scores.json"
+
+
+def play(incident, half_right):
+    """Ask around, answer (rightly, or with the wrong service and team), close: every sight, and the score."""
+    episode, names = Episode(incident), incident.topology.names
+    root, team = (incident.root or names[0], incident.team or "sre") if half_right else (names[-1], "security")
+    actions = [("request_more_logs", "all"), ("request_more_logs", root), ("classify_severity", "P2")]
+    actions += [("identify_root_cause", root), ("remediate", f"{incident.remedy or 'scale'}:{root}"), ("escalate", team)]
+    seen = [render(episode.first, incident.topology)]
+    for action in [*actions, ("escalate", "ceo"), ("resolve", "")]:
+        seen.append(render(episode.act(*action)))
+    return seen, episode.score
+
+
+def digests():
+    found = {}
+    for task in ALL_TASKS:
+        for split in SPLITS:
+            incidents = [sample_incident(task, split, index) for index in range(20)]
+            played = [play(incident, half_right) for incident in incidents for half_right in (True, False)]
+            found[f"{task}/{split}"] = hashlib.sha256(json.dumps(played).encode()).hexdigest()
+    return found
+
+
+if __name__ == "__main__":
+    versions = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    if BENCHMARK_VERSION in versions:
+        sys.exit(f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md")
+    GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")
