@@ -47,7 +47,7 @@ class Picture(Figure):
 
 def new_figure(width: float, height: float, columns: int = 1, rows: int = 1, **options) -> tuple[Figure, np.ndarray]:
     """An empty figure of that size in inches, and its axes (rows, columns)."""
-    figure = Picture(figsize=(width, height), layout="constrained", dpi=110)
+    figure = Picture(figsize=(width, height), layout="constrained", dpi=100)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
@@ -210,7 +210,7 @@ def plot_gain(episodes: pd.DataFrame, evaluation: pd.DataFrame, references: Sequ
         references: scripted policies drawn as ticks across the bars.
     """
     tasks = list(TASK_COLOURS)
-    figure = Picture(figsize=(10, 3.4), layout="constrained", dpi=110)
+    figure = Picture(figsize=(10, 3.4), layout="constrained", dpi=100)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     _draw_learning(left, episodes)
     left.set_title("Learning, from reward alone")
