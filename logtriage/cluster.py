@@ -133,10 +133,11 @@ def untreated_states(topology: Topology, injections: tuple[Injection, ...], tick
     if not injections:
         return states * (ticks + 1)
     reach = topology.reach(*[injection.position for injection in injections])
-    # From the next tick on the strengths are constant.
-    still_since = max([injection.onset + injection.ramp - 1 for injection in injections])
+    reached = max([injection.onset + injection.ramp - 1 for injection in injections])  # from here on strengths are constant
+    strengths, still_since = {}, reached
     for tick in range(1, ticks + 1):
-        strengths = {one.position: (one.fault, one.strength(tick)) for one in injections if tick >= one.onset}
+        if tick <= reached:
+            strengths = {one.position: (one.fault, one.strength(tick)) for one in injections if tick >= one.onset}
         state, moved = next_state(topology, states[-1], strengths, reach, states[max(0, tick - lag)])
         states.append(state)
         if moved:

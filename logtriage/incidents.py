@@ -226,7 +226,8 @@ def candidate_pairs(topology: Topology, task: Task, split: str) -> dict[int, lis
 
 
 @cache
-def _default_pairs(task: Task, split: str) -> dict[int, list[Fault]]:
+def _default_pairs(below_edge: bool, split: str) -> dict[int, list[Fault]]:
+    task = next(task for task in TASKS.values() if task.below_edge == below_edge)  # nothing else of it matters
     return candidate_pairs(DEFAULT_TOPOLOGY, task, split)
 
 
@@ -272,7 +273,7 @@ def sample_incident(task: str | Task, split: str, index: int) -> Incident:
     else:
         topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
     own = topology is not DEFAULT_TOPOLOGY
-    pairs = candidate_pairs(topology, settings, split) if own else _default_pairs(settings, split)
+    pairs = candidate_pairs(topology, settings, split) if own else _default_pairs(settings.below_edge, split)
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
         states = untreated_states(topology, (), arrival + settings.max_steps)

@@ -274,15 +274,14 @@ class Telemetry:
         cluster, random = self.cluster, self.random
         age = STALENESS[int(random() * len(STALENESS))]
         state = cluster.states[max(0, cluster.tick - age)]
+        fails = 1.0 + METRIC_NOISE * (random() - random())
+        slow = 1.0 + METRIC_NOISE * (random() - random())
         return Metric(
             self.topology.names[position],
-            str(int(min(100.0, 100.0 * state.errors[position] * self._noise()) + 0.5)),
-            figure(state.latency[position] * self._noise()),
+            str(int(min(100.0, 100.0 * state.errors[position] * fails) + 0.5)),
+            figure(state.latency[position] * slow),
             figure(self.topology.network.rest_latency[position]),
         )
-
-    def _noise(self) -> float:
-        return 1.0 + METRIC_NOISE * (self.random() - self.random())
 
     def metrics(self) -> list[Metric]:
         """The metrics table, with gaps."""
