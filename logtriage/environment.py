@@ -37,6 +37,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
+    REQUIRES_SINGLE_THREAD_EXECUTOR = True  # the server makes all environments in one thread, instead of keeping one each
 
     def __init__(self) -> None:
         super().__init__(rubric=TriageRubric())
@@ -46,6 +47,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
     def reset(
         self,
+        /,
         seed: int | None = None,
         episode_id: str | None = None,
         *,
@@ -80,7 +82,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._episode, self._episode_id = Episode(incident, self.rubric), episode_id
         return self._observe(self._episode.first, opening=True)
 
-    def step(self, action: TriageAction, timeout_s: float | None = None, **kwargs: Any) -> TriageObservation:
+    def step(self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any) -> TriageObservation:
         """Take one action. An invalid one costs the step, and the observation's `error` names the allowed values.
 
         Raises:
@@ -96,9 +98,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """See `reset`."""
         return self.reset(*args, **kwargs)
 
-    async def step_async(self, action: TriageAction, /, *args: Any, **kwargs: Any) -> TriageObservation:
+    async def step_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
         """See `step`."""
-        return self.step(action, *args, **kwargs)
+        return self.step(*args, **kwargs)
 
     @property
     def score(self) -> Score | None:
