@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 SPEED_OTHER ?=
 
-.PHONY: help setup demo test test-slow lint format benchmark speed gallery address results tables notebooks clean
+.PHONY: help setup demo serve test test-slow lint format benchmark speed gallery address results tables notebooks clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -23,6 +23,9 @@ $(READY): requirements.txt requirements-gpu.txt logtriage/pyproject.toml
 
 demo: setup  ## train the embedded agent and look at its learning curve (notebooks 03 and 04)
 	$(RUN) -m logtriage demo
+
+serve: setup  ## the OpenEnv server on http://127.0.0.1:8000, reachable from this machine only
+	$(RUN) -m logtriage serve
 
 test: setup lint  ## all tests but the slow ones, the notebooks with tiny parameters included
 	$(RUN) -m pytest -q -m "not slow" tests

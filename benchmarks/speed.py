@@ -67,8 +67,8 @@ def core_player() -> Player:
 def openenv_player() -> Player:
     """The OpenEnv environment, actions built once and observations as OpenEnv objects."""
     tasks, environment = list(TASKS), TriageEnvironment()
-    names = environment.reset().services
-    actions = [TriageAction(action_type=kind, value=value) for kind, value in _actions(tuple(names))]
+    names = tuple(service.name for service in environment.reset().services)
+    actions = [TriageAction(action_type=kind, value=value) for kind, value in _actions(names)]
 
     def play(number: int) -> int:
         environment.reset(task=tasks[number % 3], split="train", index=number)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from .server import serve
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="LogTriage: trace incidents to their root.")
 
@@ -34,6 +37,7 @@ def evaluate(
     first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of language models; 0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of sampling, when the temperature is above 0.")] = 0,
+    env_url: Annotated[str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")] = "",
     json_path: Annotated[
         Path | None, typer.Option("--json", help="Write the episodes here, a JSON array of objects.")
     ] = None,
@@ -41,8 +45,10 @@ def evaluate(
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
     import pandas as pd
 
+    from .episode import Episode
     from .incidents import check_coordinates
     from .policies import check_tasks
+    from .remote import Server
     from .rollouts import PARTS, rollout
     from .roster import make_policy
     from .statistics import mean_interval
@@ -50,6 +56,8 @@ def evaluate(
     try:
         if bool(endpoint) != bool(endpoint_model):
             raise ValueError("--endpoint and --endpoint-model go together; give both")
+        if env_url and "oracle" in (policy or []):
+            raise ValueError("oracle knows the answer, which no server tells; leave it out, or leave out --env-url")
         if json_path is not None and not json_path.parent.is_dir():
             raise ValueError(f"cannot write {json_path}: folder {json_path.parent} does not exist; make it first")
         if json_path is not None and json_path.is_dir():
@@ -72,8 +80,13 @@ def evaluate(
             policies.append(EndpointPolicy(endpoint, endpoint_model))
     except (ValueError, OSError) as error:
         raise fail(error) from None
-    frame = pd.concat([rollout(one, tasks, split, episodes, first) for one in policies], ignore_index=True)
-    rows = []
+    try:
+        with ExitStack() as stack:
+            open_episode = stack.enter_context(Server(env_url)).open if env_url else Episode.open
+            frames = [rollout(one, tasks, split, episodes, first, open_episode=open_episode) for one in policies]
+    except ConnectionError as error:
+        raise fail(error) from None
+    frame, rows = pd.concat(frames, ignore_index=True), []
     for (name, by_task), group in frame.groupby(["policy", "task"], sort=False):
         rows.append(
             {
@@ -89,6 +102,9 @@ def evaluate(
     if json_path is not None:
         json_path.write_text(json.dumps(json.loads(frame.to_json(orient="records")), indent=1) + "\n")
         typer.echo(f"wrote {len(frame)} episodes to {json_path}")
+
+
+app.command()(serve)
 
 
 @app.command("build-base")
@@ -201,7 +217,7 @@ def gallery() -> None:
 
 @app.command()
 def address() -> None:
-    """Write the repository's address into README and notebooks."""
+    """Write the repository's address into README, Space card and notebooks."""
     from .repository import write_address
 
     typer.echo("\n".join(map(str, write_address())) or "nothing to change")

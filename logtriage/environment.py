@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import EnvironmentMetadata
 
+from . import REPOSITORY, __version__
+from .actions import shown
 from .episode import Episode, Sight
-from .incidents import sample_incident
+from .incidents import SPLITS, TASKS, check_coordinates, sample_incident
 from .models import TriageAction, TriageObservation, TriageState
 from .prompts import render
 from .rewards import Score, TriageRubric
+
+NUMBERED = 1_000  # incidents of each task that the task API numbers in a split; indices themselves have no end
+MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
 
 
 class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState]):
@@ -23,6 +29,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     | reward | 0, and at the end the score in [0, 1], see `rewards` |
     | end | `resolve`, `ignore`, or the task's last step |
     | incidents | `task`, `split`, `index`: the same coordinates give the same bytes |
+    | task API | per split, the three tasks take turns: `reset(split=s, index=n)` opens `get_task(s, n)` |
 
         env = TriageEnvironment()
         observation = env.reset(task="cascading_failure", split="test", index=7)
@@ -30,6 +37,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
+    REQUIRES_SINGLE_THREAD_EXECUTOR = True  # the server makes all environments in one thread, instead of keeping one each
 
     def __init__(self) -> None:
         super().__init__(rubric=TriageRubric())
@@ -39,30 +47,42 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
     def reset(
         self,
+        /,
         seed: int | None = None,
         episode_id: str | None = None,
         *,
-        task: str = "cascading_failure",
+        task: str | None = None,
         split: str = "train",
         index: int | None = None,
         **kwargs: Any,
     ) -> TriageObservation:
-        """Open an incident. Without `index`, `seed` is the index; without either, indices count up from 0.
+        """Open an incident.
+
+        With `task`, `index` is the incident's own; without, it numbers the split's tasks as `get_task` does. Without
+        `index`, `seed` is the index; without either, indices count up from 0.
 
         Raises:
             ValueError: unknown task, split, index or argument; an incident that was open stays open.
         """
         if kwargs:
-            raise ValueError(f"unknown argument {next(iter(kwargs))!r}; reset takes seed, episode_id, task, split, index")
+            raise ValueError(
+                f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task, split, index"
+            )
+        if episode_id is not None and (not isinstance(episode_id, str) or len(episode_id) > MAX_EPISODE_ID):
+            raise ValueError(f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got {shown(episode_id)}")
         if index is None:
             index = self._next_index if seed is None else seed
-        incident = sample_incident(task, split, index)
+        if task is None:
+            check_coordinates(next(iter(TASKS)), split, index)
+            incident = sample_incident(**_numbered(split, index))
+        else:
+            incident = sample_incident(task, split, index)
         self._next_index = index + 1
         self._reset_rubric()
         self._episode, self._episode_id = Episode(incident, self.rubric), episode_id
         return self._observe(self._episode.first, opening=True)
 
-    def step(self, action: TriageAction, timeout_s: float | None = None, **kwargs: Any) -> TriageObservation:
+    def step(self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any) -> TriageObservation:
         """Take one action. An invalid one costs the step, and the observation's `error` names the allowed values.
 
         Raises:
@@ -71,6 +91,16 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         if self._episode is None:
             raise ValueError("no incident is open; call reset first")
         return self._observe(self._episode.act(action.action_type, action.value, action.confidence))
+
+    # A step takes microseconds: on the server's event loop it costs less than the way to a thread and back.
+
+    async def reset_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
+        """See `reset`."""
+        return self.reset(*args, **kwargs)
+
+    async def step_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
+        """See `step`."""
+        return self.step(*args, **kwargs)
 
     @property
     def score(self) -> Score | None:
@@ -82,29 +112,73 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """Where the episode stands; nothing of the truth before the end."""
         if self._episode is None:
             return TriageState()
-        incident = self._episode.incident
+        incident, record = self._episode.incident, self._episode.record
         return TriageState(
             episode_id=self._episode_id,
-            step_count=self._episode.record.steps,
+            step_count=record.steps,
             task=incident.task.name,
             split=incident.split,
             index=incident.index,
             max_steps=incident.task.max_steps,
             done=self._episode.done,
+            closed_by=record.closed_by or "",
+            confidence=record.confidence,
             score=self.score._asdict() if self.score else {},
         )
 
+    def get_metadata(self) -> EnvironmentMetadata:
+        """Name, description, version and where the documentation is."""
+        return EnvironmentMetadata(
+            name="logtriage",
+            description="Incidents in a microservice cluster: read the logs, trace the trouble to the service where it "
+            "began, fix it, page the right team.",
+            version=__version__,
+            author="The LogTriage authors",
+            documentation_url=f"https://github.com/{REPOSITORY}",
+        )
+
+    # The task API of OpenEnv. A task spec holds the arguments with which `reset` opens it.
+
+    def list_splits(self) -> list[dict[str, str]]:
+        """Name and type (`train` or `test`) of every split."""
+        return [{"name": name, "type": "train" if name == "train" else "test"} for name in SPLITS]
+
+    def num_tasks(self, split: str) -> int:
+        """How many tasks the split numbers; `ValueError` for an unknown split."""
+        check_coordinates(next(iter(TASKS)), split, 0)
+        return NUMBERED * len(TASKS)
+
+    def get_task(self, split: str, index: int) -> dict[str, Any]:
+        """Task spec: `task`, `split` and the incident's own `index`. `IndexError` beyond `num_tasks`."""
+        if not 0 <= index < self.num_tasks(split):
+            raise IndexError(f"task index must be 0 to {self.num_tasks(split) - 1}, got {index}")
+        return _numbered(split, index)
+
+    def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
+        """Task specs of a slice, bounds as Python's slices have them."""
+        return [_numbered(split, index) for index in range(self.num_tasks(split))[start:stop]]
+
+    def list_tasks(self, split: str) -> list[dict[str, Any]]:
+        """All task specs of a split."""
+        return self.get_task_range(split)
+
     def _observe(self, sight: Sight, opening: bool = False) -> TriageObservation:
-        topology = self._episode.incident.topology
+        topology = self._episode.incident.topology if opening else None
         return TriageObservation(
             done=sight.done,
             reward=self._episode.score.total if sight.done else 0.0,
-            text=render(sight, topology if opening else None),
+            text=render(sight, topology),
             step=sight.step,
             max_steps=sight.max_steps,
-            services=topology.names,
-            alerts=[alert.text for alert in sight.alerts or ()],
-            metrics=[metric.text for metric in sight.metrics or ()],
-            logs=sight.lines or [],
+            notice=sight.notice,
             error=sight.error,
+            services=topology.services if topology else None,
+            alerts=sight.alerts,
+            metrics=sight.metrics,
+            logs=sight.lines,
         )
+
+
+def _numbered(split: str, number: int) -> dict[str, Any]:
+    """Coordinates of the split's task of that number: the tasks take turns."""
+    return {"task": list(TASKS)[number % len(TASKS)], "split": split, "index": number // len(TASKS)}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from .actions import ALL_SERVICES, check_action
 from .cluster import Cluster
-from .incidents import Incident
+from .incidents import Incident, Task, sample_incident
 from .rewards import Record, Score, TriageRubric
 from .telemetry import Alert, Metric, Telemetry
 
@@ -61,6 +61,11 @@ class Episode:
             self.telemetry.metrics(),
             self.telemetry.stream(),
         )
+
+    @classmethod
+    def open(cls, task: str | Task, split: str, index: int) -> Episode:
+        """The episode of the incident at these coordinates (see `sample_incident`)."""
+        return cls(sample_incident(task, split, index))
 
     def act(self, action_type: str, value: str = "", confidence: float | None = None) -> Sight:
         """Take one step. An invalid action costs it and changes nothing else; the sight's `error` says why.

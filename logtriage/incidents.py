@@ -23,6 +23,7 @@ SPLITS = {
     "unseen_topology": "random call graphs of 5 to 30 services with other names",
 }
 SEVERITIES = ("P1", "P2", "P3")
+MAX_INDEX = 2**53 - 1  # the largest integer that every JSON reader keeps
 BENCHMARK_VERSION = "1.0"  # stamped into every result; whatever changes an incident, a sight or a score raises it
 
 # Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between the two numbers of a
@@ -200,13 +201,13 @@ def is_held_out(service: Service, fault: Fault) -> bool:
 
 
 def check_coordinates(task: str, split: str, index: int) -> None:
-    """Raise `ValueError` for an unknown task or split, or an index that is no integer >= 0."""
-    if task not in ALL_TASKS:
-        raise ValueError(f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}")
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
-    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise ValueError(f"index must be an integer >= 0, got {index!r}")
+    """Raise `ValueError` for an unknown task or split, or an index that is no integer from 0 to `MAX_INDEX`."""
+    if not isinstance(task, str) or task not in ALL_TASKS:
+        raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(ALL_TASKS)}")
+    if not isinstance(split, str) or split not in SPLITS:
+        raise ValueError(f"unknown split {split!r:.60}; choose one of {', '.join(SPLITS)}")
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index <= MAX_INDEX:
+        raise ValueError(f"index must be an integer >= 0 and <= {MAX_INDEX}, got {index!r:.60}")
 
 
 def candidate_pairs(topology: Topology, task: Task, split: str) -> dict[int, list[Fault]]:
@@ -264,8 +265,8 @@ def sample_incident(task: str | Task, split: str, index: int) -> Incident:
     Raises:
         ValueError: for an unknown task or split, or a negative index; the message names the valid ones.
     """
-    check_coordinates(task if isinstance(task, str) else "single_crash", split, index)
-    settings = ALL_TASKS[task] if isinstance(task, str) else task
+    check_coordinates("single_crash" if isinstance(task, Task) else task, split, index)
+    settings = task if isinstance(task, Task) else ALL_TASKS[task]
     stream = f"{settings.name}/{split}/{index}"
     random = Random(f"{stream}/incident")
     if settings.services:

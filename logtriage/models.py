@@ -6,6 +6,8 @@ from openenv.core.env_server.types import Action, Observation, State
 from pydantic import Field
 
 from .actions import ACTION_TYPES
+from .telemetry import Alert, Metric
+from .topology import Service
 
 
 class TriageAction(Action):
@@ -32,28 +34,37 @@ class TriageAction(Action):
 
 
 class TriageObservation(Observation):
-    """What the agent sees. `text` is all of it as a language model reads it; the lists are the same for programs.
+    """What the agent sees. `text` is all of it as a language model reads it; the rest is the same for programs.
 
-    `alerts` are `service metric value`, `metrics` rows of `service errors p95 usual-p95`, `logs` lines of
-    `LEVEL service text`. Lists are empty when the step did not bring them. `reward` is 0 until the end, then the score.
+    `services` is the call graph, callers before callees, and comes with the opening only. `alerts` are the thresholds
+    crossed, `metrics` rows of the metrics table (in JSON both are arrays, in the order of their fields), `logs` lines of
+    `LEVEL service text`. What the step did not bring is None. `notice` repeats what was done, never whether it was right;
+    `error` explains an invalid action. `reward` is 0 until the end, then the score.
     """
 
     text: str = ""
     step: int = 0
     max_steps: int = 0
-    services: list[str] = Field(default_factory=list)
-    alerts: list[str] = Field(default_factory=list)
-    metrics: list[str] = Field(default_factory=list)
-    logs: list[str] = Field(default_factory=list)
+    notice: str = ""
     error: str = ""
+    services: list[Service] | None = None
+    alerts: list[Alert] | None = None
+    metrics: list[Metric] | None = None
+    logs: list[str] | None = None
 
 
 class TriageState(State):
-    """Where the episode stands. Holds nothing of the truth before the end; then `score` has the named parts."""
+    """Where the episode stands. Holds nothing of the truth before the end; then `score` has the named parts.
+
+    `task`, `split` and `index` are the coordinates that open the same incident again. `closed_by` is `resolve`, `ignore` or
+    `timeout`, and empty while it is open; `confidence` is what the agent stated with its answer.
+    """
 
     task: str = ""
     split: str = ""
     index: int = 0
     max_steps: int = 0
     done: bool = False
+    closed_by: str = ""
+    confidence: float | None = None
     score: dict[str, float] = Field(default_factory=dict)

@@ -44,9 +44,9 @@ def with_address(text: str, old: str, new: str) -> str:
 
 
 def write_address() -> list[Path]:
-    """Write `REPOSITORY` into README and notebooks; returns the files that changed."""
+    """Write `REPOSITORY` into README, Space card and notebooks; returns the files that changed."""
     changed = []
-    for path in (ROOT / "README.md", *(ROOT / "notebooks" / name for name in NOTEBOOKS)):
+    for path in (ROOT / "README.md", ROOT / "logtriage" / "README.md", *(ROOT / "notebooks" / name for name in NOTEBOOKS)):
         text = path.read_text()
         new = text
         for found in {match["repository"] for match in ADDRESS.finditer(text)}:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 from tqdm import tqdm
 
 from .cluster import Cluster
 from .episode import Episode
-from .incidents import BENCHMARK_VERSION, Incident, Task, sample_incident
+from .incidents import BENCHMARK_VERSION, Incident, Task
 from .policies import Policy
 from .rewards import WEIGHTS
 
@@ -50,6 +50,7 @@ def rollout(
     first: int = 0,
     batch: int = 50,
     progress: bool = True,
+    open_episode: Callable[[str | Task, str, int], Episode] = Episode.open,
 ) -> pd.DataFrame:
     """Play `policy` on incidents `first` to `first + episodes - 1` of each task.
 
@@ -61,6 +62,7 @@ def rollout(
         first: first index.
         batch: incidents handed to the policy at once; a row's `seconds` is its batch's mean.
         progress: whether to show a bar.
+        open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them on a server.
 
     Returns:
         A frame with the columns `COLUMNS`, one row an episode, tasks in the given order.
@@ -72,7 +74,7 @@ def rollout(
             for start in range(first, first + episodes, batch):
                 indices = range(start, min(start + batch, first + episodes))
                 began = time.perf_counter()
-                played = [Episode(sample_incident(task, split, index)) for index in indices]
+                played = [open_episode(task, split, index) for index in indices]
                 policy.play(played)
                 seconds = (time.perf_counter() - began) / len(played)
                 rows += [episode_row(episode, policy.name, seconds) for episode in played]

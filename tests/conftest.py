@@ -1,9 +1,16 @@
 """Shared settings. Tests run offline, on toy sizes; `slow` ones only by `make test-slow`."""
 
 import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import matplotlib
 import pytest
+import requests
 from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -11,6 +18,36 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 matplotlib.use("Agg")
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci")
+
+SESSIONS = 80  # room on the test server
+
+
+def free_port():
+    """A loopback port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory):
+    """The address of a running server with room for `SESSIONS`. Whatever the tests do to it, its log stays clean."""
+    port, log = free_port(), tmp_path_factory.mktemp("server") / "log"
+    command = [sys.executable, "-m", "logtriage", "serve", "--port", str(port), "--sessions", str(SESSIONS)]
+    with log.open("w") as out:
+        process = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=out, stderr=subprocess.STDOUT)
+    address, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
+    while True:
+        try:
+            requests.get(f"{address}/health", timeout=1).raise_for_status()
+            break
+        except requests.ConnectionError:
+            assert process.poll() is None and time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
+    yield address
+    process.terminate()
+    assert process.wait(20) in (0, -signal.SIGTERM)
+    assert log.read_text().splitlines() == [f"LogTriage at {address} (WebSocket /ws), {SESSIONS} sessions; stop with Ctrl-C"]
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from logtriage.incidents import ALL_TASKS, SPLITS, TASKS
 from logtriage.rollouts import COLUMNS, PARTS
 from logtriage.roster import POLICIES
 
-COMMANDS = ("evaluate", "build-base", "train", "demo", "gallery", "address", "publish", "tables", "benchmark")
+COMMANDS = ("evaluate", "build-base", "train", "demo", "gallery", "address", "publish", "tables", "benchmark", "serve")
 REGISTERED = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
 
 

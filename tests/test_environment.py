@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from logtriage import environment
 from logtriage.environment import TriageEnvironment
-from logtriage.incidents import SEVERITIES, TASKS, sample_incident
+from logtriage.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
 from logtriage.models import TriageAction, TriageObservation
-from logtriage.topology import TEAMS
+from logtriage.topology import DEFAULT_TOPOLOGY, TEAMS
 
 
 def act(kind, value=""):
@@ -20,9 +20,10 @@ def test_the_example_of_the_docstring():
     env = TriageEnvironment()
     observation = env.reset(task="cascading_failure", split="test", index=7)
     assert isinstance(observation, TriageObservation) and observation.reward == 0.0 and not observation.done
-    assert observation.max_steps == 12 and observation.services[0] in observation.text
+    assert observation.max_steps == 12 and tuple(observation.services) == DEFAULT_TOPOLOGY.services
     observation = env.step(act("request_more_logs", "user-db"))
-    assert observation.step == 1 and observation.metrics[0].startswith("user-db ") and len(observation.logs) == 3
+    assert observation.step == 1 and observation.metrics[0].service == "user-db" and len(observation.logs) == 3
+    assert observation.services is None and observation.alerts is None  # what the step did not bring
 
 
 def test_a_full_score_by_the_openenv_interface():
@@ -46,10 +47,35 @@ def test_a_full_score_by_the_openenv_interface():
 def test_reset_takes_seed_and_episode_id_as_openenv_has_them():
     env = TriageEnvironment()
     assert env.reset(seed=5).text == env.reset(index=5).text
-    env.reset(seed=5, episode_id="mine")
+    env.reset(seed=5, episode_id="mine", task="single_crash")
     assert (env.state.episode_id, env.state.index) == ("mine", 5)
     env = TriageEnvironment()
-    assert [env.reset().text for _ in range(2)] == [env.reset(index=i).text for i in range(2)]
+    assert [env.reset().text for _ in range(4)] == [env.reset(index=i).text for i in range(4)]
+
+
+def test_reset_without_a_task_opens_what_the_task_api_numbers():
+    # A client that knows OpenEnv and nothing of ours meets every task.
+    env = TriageEnvironment()
+    assert [split["name"] for split in env.list_splits()] == list(SPLITS)
+    for number in range(6):
+        opening = env.reset(split="test", index=number)
+        spec = env.get_task("test", number)
+        assert {name: env.state.model_dump()[name] for name in spec} == spec
+        assert env.reset(**spec) == opening
+    assert {spec["task"] for spec in env.get_task_range("test", stop=3)} == set(TASKS)
+
+
+def test_the_task_api_counts_and_cuts_as_python_does():
+    env = TriageEnvironment()
+    count = env.num_tasks("train")
+    every = env.list_tasks("train")
+    assert len(every) == count == len({tuple(spec.values()) for spec in every})
+    assert every[5:9] == env.get_task_range("train", 5, 9) and env.get_task_range("train", count) == []
+    for index in (-1, count, 10**30):
+        with pytest.raises(IndexError, match=f"0 to {count - 1}"):
+            env.get_task("train", index)
+    with pytest.raises(ValueError, match="choose one of train"):
+        env.num_tasks("dev")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +87,11 @@ def test_reset_takes_seed_and_episode_id_as_openenv_has_them():
         ({"index": "7"}, "got '7'"),
         ({"seed": -3}, "got -3"),
         ({"level": 9}, "unknown argument 'level'"),
+        ({"task": ["single_crash"]}, "choose one of single_crash"),
+        ({"split": {}}, "choose one of train"),
+        ({"index": 2**53}, "got 9007199254740992"),
+        ({"episode_id": 5}, "text of at most 255 characters, got 5"),
+        ({"episode_id": "x" * 256}, "text of at most 255 characters"),
     ],
 )
 def test_a_bad_reset_leaves_the_open_incident_open(arguments, told):
@@ -99,8 +130,9 @@ def test_invalid_actions_are_answered_and_unknown_fields_refused():
             TriageAction(**bad)
 
 
-OBSERVED = {"done", "reward", "metadata", "text", "step", "max_steps", "services", "alerts", "metrics", "logs", "error"}
-STATE = {"episode_id", "step_count", "task", "split", "index", "max_steps", "done", "score"}
+OBSERVED = {"done", "reward", "metadata", "text", "step", "max_steps", "notice", "error"}
+OBSERVED |= {"services", "alerts", "metrics", "logs"}
+STATE = {"episode_id", "step_count", "task", "split", "index", "max_steps", "done", "closed_by", "confidence", "score"}
 TRUTH = {"root", "fault", "injection", "remedy", "severity", "team", "quiet", "arrival", "untreated"}
 
 
@@ -137,7 +169,7 @@ def test_the_truth_is_not_on_the_wire_before_the_end(task):
             assert set(observation) == OBSERVED and set(state) == STATE
             assert not TRUTH & (keys(observation) | keys(state) | keys(metadata))
             assert state["score"] == {} and observation["reward"] == 0.0 and observation["metadata"] == {}
-            logs = observation.pop("logs")
+            logs = observation.pop("logs") or []
             # Log lines use ordinary words such as crash and restart, but no names of ours; nothing else has a reason to.
             text = [line for line in observation.pop("text").splitlines() if line not in logs]
             elsewhere = json.dumps([text, observation, state, metadata])

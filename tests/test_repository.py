@@ -1,26 +1,32 @@
 """What a reader relies on: addresses, notebooks, gallery, words that have no place here."""
 
 import ast
+import json
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 
 import logtriage
-from logtriage import repository
+from logtriage import client, repository
+from logtriage.environment import TriageEnvironment
+from logtriage.incidents import BENCHMARK_VERSION, TASKS
 from logtriage.repository import ADDRESS, LIGHT_FILES, NOTEBOOKS, gallery_text, with_address, with_tables
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [
     path
-    for pattern in ("*.md", "docs/*.md", "logtriage/*", "notebooks/*.ipynb", "Makefile", "*.txt", "*.toml", "tests/*.py")
+    for pattern in ("*.md", "docs/*.md", "logtriage/**/*", "notebooks/*.ipynb", "Makefile", "*.txt", "*.toml", "tests/*.py")
     for path in ROOT.glob(pattern)
-    if path.is_file()
+    if path.is_file() and "__pycache__" not in path.parts
 ]
+PACKAGE = sorted((ROOT / "logtriage").rglob("*.py"))
 
 
 def test_the_address_stands_in_one_constant():
@@ -41,7 +47,7 @@ def test_a_new_address_reaches_every_place():
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
     """A copy of the texts that carry the address, in place of the repository."""
-    for name in ("README.md", *(f"notebooks/{name}" for name in NOTEBOOKS)):
+    for name in ("README.md", "logtriage/README.md", *(f"notebooks/{name}" for name in NOTEBOOKS)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)
     monkeypatch.setattr(repository, "ROOT", tmp_path)
@@ -109,7 +115,7 @@ def test_the_tables_are_fresh():
 
 
 def test_every_file_of_the_package_is_short_and_documented():
-    for path in (ROOT / "logtriage").glob("*.py"):
+    for path in PACKAGE:
         source = path.read_text()
         tree = ast.parse(source)
         assert ast.get_docstring(tree), path.name
@@ -127,30 +133,71 @@ def test_world_telemetry_and_prompts_stay_small():
 # From the world up to the command line; a room imports only from rooms that stand before it.
 ORDER = (
     "topology faults cluster incidents wording telemetry actions models rewards episode prompts environment reading "
-    "policies exploits hypotheses beliefs ceiling rollouts statistics plots console tools runs language_models junior "
-    "roster difficulty benchmark_plots benchmark mini presets training experiment repository __main__"
+    "policies exploits hypotheses beliefs ceiling rollouts statistics plots console client remote server tools runs "
+    "language_models junior roster difficulty benchmark_plots benchmark mini presets training experiment repository __main__"
 )
 
 
 def test_imports_point_down():
-    order = ORDER.split()
-    assert set(order) == {path.stem for path in (ROOT / "logtriage").glob("*.py")} - {"__init__"}
-    for name in order:
-        for node in ast.walk(ast.parse((ROOT / "logtriage" / f"{name}.py").read_text())):
-            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
-                assert order.index(node.module) < order.index(name), f"{name} imports {node.module}"
+    order, package = ORDER.split(), ROOT / "logtriage"
+    rooms = {path: path.relative_to(package).parts[0].removesuffix(".py") for path in PACKAGE}
+    assert set(order) == set(rooms.values()) - {"__init__"}
+    for path, name in rooms.items():
+        outward = len(path.relative_to(package).parts)  # dots of an import from the package's own top level
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == outward and node.module:
+                assert order.index(node.module.split(".")[0]) < order.index(name), f"{path} imports {node.module}"
 
 
 def test_the_world_needs_the_standard_library_only_and_the_environment_no_torch():
     code = (
         "import sys; import logtriage.telemetry; bad = {'pydantic', 'numpy', 'openenv', 'torch'} & set(sys.modules);"
-        "assert not bad, bad; import logtriage.environment, logtriage.rollouts; assert 'torch' not in sys.modules"
+        "assert not bad, bad; import logtriage.server.app, logtriage.remote, logtriage.roster, logtriage.rollouts;"
+        "assert not {'torch', 'transformers', 'ipywidgets'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
+def test_the_openenv_package_is_whole_and_light():
+    folder = ROOT / "logtriage"
+    project = tomllib.loads((folder / "pyproject.toml").read_text())
+    packages, data = project["tool"]["setuptools"]["packages"], project["tool"]["setuptools"]["package-data"]
+    packaged = {folder / "pyproject.toml"}
+    for package in packages:
+        at = ROOT / package.replace(".", "/")
+        packaged |= {*at.glob("*.py"), *(at / name for name in data[package])}
+    present = {path for path in folder.rglob("*") if path.is_file() and not {"__pycache__", "build"} & set(path.parts)}
+    assert {path for path in present if not any("egg-info" in part for part in path.parts)} == packaged
+    heavy = ("torch", "transformers", "trl", "peft", "datasets", "jupyter", "ipywidgets", "papermill", "nbmake", "unsloth")
+    assert not [need for need in project["project"]["dependencies"] if need.startswith(heavy)]
+    assert project["project"]["version"] == logtriage.__version__
+
+
+def test_the_manifest_tells_what_the_environment_does():
+    manifest = yaml.safe_load((ROOT / "logtriage" / "openenv.yaml").read_text())
+    env = TriageEnvironment()
+    assert (manifest["name"], manifest["version"]) == (env.get_metadata().name, logtriage.__version__)
+    assert [(task["id"], task["max_steps"]) for task in manifest["tasks"]] == [(t.name, t.max_steps) for t in TASKS.values()]
+    declared = manifest["validation"]["capabilities"]["declared_task_count"]
+    assert declared == {split["name"]: env.num_tasks(split["name"]) for split in env.list_splits()}
+    assert manifest["validation"]["task_distribution"]["dataset_version"] == BENCHMARK_VERSION
+    for name in ("action", "observation"):
+        assert manifest[name] in vars(client)
+    module, _, attribute = manifest["app"].partition(":")
+    assert (ROOT / (module.replace(".", "/") + ".py")).is_file() and attribute == "app"
+
+
+def test_the_image_runs_as_nobody_and_listens_where_the_manifest_says():
+    lines = (ROOT / "logtriage" / "server" / "Dockerfile").read_text().splitlines()
+    user = next(line.split()[1] for line in lines if line.startswith("USER"))
+    assert int(user.partition(":")[0]) > 0
+    command = json.loads(next(line for line in lines if line.startswith("CMD ")).removeprefix("CMD "))
+    project = tomllib.loads((ROOT / "logtriage" / "pyproject.toml").read_text())["project"]
+    assert command[0] in project["scripts"] and command[command.index("--port") + 1] == "8000" and "EXPOSE 8000" in lines
+
+
 def test_nothing_is_evaluated():
-    for path in (ROOT / "logtriage").glob("*.py"):
+    for path in PACKAGE:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec", "__import__"), path.name

@@ -1,0 +1,38 @@
+"""`LogtriageEnv`: a typed client of a LogTriage server, for use with `await` and without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openenv.core import EnvClient
+from openenv.core.client_types import StepResult
+
+from .models import TriageAction, TriageObservation, TriageState
+
+
+class LogtriageEnv(EnvClient[TriageAction, TriageObservation, TriageState]):
+    """One session on a server, over its WebSocket. OpenEnv's `AutoEnv` finds the class by this name.
+
+        with LogtriageEnv(base_url="http://127.0.0.1:8000").sync() as env:
+            result = env.reset(task="cascading_failure", split="test", index=7)
+            result = env.step(TriageAction(action_type="request_more_logs", value="user-db"))
+            result.observation.text, result.reward, result.done
+            env.state().score  # the named parts, once done
+
+    In asynchronous code: `async with LogtriageEnv(base_url=...) as env`, and `await` each call.
+
+    Raises:
+        ConnectionError: no server there.
+        RuntimeError: the server's answer to a mistake, in its words; the session goes on.
+    """
+
+    def _step_payload(self, action: TriageAction) -> dict[str, Any]:
+        return action.model_dump(exclude_defaults=True)
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[TriageObservation]:
+        reward, done = payload["reward"], payload["done"]
+        observation = TriageObservation(**payload["observation"], reward=reward, done=done)
+        return StepResult(observation=observation, reward=reward, done=done)
+
+    def _parse_state(self, payload: dict[str, Any]) -> TriageState:
+        return TriageState(**payload)

@@ -1,0 +1,28 @@
+"""The OpenEnv server. `python -m logtriage serve`, or `server` where only the package is installed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+CAPACITY = 256  # sessions at once; one holds about a hundred kilobytes
+IDLE_SECONDS = 900.0  # after which a silent session is closed: long for a model that thinks, short for one that is gone
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is every interface.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions at once; one more is refused.")] = CAPACITY,
+) -> None:
+    """Serve the environment to OpenEnv clients, over HTTP and WebSocket."""
+    import uvicorn
+
+    from .app import make_app
+    from .guard import MAX_FRAME
+
+    typer.echo(f"LogTriage at http://{host}:{port} (WebSocket /ws), {sessions} sessions; stop with Ctrl-C")
+    # Without compression: messages are small, and it would take more time and memory than an episode.
+    uvicorn.run(
+        make_app(sessions), host=host, port=port, log_level="warning", ws_max_size=MAX_FRAME, ws_per_message_deflate=False
+    )
