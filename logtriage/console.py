@@ -6,13 +6,13 @@ from html import escape
 from typing import Any
 
 from .actions import ACTION_TYPES, action_values
+from .drawing import LEVEL_COLOURS
 from .episode import Episode
 from .incidents import sample_incident
 from .prompts import render
 from .rollouts import PARTS
 
 _STYLE = "font-family: monospace; font-size: 12px; white-space: pre-wrap; margin: 0"
-_LEVEL_COLOURS = {"ERROR": "#B00020", "CRIT": "#B00020", "FATAL": "#B00020", "PANIC": "#B00020", "WARN": "#9A6700"}
 
 
 class Console:
@@ -39,7 +39,7 @@ class Console:
         """Everything seen so far, newest last, and the score once the incident is closed. Text is escaped."""
         lines = []
         for line in "\n".join(self.history).splitlines():
-            colour = _LEVEL_COLOURS.get(line.partition(" ")[0], "#0072B2" if line.startswith(">>>") else "inherit")
+            colour = LEVEL_COLOURS.get(line.partition(" ")[0], "#0072B2" if line.startswith(">>>") else "inherit")
             lines.append(f'<span style="color: {colour}">{escape(line)}</span>')
         if self.episode.score is not None:
             score = self.episode.score

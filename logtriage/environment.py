@@ -8,7 +8,8 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
 from . import REPOSITORY, __version__
-from .actions import shown
+from .actions import action_values, shown
+from .drawing import Seen, draw, draw_verdict
 from .episode import Episode, Sight
 from .incidents import SPLITS, TASKS, check_coordinates, sample_incident
 from .models import TriageAction, TriageObservation, TriageState
@@ -44,6 +45,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._episode: Episode | None = None
         self._episode_id: str | None = None
         self._next_index = 0
+        self._seen: list[Seen] = []
 
     def reset(
         self,
@@ -80,6 +82,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._next_index = index + 1
         self._reset_rubric()
         self._episode, self._episode_id = Episode(incident, self.rubric), episode_id
+        self._seen = [Seen("", self._episode.first)]
         return self._observe(self._episode.first, opening=True)
 
     def step(self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any) -> TriageObservation:
@@ -90,7 +93,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """
         if self._episode is None:
             raise ValueError("no incident is open; call reset first")
-        return self._observe(self._episode.act(action.action_type, action.value, action.confidence))
+        sight = self._episode.act(action.action_type, action.value, action.confidence)
+        self._seen.append(Seen(f"{action.action_type} {action.value}", sight))
+        return self._observe(sight)
 
     # A step takes microseconds: on the server's event loop it costs less than the way to a thread and back.
 
@@ -161,6 +166,25 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         """All task specs of a split."""
         return self.get_task_range(split)
+
+    # The page at /web, OpenEnv's and ours.
+
+    def render_web(self, observation: dict[str, Any]) -> str | None:
+        """HTML of all that was shown since reset, and once done the score and the truth; None before the first reset."""
+        if self._episode is None:
+            return None
+        verdict = draw_verdict(self.score, self._episode.incident) if self.score else ""
+        return draw(self._episode.incident.topology, self._seen, verdict)
+
+    def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """Every valid action as (label, the dict that `step` receives); none when no incident is open."""
+        if self._episode is None or self._episode.done:
+            return []
+        return [
+            (f"{kind.replace('_', ' ')} {value.replace(':', ' ')}".strip(), {"action_type": kind, "value": value})
+            for kind, values in action_values(self._episode.incident.topology).items()
+            for value in values
+        ]
 
     def _observe(self, sight: Sight, opening: bool = False) -> TriageObservation:
         topology = self._episode.incident.topology if opening else None

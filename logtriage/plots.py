@@ -54,20 +54,6 @@ def new_figure(width: float, height: float, columns: int = 1, rows: int = 1, **o
     return figure, axes
 
 
-def layout(topology: Topology) -> dict[str, tuple[float, float]]:
-    """Service name to (x, y): depth downwards, siblings side by side and near their callers."""
-    rows: dict[int, list[str]] = {}
-    for name in topology.names:
-        rows.setdefault(topology.depth[name], []).append(name)
-    at: dict[str, tuple[float, float]] = {}
-    for depth, names in sorted(rows.items()):
-        callers = {n: [at[c][0] for c in topology.callers[n] if c in at] for n in names}
-        names.sort(key=lambda n: sum(callers[n]) / len(callers[n]) if callers[n] else 0.0)
-        for i, name in enumerate(names):
-            at[name] = ((i + 0.5) / len(names), -float(depth))
-    return at
-
-
 def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[str], root: str | None = None) -> Figure:
     """The call graph at several moments, side by side; colour is the share of requests that fail, width the slowdown.
 
@@ -78,7 +64,7 @@ def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[s
         root: marked with a ring, when given.
     """
     figure, axes = new_figure(3.4 * len(states), 3.0, len(states))
-    at, rest = layout(topology), topology.network.rest_latency
+    at, rest = topology.layout, topology.network.rest_latency
     for ax, state, title in zip(axes[0], states, titles, strict=True):
         for service in topology.services:
             x, y = at[service.name]

@@ -127,6 +127,20 @@ class Topology:
         """One clause a caller, `a > b c; b > d`: how a prompt shows the graph."""
         return "; ".join(f"{s.name} > {' '.join(s.calls + s.publishes)}" for s in self.services if s.calls or s.publishes)
 
+    @cached_property
+    def layout(self) -> dict[str, tuple[float, float]]:
+        """Name to (x, y) for a drawing: depth downwards, siblings side by side over (0, 1) and near their callers."""
+        rows: dict[int, list[str]] = {}
+        for name in self.names:
+            rows.setdefault(self.depth[name], []).append(name)
+        at: dict[str, tuple[float, float]] = {}
+        for depth, names in sorted(rows.items()):
+            callers = {name: [at[caller][0] for caller in self.callers[name] if caller in at] for name in names}
+            names.sort(key=lambda name: sum(callers[name]) / len(callers[name]) if callers[name] else 0.0)
+            for i, name in enumerate(names):
+                at[name] = ((i + 0.5) / len(names), -float(depth))
+        return at
+
     def service(self, name: str) -> Service:
         """The service of that name; `ValueError` with the valid names otherwise."""
         try:

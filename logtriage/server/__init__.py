@@ -15,13 +15,13 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions at once; one more is refused.")] = CAPACITY,
 ) -> None:
-    """Serve the environment to OpenEnv clients, over HTTP and WebSocket."""
+    """Serve the environment to OpenEnv clients, over HTTP and WebSocket, and to people, on the page /web."""
     import uvicorn
 
     from .app import make_app
     from .guard import MAX_FRAME
 
-    typer.echo(f"LogTriage at http://{host}:{port} (WebSocket /ws), {sessions} sessions; stop with Ctrl-C")
+    typer.echo(f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C")
     # Without compression: messages are small, and it would take more time and memory than an episode.
     uvicorn.run(
         make_app(sessions), host=host, port=port, log_level="warning", ws_max_size=MAX_FRAME, ws_per_message_deflate=False

@@ -13,20 +13,21 @@ import typer
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from openenv.core.env_server.http_server import create_app
+from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.types import ConcurrencyConfig
 
 from ..environment import TriageEnvironment
 from ..models import TriageAction, TriageObservation, TriageState
 from . import CAPACITY, IDLE_SECONDS, serve
 from .guard import Guard
+from .page import router
 
 STATELESS = "; plain HTTP keeps no session, the WebSocket /ws does"
 
 
 def make_app(sessions: int = CAPACITY) -> FastAPI:
     """The application, with room for so many sessions at once."""
-    app = create_app(
+    app = create_fastapi_app(
         TriageEnvironment,
         TriageAction,
         TriageObservation,
@@ -34,6 +35,7 @@ def make_app(sessions: int = CAPACITY) -> FastAPI:
         concurrency_config=ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=IDLE_SECONDS),
         state_cls=TriageState,
     )
+    app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)
     app.add_exception_handler(ValueError, _refuse_value)
     app.add_exception_handler(RequestValidationError, _refuse_request)
