@@ -128,6 +128,7 @@ def train_command(
     preset: Annotated[str, typer.Option(help="mini (CPU), recommended or model_card (T4).")] = "mini",
     seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps, instead of the preset's.")] = None,
+    env_url: Annotated[str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")] = "",
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .presets import make_config
@@ -137,8 +138,8 @@ def train_command(
         raise fail(ValueError("the preset mini starts from a base model: build one with `build-base`, name it with --model"))
     changes = {"seed": seed, **({"model": model} if model else {}), **({"steps": steps} if steps else {})}
     try:
-        typer.echo(f"trained model in {train(make_config(preset, **changes), folder)}")
-    except ValueError as error:
+        typer.echo(f"trained model in {train(make_config(preset, **changes), folder, env_url=env_url)}")
+    except (ValueError, ConnectionError) as error:
         raise fail(error) from None
 
 

@@ -2,24 +2,34 @@
 
 `TriageTools` is the environment class for TRL's `environment_factory`: its public methods become the tools, `reset`
 takes the dataset row, `get_reward` scores. Instances are pooled by the trainer, so `reset` clears everything.
+
+    GRPOTrainer(..., environment_factory=TriageTools)  # in this process
+
+    with Server("http://127.0.0.1:8000") as server:  # or on a server, see `remote`
+        GRPOTrainer(..., environment_factory=partial(TriageTools, server.open)).train()
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .episode import Episode
-from .incidents import sample_incident
 from .prompts import CLOSED, render
 
 MALFORMED_COST = 0.05  # of training reward, per call that is no valid action; without it training drifts to call spam
 
 
 class TriageTools:
-    """One incident, played by tool calls. Each call is one step."""
+    """One incident, played by tool calls. Each call is one step.
 
-    def __init__(self) -> None:
+    Args:
+        open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on a server.
+    """
+
+    def __init__(self, open_episode: Callable[[str, str, int], Episode] = Episode.open) -> None:
+        self._open_episode = open_episode
         self._episode: Episode | None = None
         self._malformed = 0
         self._seconds = 0.0  # spent in the simulator since reset
@@ -28,7 +38,9 @@ class TriageTools:
     def reset(self, task: str, split: str, index: int, **row: Any) -> str:
         """Open the incident of a dataset row (its other columns are ignored); returns the opening text."""
         began = time.perf_counter()
-        opening = self._adopt(Episode(sample_incident(task, split, int(index))))
+        if self._episode is not None:
+            self._episode.abandon()  # what nobody scored must not hold a server's session
+        opening = self._adopt(self._open_episode(task, split, int(index)))
         self._seconds = time.perf_counter() - began
         return opening
 

@@ -21,8 +21,9 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from .incidents import TASKS
 from .language_models import CALL_TAG, load_language_model, with_tool_calls
 from .presets import TrainingConfig, incident_rows
 from .prompts import CLOSED
+from .remote import Server
 from .rollouts import PARTS, episode_row
 from .runs import rewind, start_run
 from .tools import MALFORMED_COST, TriageTools
@@ -182,13 +184,26 @@ def model_of(run: str | Path) -> str:
     return str((Path(run) / name).resolve()) if (Path(run) / name).is_dir() else name
 
 
-def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> Path:
+def train(config: TrainingConfig, folder: str | Path, progress: bool = True, env_url: str = "") -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained model's folder.
+
+    Args:
+        config: the settings.
+        folder: the run's.
+        progress: whether to show a bar.
+        env_url: a LogTriage server to play on instead of in this process; the result is the same.
 
     Raises:
         ValueError: when the folder holds a run with other settings.
+        ConnectionError: when the server does not answer; the same command goes on from the last checkpoint.
     """
-    folder = Path(folder)
+    if not env_url:
+        return _train(config, Path(folder), progress, TriageTools)
+    with Server(env_url) as server:
+        return _train(config, Path(folder), progress, partial(TriageTools, server.open))
+
+
+def _train(config: TrainingConfig, folder: Path, progress: bool, make_tools: Callable[[], TriageTools]) -> Path:
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
         start_run(settings, folder)
@@ -300,7 +315,7 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True) -> 
         processing_class=tokenizer,
         peft_config=peft_config,
         train_dataset=Dataset.from_list(incident_rows(config)),
-        environment_factory=TriageTools,
+        environment_factory=make_tools,
         reward_funcs=[EpisodeRecorder(folder)],
         callbacks=[MetricsLog()],
     )

@@ -1,9 +1,12 @@
 """An incident played on a server is the incident played here: every sight, every score, every row."""
 
+import time
 from random import Random
+from threading import Thread
 
 import pandas as pd
 import pytest
+import uvicorn
 from conftest import SESSIONS, free_port
 from test_command_line import refusal, run
 
@@ -14,6 +17,7 @@ from logtriage.language_models import ConversationPolicy
 from logtriage.remote import Server
 from logtriage.rollouts import rollout
 from logtriage.roster import make_policy
+from logtriage.server.app import make_app
 from logtriage.topology import DEFAULT_TOPOLOGY
 
 
@@ -132,3 +136,28 @@ def test_evaluate_says_what_it_cannot_play_over_the_wire(url):
     assert "oracle knows the answer" in refusal("evaluate", "--policy", "oracle", "--env-url", url)
     nowhere = f"http://127.0.0.1:{free_port()}"
     assert nowhere in refusal("evaluate", "--policy", "trace", "--episodes", 2, "--env-url", nowhere)
+
+
+def test_sessions_closed_as_silent_are_opened_again(monkeypatch):
+    # A trainer may take longer over a step of its optimizer than a server waits.
+    monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.2)
+    config = uvicorn.Config(make_app(3), port=free_port(), log_level="error")
+    running = uvicorn.Server(config)
+    thread = Thread(target=running.run)
+    thread.start()
+    try:
+        while not running.started:
+            time.sleep(0.01)
+        with Server(f"http://127.0.0.1:{config.port}") as server:
+            for _ in range(2):
+                for episode in [server.open("single_crash", "train", index) for index in range(3)]:
+                    episode.act("resolve")
+                    assert episode.done
+                time.sleep(0.5)
+            episode = server.open("single_crash", "train", 0)
+            time.sleep(0.5)
+            with pytest.raises(ConnectionError, match="call reset first"):
+                episode.act("resolve")  # an incident left open for too long is gone, and that is said
+    finally:
+        running.should_exit = True
+        thread.join()

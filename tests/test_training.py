@@ -7,16 +7,21 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
+from conftest import free_port
 
+from logtriage import training
+from logtriage.episode import Episode
 from logtriage.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run, first_and_last
-from logtriage.incidents import TASKS
+from logtriage.incidents import TASKS, sample_incident
 from logtriage.presets import PRESETS, TrainingConfig, incident_rows, make_config
 from logtriage.runs import keep_until, last_checkpoint
+from logtriage.tools import TriageTools
 from logtriage.training import by_length, model_of, train, unreachable_calls
 
 ROOT = Path(__file__).parents[1]
@@ -73,6 +78,53 @@ def test_a_finished_run_without_its_checkpoints_keeps_its_logs(run, tiny_base, t
 def test_a_run_names_its_base_relative_to_itself(run, tiny_base):
     name = json.loads((run / "config.json").read_text())["settings"]["model"]
     assert not Path(name).is_absolute() and Path(model_of(run)) == tiny_base.resolve()
+
+
+def test_training_on_a_server_is_the_same(run, tiny_base, tmp_path, url):
+    train(tiny(tiny_base), tmp_path / "there", progress=False, env_url=url)
+    for name in ("episodes.jsonl", "completions.jsonl"):
+        assert (tmp_path / "there" / name).read_bytes() == (run / name).read_bytes()
+    weights = (Path(folder) / "model" / "model.safetensors" for folder in (run, tmp_path / "there"))
+    assert len({path.read_bytes() for path in weights}) == 1
+    for here, there in zip(lines(run / "metrics.jsonl"), lines(tmp_path / "there" / "metrics.jsonl"), strict=True):
+        timings = {name for name in here if "seconds" in name or "time" in name}
+        assert {name: here[name] for name in here if name not in timings} == {n: there[n] for n in there if n not in timings}
+
+
+def test_a_server_that_is_not_there_leaves_nothing_behind(tiny_base, tmp_path):
+    with pytest.raises(ConnectionError, match="Failed to connect"):
+        train(tiny(tiny_base), tmp_path / "lost", env_url=f"http://127.0.0.1:{free_port()}")
+    assert not (tmp_path / "lost").exists()
+
+
+class Outage:
+    """A server that vanishes after so many episodes were opened."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def open(self, task, split, index):
+        self.calls -= 1
+        return Lost(sample_incident(task, split, index)) if self.calls < 0 else Episode.open(task, split, index)
+
+
+class Lost(Episode):
+    def act(self, *action):
+        raise ConnectionError("gone")
+
+    def refuse(self, error):
+        raise ConnectionError("gone")
+
+    def abandon(self):
+        raise ConnectionError("gone")
+
+
+def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(tiny_base, tmp_path, monkeypatch):
+    # TRL answers whatever a tool raises by a text for the model: scoring such an episode would be a result of nothing.
+    monkeypatch.setattr(training, "TriageTools", partial(TriageTools, Outage(4).open))
+    with pytest.raises(ConnectionError, match="gone"):
+        train(tiny(tiny_base), tmp_path / "run", progress=False)
+    assert len(lines(tmp_path / "run" / "episodes.jsonl")) == 4
 
 
 def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
