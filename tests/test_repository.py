@@ -132,9 +132,10 @@ def test_world_telemetry_and_prompts_stay_small():
 
 # From the world up to the command line; a room imports only from rooms that stand before it.
 ORDER = (
-    "topology faults cluster incidents wording telemetry actions models rewards episode prompts drawing environment reading "
-    "policies exploits hypotheses beliefs ceiling rollouts statistics plots console client remote server gymnasium_env tools "
-    "runs language_models junior roster difficulty benchmark_plots benchmark mini presets training experiment repository __main__"
+    "topology faults cluster incidents wording telemetry actions models rewards episode prompts drawing environment "
+    "reading policies exploits hypotheses beliefs ceiling rollouts statistics plots console client remote server "
+    "gymnasium_env tools runs language_models junior roster difficulty benchmark_plots benchmark mini presets training "
+    "experiment repository __main__"
 )
 
 
