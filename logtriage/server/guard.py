@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from fastapi import HTTPException
 from openenv.core.env_server.types import WSErrorCode, WSErrorResponse
 
-MAX_MESSAGE = 256 * 1024  # bytes; the longest `reasoning` allowed, fully escaped, is just below
+MAX_MESSAGE = 256 * 1024  # characters of a message, bytes of a body; above the longest `reasoning` allowed, fully escaped
 MAX_FRAME = 1024 * 1024  # bytes; a frame above this is not read to its end, and ends the session
 MAX_DEPTH = 16
 
