@@ -5,3 +5,18 @@ The world needs nothing but the standard library; the environment needs OpenEnv;
 
 REPOSITORY = "OWNER/logtriage"  # the public address; README and notebooks are written from it by `make address`
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """What `verifiers` looks for in the package of an environment, `__all__` included. Only asking for it imports verifiers.
+
+    Raises:
+        AttributeError: for any other name, and where verifiers is not installed.
+    """
+    if name not in ("__all__", "TriageEnv", "TriageHarness", "TriageTaskset"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from . import verifiers_env
+    except ModuleNotFoundError as error:
+        raise AttributeError(f"{name} is for verifiers, which cannot be imported: {error}") from error
+    return vars(verifiers_env)[name]

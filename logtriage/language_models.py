@@ -53,6 +53,20 @@ def call_tool(tools: TriageTools, name: str, arguments: object) -> str:
     return tool(**arguments)
 
 
+def answers(tools: TriageTools, message: Message) -> list[Message]:
+    """Run the calls of an assistant message, a step each, and return their answers; none means the agent walked away."""
+    said: list[Message] = []
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        content = call_tool(tools, function["name"], function["arguments"])
+        answer = {"role": "tool", "name": function["name"], "content": content}
+        said.append({**answer, "tool_call_id": call["id"]} if "id" in call else answer)
+    if not said and CALL_TAG in message["content"]:
+        error = tools._refuse("the call could not be read; write one JSON object with name and arguments")
+        said.append({"role": "tool", "name": "unreadable", "content": error})
+    return said
+
+
 class ConversationPolicy(Policy):
     """Plays episodes in lockstep by conversation. Subclasses say how messages become the next assistant message.
 
@@ -81,14 +95,7 @@ class ConversationPolicy(Policy):
             replies = self.reply([self.transcripts[seat] for seat in seats], seats)
             for seat, message in zip(seats, replies, strict=True):
                 self.transcripts[seat].append(message)
-                for call in message.get("tool_calls") or ():
-                    function = call["function"]
-                    content = call_tool(tools[seat], function["name"], function["arguments"])
-                    answer = {"role": "tool", "name": function["name"], "content": content}
-                    self.transcripts[seat].append({**answer, "tool_call_id": call["id"]} if "id" in call else answer)
-                if not message.get("tool_calls") and CALL_TAG in message["content"]:
-                    error = tools[seat]._refuse("the call could not be read; write one JSON object with name and arguments")
-                    self.transcripts[seat].append({"role": "tool", "name": "unreadable", "content": error})
+                self.transcripts[seat] += answers(tools[seat], message)
             seats = [seat for seat in seats if self.transcripts[seat][-1]["role"] == "tool" and not episodes[seat].done]
         for episode in episodes:
             episode.abandon()
@@ -204,25 +211,29 @@ class EndpointPolicy(ConversationPolicy):
             with attempt:
                 answer = self._client.chat.completions.create(
                     model=self.name,
-                    messages=[_to_wire(message) for message in conversation],
+                    messages=[to_wire(message) for message in conversation],
                     tools=self._schemas,
                     temperature=0.0,
                 )
-        message = answer.choices[0].message
-        calls = []
-        for call in message.tool_calls or ():
-            try:
-                arguments = json.loads(call.function.arguments or "{}")
-            except json.JSONDecodeError:
-                arguments = call.function.arguments  # `call_tool` answers that it must be an object
-            calls.append(
-                {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}}
-            )
-        return {"role": "assistant", "content": message.content or "", **({"tool_calls": calls} if calls else {})}
+        return from_wire(answer.choices[0].message)
 
 
-def _to_wire(message: Message) -> Message:
-    """A message as the OpenAI protocol has it: arguments are a JSON string."""
+def from_wire(message: Any) -> Message:
+    """An assistant message of the `openai` package as the message that `answers` takes: arguments are read as JSON."""
+    calls = []
+    for call in message.tool_calls or ():
+        try:
+            arguments = json.loads(call.function.arguments or "{}")
+        except json.JSONDecodeError:
+            arguments = call.function.arguments  # `call_tool` answers that it must be an object
+        calls.append({"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}})
+    return {"role": "assistant", "content": message.content or "", **({"tool_calls": calls} if calls else {})}
+
+
+def to_wire(message: Message) -> Message:
+    """A message as the OpenAI protocol has it: arguments are a JSON string, and a tool's message answers a call."""
+    if message["role"] == "tool" and "tool_call_id" not in message:
+        return {"role": "user", "content": message["content"]}
     if not message.get("tool_calls"):
         return {key: value for key, value in message.items() if key != "name"}
     calls = [

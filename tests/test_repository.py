@@ -134,8 +134,8 @@ def test_world_telemetry_and_prompts_stay_small():
 ORDER = (
     "topology faults cluster incidents wording telemetry actions models rewards episode prompts drawing environment "
     "reading policies exploits hypotheses beliefs ceiling rollouts statistics plots console client remote server "
-    "gymnasium_env tools runs language_models junior roster difficulty benchmark_plots benchmark mini presets training "
-    "experiment repository __main__"
+    "gymnasium_env tools runs language_models verifiers_env junior roster difficulty benchmark_plots benchmark mini presets "
+    "training experiment repository __main__"
 )
 
 
