@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib
@@ -29,11 +30,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
-@pytest.fixture(scope="session")
-def url(tmp_path_factory):
-    """The address of a running server with room for `SESSIONS`. Whatever the tests do to it, its log stays clean."""
-    port, log = free_port(), tmp_path_factory.mktemp("server") / "log"
-    command = [sys.executable, "-m", "logtriage", "serve", "--port", str(port), "--sessions", str(SESSIONS)]
+@contextmanager
+def serving(sessions, log):
+    """A running server with room for so many sessions: address and process. Whatever is done to it, its log stays clean."""
+    port = free_port()
+    command = [sys.executable, "-m", "logtriage", "serve", "--port", str(port), "--sessions", str(sessions)]
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=out, stderr=subprocess.STDOUT)
     address, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
@@ -44,10 +45,23 @@ def url(tmp_path_factory):
         except requests.ConnectionError:
             assert process.poll() is None and time.monotonic() < until, log.read_text()
             time.sleep(0.1)
-    yield address
-    process.terminate()
-    assert process.wait(20) in (0, -signal.SIGTERM)
-    assert log.read_text().splitlines() == [f"LogTriage at {address} (WebSocket /ws), {SESSIONS} sessions; stop with Ctrl-C"]
+    try:
+        yield address, process
+    finally:
+        process.terminate()
+        try:
+            code = process.wait(20)
+        finally:
+            process.kill()
+    assert code in (0, -signal.SIGTERM)
+    assert log.read_text().splitlines() == [f"LogTriage at {address} (WebSocket /ws), {sessions} sessions; stop with Ctrl-C"]
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory):
+    """The address of a running server with room for `SESSIONS`, the same for all tests that ask for it."""
+    with serving(SESSIONS, tmp_path_factory.mktemp("server") / "log") as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="session")

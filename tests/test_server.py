@@ -240,11 +240,11 @@ with ExitStack() as stack:
 """
 
 
-def fill(url):
-    """Another process holds every session of the server; waits until there is room for that."""
+def fill(url, sessions=SESSIONS):
+    """Another process holds so many sessions of the server; waits until there is room for that."""
     until = time.monotonic() + 20
     while True:
-        command = [sys.executable, "-c", CROWD, url.replace("http", "ws") + "/ws", str(SESSIONS)]
+        command = [sys.executable, "-c", CROWD, url.replace("http", "ws") + "/ws", str(sessions)]
         crowd = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if crowd.stdout.readline() == "in\n":
             return crowd
