@@ -155,6 +155,7 @@ def test_a_frame_beyond_all_bounds_ends_its_session_and_no_other(url):
 
 
 JSON = {"Content-Type": "application/json"}
+rpc = {"jsonrpc": "2.0", "id": 1}
 HTTP_MISTAKES = [
     ("POST", "/reset", {"task": "nope"}, "choose one of single_crash"),
     ("POST", "/reset", {"task": "\ud800"}, "choose one of single_crash"),
@@ -168,6 +169,8 @@ HTTP_MISTAKES = [
     ("POST", "/step", {"action": {"action_type": "resolve", "\ud800": 1}}, "unicode"),
     ("POST", "/step", {"action": [1]}, "valid dictionary"),
     ("POST", "/step", {"action": {"action_type": "x" * MAX_MESSAGE}}, f"at most {MAX_MESSAGE} bytes"),
+    ("POST", "/mcp", {**rpc, "method": "tools/list", "params": {"session_id": ["x"]}}, "must be text"),
+    ("POST", "/mcp", {**rpc, "method": "openenv/session/close", "params": {"session_id": {"a": 1}}}, "must be text"),
     ("GET", "/elsewhere/splits", None, "unknown environment"),
     ("POST", "/logtriage/num_tasks", {"split": "dev"}, "choose one of train"),
     ("POST", "/logtriage/task", {"split": "test", "index": 10**30}, "Invalid task index"),
