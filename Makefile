@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 SPEED_OTHER ?=
 
-.PHONY: help setup demo serve test test-slow lint format benchmark speed screenshot gallery address results tables notebooks clean
+.PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot gallery address results tables notebooks clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ benchmark: setup  ## 7 policies on all tasks and splits: tables and figures in r
 
 speed: setup  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
 	$(RUN) benchmarks/speed.py $(SPEED_OTHER)
+
+load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo environment: results/serving/load.json
+	$(RUN) benchmarks/serving.py
 
 screenshot: setup  ## take the README's picture of the page /web; needs chromium
 	$(RUN) tests/screenshot.py

@@ -74,6 +74,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             raise ValueError(f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got {shown(episode_id)}")
         if index is None:
             index = self._next_index if seed is None else seed
+        if isinstance(index, float) and index.is_integer():
+            index = int(index)  # JSON has one kind of number: 7.0 is 7
         if task is None:
             check_coordinates(next(iter(TASKS)), split, index)
             incident = sample_incident(**_numbered(split, index))

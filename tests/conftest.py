@@ -32,33 +32,37 @@ def free_port():
 
 @contextmanager
 def serving(log, sessions=SESSIONS):
-    """A server on loopback, by `python -m logtriage serve`: yields its address. `log`: where its output goes."""
+    """A server on loopback: yields its address and process. `log`: where its output goes, and stays clean."""
     port = free_port()
     command = [sys.executable, "-m", "logtriage", "serve", "--port", str(port), "--sessions", str(sessions)]
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=out, stderr=subprocess.STDOUT)
     address, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
+    while True:
+        try:
+            requests.get(f"{address}/health", timeout=1).raise_for_status()
+            break
+        except requests.ConnectionError:
+            assert process.poll() is None and time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
     try:
-        while True:
-            try:
-                requests.get(f"{address}/health", timeout=1).raise_for_status()
-                break
-            except requests.ConnectionError:
-                assert process.poll() is None and time.monotonic() < until, log.read_text()
-                time.sleep(0.1)
-        yield address
+        yield address, process
     finally:
         process.terminate()
-        code = process.wait(20)
+        try:
+            code = process.wait(20)
+        finally:
+            process.kill()
     assert code in (0, -signal.SIGTERM)
-    told = f"LogTriage at {address}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C"
-    assert log.read_text().splitlines() == [told]
+    assert log.read_text().splitlines() == [
+        f"LogTriage at {address}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C"
+    ]
 
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory):
-    """The address of a running server with room for `SESSIONS`. Whatever the tests do to it, its log stays clean."""
-    with serving(tmp_path_factory.mktemp("server") / "log") as address:
+    """The address of a running server with room for `SESSIONS`, the same for all tests that ask for it."""
+    with serving(tmp_path_factory.mktemp("server") / "log") as (address, _):
         yield address
 
 

@@ -11,7 +11,7 @@ from test_page import BROWSER, FLAGS, WHERE
 PATH = Path(__file__).parents[1] / "docs" / "page.png"
 DID = ["request_more_logs:all", "request_more_logs:auth-service", "request_more_logs:user-db"]
 
-with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "log") as url, sync_playwright() as playwright:
+with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "log") as (url, _), sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
     page = browser.new_page(viewport={"width": 1180, "height": 640})
     page.goto(f"{url}/web?{urlencode({**WHERE, 'did': DID}, doseq=True)}")

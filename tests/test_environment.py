@@ -49,6 +49,7 @@ def test_reset_takes_seed_and_episode_id_as_openenv_has_them():
     assert env.reset(seed=5).text == env.reset(index=5).text
     env.reset(seed=5, episode_id="mine", task="single_crash")
     assert (env.state.episode_id, env.state.index) == ("mine", 5)
+    assert env.reset(index=5.0).text == env.reset(index=5).text  # the same number in JSON
     env = TriageEnvironment()
     assert [env.reset().text for _ in range(4)] == [env.reset(index=i).text for i in range(4)]
 
@@ -85,6 +86,8 @@ def test_the_task_api_counts_and_cuts_as_python_does():
         ({"split": "dev"}, "choose one of train"),
         ({"index": -1}, "got -1"),
         ({"index": "7"}, "got '7'"),
+        ({"index": 7.5}, "got 7.5"),
+        ({"index": float("inf")}, "got inf"),
         ({"seed": -3}, "got -3"),
         ({"level": 9}, "unknown argument 'level'"),
         ({"task": ["single_crash"]}, "choose one of single_crash"),

@@ -156,6 +156,7 @@ def test_a_frame_beyond_all_bounds_ends_its_session_and_no_other(url):
 
 
 JSON = {"Content-Type": "application/json"}
+rpc = {"jsonrpc": "2.0", "id": 1}
 HTTP_MISTAKES = [
     ("POST", "/reset", {"task": "nope"}, "choose one of single_crash"),
     ("POST", "/reset", {"task": "\ud800"}, "choose one of single_crash"),
@@ -169,6 +170,8 @@ HTTP_MISTAKES = [
     ("POST", "/step", {"action": {"action_type": "resolve", "\ud800": 1}}, "unicode"),
     ("POST", "/step", {"action": [1]}, "valid dictionary"),
     ("POST", "/step", {"action": {"action_type": "x" * MAX_MESSAGE}}, f"at most {MAX_MESSAGE} bytes"),
+    ("POST", "/mcp", {**rpc, "method": "tools/list", "params": {"session_id": ["x"]}}, "must be text"),
+    ("POST", "/mcp", {**rpc, "method": "openenv/session/close", "params": {"session_id": {"a": 1}}}, "must be text"),
     ("GET", "/elsewhere/splits", None, "unknown environment"),
     ("POST", "/logtriage/num_tasks", {"split": "dev"}, "choose one of train"),
     ("POST", "/logtriage/task", {"split": "test", "index": 10**30}, "Invalid task index"),
@@ -241,11 +244,11 @@ with ExitStack() as stack:
 """
 
 
-def fill(url):
-    """Another process holds every session of the server; waits until there is room for that."""
+def fill(url, sessions=SESSIONS):
+    """Another process holds so many sessions of the server; waits until there is room for that."""
     until = time.monotonic() + 20
     while True:
-        command = [sys.executable, "-c", CROWD, url.replace("http", "ws") + "/ws", str(SESSIONS)]
+        command = [sys.executable, "-c", CROWD, url.replace("http", "ws") + "/ws", str(sessions)]
         crowd = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if crowd.stdout.readline() == "in\n":
             return crowd

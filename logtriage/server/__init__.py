@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated
 
 import typer
@@ -21,8 +22,9 @@ def serve(
     from .app import make_app
     from .guard import MAX_FRAME
 
+    app = make_app(sessions)
+    gc.collect()
+    gc.freeze()  # the libraries are here to stay; looking through them again would stop all sessions for 0.2 s each time
     typer.echo(f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C")
     # Without compression: messages are small, and it would take more time and memory than an episode.
-    uvicorn.run(
-        make_app(sessions), host=host, port=port, log_level="warning", ws_max_size=MAX_FRAME, ws_per_message_deflate=False
-    )
+    uvicorn.run(app, host=host, port=port, log_level="warning", ws_max_size=MAX_FRAME, ws_per_message_deflate=False)

@@ -21,6 +21,7 @@ from ..models import TriageAction, TriageObservation, TriageState
 from . import CAPACITY, IDLE_SECONDS, serve
 from .guard import Guard
 from .page import router
+from .published import publish
 
 STATELESS = "; plain HTTP keeps no session, the WebSocket /ws does"
 
@@ -38,8 +39,10 @@ def make_app(sessions: int = CAPACITY) -> FastAPI:
     app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)
     app.add_exception_handler(ValueError, _refuse_value)
+    app.add_exception_handler(TypeError, _refuse_session_id)
     app.add_exception_handler(RequestValidationError, _refuse_request)
     app.add_exception_handler(HTTPException, _refuse)
+    publish(app)
     return app
 
 
@@ -52,6 +55,13 @@ async def _refuse_value(request: Request, error: ValueError) -> JSONResponse:
     """What the environment refuses is the client's mistake, in the words of the environment."""
     told = f"{error}{STATELESS if request.url.path == '/step' else ''}"
     return JSONResponse({"detail": [{"type": "value_error", "loc": ["body"], "msg": told}]}, 422)
+
+
+async def _refuse_session_id(request: Request, error: TypeError) -> JSONResponse:
+    """OpenEnv looks up whatever a JSON-RPC request calls its `session_id`, lists as well. Other TypeErrors are our own."""
+    if request.url.path != "/mcp":
+        raise error
+    return JSONResponse({"detail": [{"type": "type_error", "loc": ["body"], "msg": "session_id must be text"}]}, 422)
 
 
 async def _refuse_request(request: Request, error: RequestValidationError) -> JSONResponse:

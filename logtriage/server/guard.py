@@ -31,7 +31,8 @@ def check_message(text: str | None) -> None:
         raise ValueError(f"{len(text)} characters; a message has at most {MAX_MESSAGE}")
     try:
         message = json.loads(text, parse_constant=_refuse_constant)
-        json.dumps(message, ensure_ascii=False).encode()
+        if "\\u" in text:  # nothing else makes half a pair
+            json.dumps(message, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ValueError("half a surrogate pair, which is no text") from None
     except RecursionError:
@@ -40,9 +41,10 @@ def check_message(text: str | None) -> None:
         raise ValueError(f"a message is a JSON object, got {type(message).__name__}")
     layer: list[Any] = [message]
     for _ in range(MAX_DEPTH):
-        layer = [inner for one in layer if isinstance(one, (dict, list)) for inner in _inside(one)]
-    if any(isinstance(one, (dict, list)) for one in layer):
-        raise ValueError(f"nested too deep; at most {MAX_DEPTH} levels")
+        layer = [inner for one in layer for inner in _inside(one) if isinstance(inner, (dict, list))]
+        if not layer:
+            return
+    raise ValueError(f"nested too deep; at most {MAX_DEPTH} levels")
 
 
 def _inside(value: dict[str, Any] | list[Any]) -> Any:

@@ -56,8 +56,10 @@ def to_page() -> RedirectResponse:
 
 @router.get("/web", response_class=HTMLResponse, responses={400: {"description": "A page that says what is wrong."}})
 def page(
-    task: Annotated[str, Query(description="Task of the incident.")] = "cascading_failure",
-    split: Annotated[str, Query(description="Split of the incident.")] = "train",
+    task: Annotated[
+        str, Query(description="Task of the incident.", json_schema_extra={"enum": list(ALL_TASKS)})
+    ] = "cascading_failure",
+    split: Annotated[str, Query(description="Split of the incident.", json_schema_extra={"enum": list(SPLITS)})] = "train",
     index: Annotated[str, Query(description="Number of the incident.")] = "0",
     did: Annotated[list[str] | None, Query(description="Each action taken, `action_type:value`.")] = None,
 ) -> HTMLResponse:

@@ -1,0 +1,75 @@
+"""What `/openapi.json` tells of the plain routes: OpenEnv's description, made true of this environment.
+
+OpenEnv describes routes for any environment: arguments and observations are objects of any kind, and some answers are left
+out. Here a program that keeps to the document is understood, and every answer that it can get is in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from openenv.core.env_server.mcp_types import JsonRpcRequest
+from pydantic.json_schema import models_json_schema
+
+from ..environment import NUMBERED
+from ..incidents import ALL_TASKS, MAX_INDEX, SPLITS, TASKS
+from ..models import TriageAction, TriageObservation
+from .guard import MAX_MESSAGE
+
+PLACE = "#/components/schemas/{model}"
+MCP_METHODS = ["tools/list", "tools/call", "openenv/session/create", "openenv/session/close"]
+
+
+def publish(app: FastAPI) -> None:
+    """Correct the document that `app` keeps and serves. The routes it describes must be there already."""
+    document = app.openapi()
+    schemas, paths = document["components"]["schemas"], document["paths"]
+    models = [(TriageAction, "validation"), (TriageObservation, "validation"), (JsonRpcRequest, "validation")]
+    schemas |= models_json_schema(models, ref_template=PLACE)[1]["$defs"]
+    schemas["Refusal"] = {"type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"]}
+
+    reset = schemas["ResetRequest"]
+    index = {"type": "integer", "minimum": 0, "maximum": MAX_INDEX}
+    reset["properties"]["seed"]["anyOf"] = [index, {"type": "null"}]
+    reset["properties"]["task"] = {"enum": [*ALL_TASKS, None]}
+    reset["properties"]["split"] = {"enum": list(SPLITS), "default": "train"}
+    reset["properties"]["index"] = {"anyOf": [index, {"type": "null"}]}
+    reset["additionalProperties"] = False
+    reset["examples"] = [{"task": "cascading_failure", "split": "test", "index": 7}, {}]
+    schemas["ResetResponse"]["properties"]["observation"] = _reference("TriageObservation")
+    del paths["/reset"]["post"]["responses"]["200"]["content"]["application/json"]["example"]
+
+    # Each request has an environment of its own, in which nothing was reset: a step is always refused.
+    schemas["StepRequest"]["properties"]["action"] = _reference("TriageAction")
+    schemas["StepRequest"]["examples"] = [{"action": {"action_type": "request_more_logs", "value": "all"}}]
+    step = paths["/step"]["post"]
+    step["description"] = "Refused: plain HTTP keeps no session. Steps are taken on the WebSocket `/ws`."
+    step["responses"] = {"422": _answer("Nothing was reset, or no action", "HTTPValidationError")}
+
+    for name in ("ListTasksRequest", "NumTasksRequest", "GetTaskRequest", "GetTaskRangeRequest"):
+        schemas[name]["properties"]["split"]["enum"] = list(SPLITS)
+    schemas["GetTaskRequest"]["properties"]["index"] |= {"minimum": 0, "maximum": NUMBERED * len(TASKS) - 1}
+
+    mcp = paths["/mcp"]["post"]
+    schemas["JsonRpcRequest"]["properties"]["method"]["enum"] = MCP_METHODS
+    schemas["JsonRpcRequest"]["properties"]["params"]["properties"] = {"session_id": {"type": "string"}}
+    mcp["requestBody"] = {"content": {"application/json": {"schema": _reference("JsonRpcRequest")}}, "required": True}
+    mcp["responses"]["422"] = _answer("A session_id that is no text, or text that cannot be quoted", "HTTPValidationError")
+
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            if method == "post":
+                operation["responses"]["400"] = _answer("The body is no JSON, or no task has this index", "Refusal")
+                operation["responses"]["413"] = _answer(f"The body has more than {MAX_MESSAGE} bytes", "Refusal")
+            if "{env_name}" in path:
+                operation["parameters"][0]["schema"]["enum"] = ["logtriage"]
+                operation["responses"]["404"] = _answer("Another environment's name", "Refusal")
+
+
+def _reference(model: str) -> dict[str, str]:
+    return {"$ref": PLACE.format(model=model)}
+
+
+def _answer(description: str, model: str) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": _reference(model)}}}
