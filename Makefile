@@ -48,8 +48,9 @@ benchmark: setup  ## 7 policies on all tasks and splits: tables and figures in r
 speed: setup  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
 	$(RUN) benchmarks/speed.py $(SPEED_OTHER)
 
-load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo environment: results/serving/load.json
+load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo environment: results/serving
 	$(RUN) benchmarks/serving.py
+	$(RUN) -m logtriage tables
 
 screenshot: setup  ## take the README's picture of the page /web; needs chromium
 	$(RUN) tests/screenshot.py

@@ -153,7 +153,27 @@ def benchmark_table() -> str:
     return "\n".join(lines)
 
 
-TABLES = {"demo": demo_table, "benchmark": benchmark_table}
+def load_table() -> str:
+    """The README's load on the server, from `results/serving`."""
+    figures = json.loads((ROOT / "results" / "serving" / "load.json").read_text())
+    names = {"logtriage": "LogTriage", "echo": "echo template"}
+    lines = ["| WebSocket sessions | server | steps/s | p50 | p99 |", "|---|---|---|---|---|"]
+    for row in figures["rows"]:
+        lines.append(
+            f"| {row['sessions']} | {names[row['server']]} | {row['steps_per_second']:,.0f} | {row['p50_ms']:.0f} ms "
+            f"| {row['p99_ms']:.0f} ms |"
+        )
+    ours = [row for row in figures["rows"] if row["server"] == "logtriage"]
+    lines += [
+        "",
+        f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']} cores, beside the echo environment "
+        f"of `openenv init`; {sum(row['steps'] for row in ours):,} steps of ours were compared byte for byte with the same "
+        f"episodes played in process, of which {sum(row['wrong'] for row in ours)} differed.",
+    ]
+    return "\n".join(lines)
+
+
+TABLES = {"demo": demo_table, "benchmark": benchmark_table, "load": load_table}
 
 
 def with_tables(text: str) -> str:
