@@ -166,8 +166,8 @@ def load_table() -> str:
     ours = [row for row in figures["rows"] if row["server"] == "logtriage"]
     lines += [
         "",
-        f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']} cores, beside the echo environment "
-        f"of `openenv init`; {sum(row['steps'] for row in ours):,} steps of ours were compared byte for byte with the same "
+        f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']} cores, beside the echo "
+        f"environment of `openenv init`; {sum(row['steps'] for row in ours):,} steps of ours were compared byte for byte with the same "
         f"episodes played in process, of which {sum(row['wrong'] for row in ours)} differed.",
     ]
     return "\n".join(lines)
