@@ -1,0 +1,32 @@
+"""The package alone, in a fresh environment: light, from the folder and from a git URL. Needs a package index; slow."""
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+USE = """
+import importlib.util, sys
+from logtriage.environment import TriageEnvironment
+from logtriage.policies import TracePolicy
+from logtriage.rollouts import rollout
+import logtriage, logtriage.client, logtriage.remote, logtriage.server.app
+assert ROOT not in logtriage.__file__
+assert not [name for name in ("torch", "transformers", "trl", "jupyter", "ipywidgets") if importlib.util.find_spec(name)]
+assert "api-gateway" in TriageEnvironment().reset().text
+assert len(rollout(TracePolicy(), ["single_crash"], episodes=2, progress=False)) == 2
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [f"{ROOT}/logtriage", f"git+file://{ROOT}#subdirectory=logtriage"])
+def test_the_package_alone_plays_and_serves_without_torch(source, tmp_path):
+    venv.create(tmp_path, with_pip=True)
+    python = tmp_path / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", source], check=True, cwd=tmp_path)
+    subprocess.run([python, "-c", f"ROOT = {str(ROOT)!r}\n{USE}"], check=True, cwd=tmp_path)
+    told = subprocess.run([tmp_path / "bin" / "server", "--help"], check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert "--sessions" in told.stdout and sys.prefix not in told.stdout
