@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .episode import Sight
 from .incidents import Incident
-from .rewards import WEIGHTS, Score
+from .rewards import PAR_STEPS, WEIGHTS, Record, Score
 from .telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Metric
 from .topology import Topology
 
@@ -23,7 +23,8 @@ LEVEL_COLOURS = {"ERROR": "#B00020", "CRIT": "#B00020", "FATAL": "#B00020", "PAN
 
 _BOX, _COLUMN, _ROW = (178, 42), 236, 56  # pixels
 _STYLE = """<style>
-.lt { color: #1d1d1f; font: 13px/1.45 system-ui, sans-serif; color-scheme: light; background: #fff; }
+.lt { color: #1d1d1f; font: 13px/1.45 system-ui, sans-serif; color-scheme: light; background: #fff;
+  overflow-x: auto; }
 .lt svg { display: block; width: 100%; height: auto; margin: 4px 0 2px; }
 .lt svg text { font: 11px ui-monospace, monospace; fill: #1d1d1f; }
 .lt svg .name { font-weight: 700; }
@@ -40,7 +41,7 @@ _STYLE = """<style>
 .lt pre { font: 12px/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 8px; }
 .lt h3 { font-size: 13px; margin: 8px 0 2px; }
 .lt .score { border: 2px solid #0072B2; border-radius: 8px; padding: 8px 14px; margin: 0 0 8px; }
-.lt .score b { font-size: 22px; } .lt meter { width: 110px; }
+.lt .score b { font-size: 22px; } .lt meter { width: 80px; } .lt td { white-space: nowrap; }
 </style>"""
 
 
@@ -80,30 +81,52 @@ def draw(topology: Topology, seen: Sequence[Seen], verdict: str = "") -> str:
     return f'{_STYLE}<div class="lt">{verdict}{"".join(parts)}</div>'
 
 
-def draw_verdict(score: Score, incident: Incident) -> str:
-    """The score with its parts, and the truth: for closed episodes only."""
+def draw_verdict(score: Score, record: Record, incident: Incident) -> str:
+    """The score with its parts, what was answered and what was true: for closed episodes only."""
+    answers = {name: (_first(given), _each(true)) for name, (given, true) in _answers(record, incident).items()}
     rows = [
-        f"<tr><td>{name.replace('_', ' ')}</td><td><meter value='{part:.3f}'></meter></td><td>{part:.2f}</td>"
-        f"<td>x {weight:.2f}</td><td>{part * weight:.3f}</td></tr>"
+        f"<tr><td>{name.replace('_', ' ')}</td><td>{escape(answers[name][0])}</td><td>{escape(answers[name][1])}</td>"
+        f'<td><meter value="{part:.3f}"></meter></td><td>{part:.2f} x {weight:.2f}</td><td>{part * weight:.3f}</td></tr>'
         for (name, weight), part in zip(WEIGHTS.items(), score, strict=False)
     ]
     if score.cost:
-        rows.append(f"<tr><td>costs</td><td></td><td></td><td></td><td>-{score.cost:.3f}</td></tr>")
-    gate = "" if score.gate == 1.0 else '<p class="error">The gate: right cause, wrong team (or none), or a P1 ignored.</p>'
+        told = "repeated answers, fixes that did not help, needless pages"
+        rows.append(f'<tr><td>costs</td><td colspan="4">{told}</td><td>-{score.cost:.3f}</td></tr>')
+    heads = "".join(f"<th>{head}</th>" for head in ("", "first answer", "truth", "", "", ""))
+    gate = "" if score.gate == 1.0 else f'<p class="error">The gate makes it 0: {_why_gated(record)}.</p>'
+    faults = [one.fault.name.replace("-", " ") for one in incident.injections]
+    told = f"What it was: {', and '.join(faults) or 'a false alarm, to be ignored'}."
     return (
-        f'<div class="score"><b>score {score.total:.2f}</b><table>{"".join(rows)}</table>{gate}'
-        f"<p>{escape(_truth(incident))}</p></div>"
+        f'<div class="score"><b>score {score.total:.2f}</b><table><tr>{heads}</tr>{"".join(rows)}</table>{gate}'
+        f"<p>{escape(told)}</p></div>"
     )
 
 
-def _truth(incident: Incident) -> str:
-    names = incident.topology.services
-    told = [
-        f"{one.fault.name.replace('-', ' ')} at {names[one.position].name}, ended by {one.fault.remedy}, "
-        f"a matter for {one.fault.owner_at(names[one.position])}"
-        for one in incident.injections
-    ]
-    return f"What it was: {'; '.join(told) or 'a false alarm'}. Severity {incident.severity}."
+def _answers(record: Record, incident: Incident) -> dict[str, tuple[list[str], list[str]]]:
+    """Part of the score to what was answered, in order, and what was true."""
+    names = [incident.topology.services[one.position] for one in incident.injections]
+    fixes = [f"{one.fault.remedy} {at.name}" for one, at in zip(incident.injections, names, strict=True)]
+    return {
+        "severity": ([record.severity] if record.severity else [], [incident.severity]),
+        "root_cause": (record.root_causes, [at.name for at in names]),
+        "remediation": ([" ".join(done) for done in record.remediations], fixes),
+        "escalation": (record.teams, [one.fault.owner_at(at) for one, at in zip(incident.injections, names, strict=True)]),
+        "speed": ([f"{record.steps} steps, {record.closed_by}"], [f"{PAR_STEPS[len(incident.injections)]} steps"]),
+    }
+
+
+def _first(given: list[str]) -> str:
+    return given[0] if given else "none"
+
+
+def _each(true: list[str]) -> str:
+    return " and ".join(true) or "none"
+
+
+def _why_gated(record: Record) -> str:
+    if record.closed_by == "ignore":
+        return "an incident that hurts users was ignored"
+    return f"the right root cause, and {'the wrong team' if record.teams else 'nobody'} paged"
 
 
 def health(row: Metric | None) -> str:
@@ -139,7 +162,7 @@ def _graph(topology: Topology, latest: dict[str, tuple[int, Metric]], alerted: s
             f'<text class="name" x="{x + 10}" y="{y - 3:.0f}">{escape(service.name)}</text>'
             f'<text x="{x + 10}" y="{y + 13:.0f}">{escape(numbers)}</text>'
         )
-    described = "call graph, callers on the left; dashed: asynchronous; red frame: alert"
+    described = "call graph, each service as last seen, callers on the left; dashed: asynchronous; red frame: alert"
     colours = (
         f"orange: failing ({FAILING[0]:.0%} errors or {FAILING[1]:g} x the usual time), yellow: suffering, green: healthy"
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from asyncio import sleep
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from openenv.core.env_server.interfaces import Environment
@@ -17,6 +20,7 @@ from .prompts import render
 from .rewards import Score, TriageRubric
 
 NUMBERED = 1_000  # incidents of each task that the task API numbers in a split; indices themselves have no end
+RESET_SECONDS = 0.005  # of a reset on a server: a false alarm is made in a tenth of the time of a fault, which told it
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
 
 
@@ -102,8 +106,11 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     # A step takes microseconds: on the server's event loop it costs less than the way to a thread and back.
 
     async def reset_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
-        """See `reset`."""
-        return self.reset(*args, **kwargs)
+        """See `reset`; answers after `RESET_SECONDS` at the earliest."""
+        ready = monotonic() + RESET_SECONDS
+        observation = self.reset(*args, **kwargs)
+        await sleep(ready - monotonic())
+        return observation
 
     async def step_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
         """See `step`."""
@@ -141,6 +148,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             "began, fix it, page the right team.",
             version=__version__,
             author="The LogTriage authors",
+            readme_content=Path(__file__).with_name("README.md").read_text(),
             documentation_url=f"https://github.com/{REPOSITORY}",
         )
 
@@ -175,7 +183,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """HTML of all that was shown since reset, and once done the score and the truth; None before the first reset."""
         if self._episode is None:
             return None
-        verdict = draw_verdict(self.score, self._episode.incident) if self.score else ""
+        verdict = draw_verdict(self.score, self._episode.record, self._episode.incident) if self.score else ""
         return draw(self._episode.incident.topology, self._seen, verdict)
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -143,6 +143,9 @@ class Episode:
         if not self.done:
             self._close_if_over("timeout")
 
+    def leave(self) -> None:
+        """Nothing more will be asked of it. Only an episode on a server has something to give back (see `remote`)."""
+
     def _close_if_over(self, closing: str | None) -> None:
         record = self.record
         if closing is None and record.steps < self.incident.task.max_steps:

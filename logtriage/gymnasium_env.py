@@ -66,7 +66,7 @@ class TriageGym(gymnasium.Env[str, int]):
         if index is None:
             index = int(self.np_random.integers(MAX_INDEX, endpoint=True))
         if self._episode is not None:
-            self._episode.abandon()
+            self._episode.leave()
         self._episode = self._open_episode(self.task, self.split, index)
         return self._answer(self._episode.first, opening=True), self._info()
 

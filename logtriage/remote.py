@@ -12,7 +12,7 @@ from websockets.exceptions import WebSocketException
 from .actions import check_action
 from .client import LogtriageEnv
 from .episode import ENDED, Sight
-from .incidents import ALL_TASKS, Task
+from .incidents import ALL_TASKS, Task, check_coordinates
 from .models import TriageAction, TriageObservation
 from .rewards import Record, Score
 from .topology import DEFAULT_TOPOLOGY, Topology
@@ -69,6 +69,12 @@ class RemoteEpisode:
             self.refuse("")
             self.record.steps = steps
 
+    def leave(self) -> None:
+        """Give the session back, whether or not the episode is done: another may be opened in it."""
+        if not self.done:
+            self.done = True
+            self._server.release(self._session)
+
     def _step(self, action: TriageAction) -> Sight:
         sight = _sight(self._server.ask(self._session.step, action).observation)
         self.record.steps, self.done = sight.step, sight.done
@@ -106,11 +112,21 @@ class Server:
         self._client.close()
 
     def open(self, task: str | Task, split: str, index: int) -> RemoteEpisode:
-        """Open an incident in a session of its own; `ValueError` for a task of one's own, which no server knows."""
+        """Open an incident in a session of its own.
+
+        Raises:
+            ValueError: as `sample_incident`, and for a task of one's own, which no server knows.
+            ConnectionError: no server there any more, or no room on it.
+        """
         if isinstance(task, Task):
             raise ValueError(f"a server plays its own tasks; choose one of {', '.join(ALL_TASKS)}")
+        check_coordinates(task, split, index)
         session = self._idle.pop() if self._idle else self.ask(self._client.new_session)
-        return RemoteEpisode(self, session, ALL_TASKS[task], split, index)
+        try:
+            return RemoteEpisode(self, session, ALL_TASKS[task], split, index)
+        except ConnectionError:
+            self.release(session)  # it connects again when it is used again
+            raise
 
     def release(self, session: SyncEnvClient) -> None:
         """Take back a session whose episode is done."""

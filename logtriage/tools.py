@@ -39,7 +39,7 @@ class TriageTools:
         """Open the incident of a dataset row (its other columns are ignored); returns the opening text."""
         began = time.perf_counter()
         if self._episode is not None:
-            self._episode.abandon()  # what nobody scored must not hold a server's session
+            self._episode.leave()
         opening = self._adopt(self._open_episode(task, split, int(index)))
         self._seconds = time.perf_counter() - began
         return opening

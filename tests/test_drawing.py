@@ -28,6 +28,7 @@ def words(html):
     (Metric("a", "1", "12", "12"), "suffering"),
     (Metric("a", "0", "36", "12"), "failing"),
     (Metric("a", "5", "12", "12"), "failing"),
+    (Metric("a", "0", "60", "50"), "healthy"),  # against its own usual time
 ])  # fmt: skip
 def test_health_is_what_the_legend_says(row, told):
     assert health(row) == told
@@ -54,7 +55,9 @@ def test_everything_shown_is_drawn_and_the_newest_value_wins():
     assert "9% failed 40 ms" in text and "3% failed" not in text and "31% failed 90 ms" in text
     assert "api-gateway errors 30%" in text and "ERROR api-gateway <script>" in text and "<script>" not in html
     assert "user-db 9% 40 ms 12 ms now" in text and "api-gateway 31% 90 ms 56 ms step 0" in text
-    assert text.index("WARN user-db slow") < text.index("ERROR api-gateway")
+    assert text.index("WARN user-db slow") < text.index("step 0: the incident is reported") < text.index("ERROR api-gateway")
+    boxes = {box.get("class"): box for box in ElementTree.fromstring(f"<page>{html}</page>").iter("rect")}
+    assert set(boxes) == {"failing alerted", "failing", "unseen"}
     cured = Sight(2, 8, notice="did restart on user-db", alerts=[])
     assert "alerts: none" in words(draw(DEFAULT_TOPOLOGY, [Seen("", opening), Seen("remediate restart:user-db", cured)]))
 
@@ -86,7 +89,7 @@ def test_the_truth_is_drawn_at_the_end_and_not_before(task):
         env.step(TriageAction(action_type="resolve"))
         drawn = words(env.render_web({}))
         told = incident.injection.fault.name.replace("-", " ") if incident.injection else "a false alarm"
-        assert f"What it was: {told}" in drawn and f"Severity {incident.severity}" in drawn
+        assert f"What it was: {told}" in drawn and incident.severity in drawn
         assert f"score {env.score.total:.2f}" in drawn and env.web_actions({}) == []
 
 
@@ -99,3 +102,45 @@ def test_every_offered_action_is_valid_and_none_is_missing():
     for _, action in offered:
         env.reset(task="cascading_failure", split="unseen_topology", index=3)
         assert env.step(TriageAction(**action)).error == ""
+
+
+def test_the_verdict_adds_up():
+    env = TriageEnvironment()
+    env.reset(task="cascading_failure", split="test", index=21)  # a crash of user-db, P1, for dba
+    for kind, value in (
+        ("classify_severity", "P1"),
+        ("remediate", "scale:user-db"),
+        ("remediate", "restart:user-db"),
+        ("identify_root_cause", "user-db"),
+        ("escalate", "dba"),
+        ("resolve", ""),
+    ):
+        assert "The gate" not in words(env.render_web({}))
+        env.step(TriageAction(action_type=kind, value=value))
+    drawn, score = words(env.render_web({})), env.score
+    root = ElementTree.fromstring(f"<page>{env.render_web({})}</page>")
+    rows = list(root.find(".//div[@class='score']/table"))[1:]
+    shown = [float(row[-1].text) for row in rows]
+    assert [row[1].text for row in rows[:4]] == ["P1", "user-db", "scale user-db", "dba"]
+    assert [row[2].text for row in rows[:4]] == ["P1", "user-db", "restart user-db", "dba"]
+    assert (
+        len(shown) == 6
+        and shown[-1] == pytest.approx(-score.cost)
+        and score.cost > 0
+        and sum(shown) == pytest.approx(score.total, abs=0.003)
+    )
+    assert "The gate" not in drawn
+
+
+@pytest.mark.parametrize("actions, why", [
+    ([("identify_root_cause", "user-db"), ("escalate", "sre"), ("resolve", "")], "the right root cause, and the wrong team"),
+    ([("identify_root_cause", "user-db"), ("resolve", "")], "the right root cause, and nobody"),
+    ([("ignore", "")], "an incident that hurts users was ignored"),
+])  # fmt: skip
+def test_the_gate_says_why(actions, why):
+    env = TriageEnvironment()
+    env.reset(task="cascading_failure", split="test", index=21)
+    for kind, value in actions:
+        env.step(TriageAction(action_type=kind, value=value))
+    drawn = words(env.render_web({}))
+    assert env.score.gate == 0.0 and f"The gate makes it 0: {why}" in drawn and "score 0.00" in drawn

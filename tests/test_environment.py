@@ -1,6 +1,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -10,6 +11,9 @@ from logtriage.environment import TriageEnvironment
 from logtriage.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
 from logtriage.models import TriageAction, TriageObservation
 from logtriage.topology import DEFAULT_TOPOLOGY, TEAMS
+
+
+README = Path(environment.__file__).with_name("README.md").read_text()
 
 
 def act(kind, value=""):
@@ -50,6 +54,8 @@ def test_reset_takes_seed_and_episode_id_as_openenv_has_them():
     env.reset(seed=5, episode_id="mine", task="single_crash")
     assert (env.state.episode_id, env.state.index) == ("mine", 5)
     assert env.reset(index=5.0).text == env.reset(index=5).text  # the same number in JSON
+    env.reset(index=7)
+    assert env.reset().text == env.reset(index=8).text
     env = TriageEnvironment()
     assert [env.reset().text for _ in range(4)] == [env.reset(index=i).text for i in range(4)]
 
@@ -170,6 +176,7 @@ def test_the_truth_is_not_on_the_wire_before_the_end(task):
         answers = {fault, incident.remedy, incident.team, incident.severity} - {None}
         for observation, state, metadata in watch(env, incident, investigation(incident)):
             assert set(observation) == OBSERVED and set(state) == STATE
+            assert metadata.pop("readme_content") == README  # the same for all incidents
             assert not TRUTH & (keys(observation) | keys(state) | keys(metadata))
             assert state["score"] == {} and observation["reward"] == 0.0 and observation["metadata"] == {}
             logs = observation.pop("logs") or []

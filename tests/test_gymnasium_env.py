@@ -4,6 +4,7 @@ import warnings
 
 import gymnasium
 import pytest
+from conftest import SESSIONS
 from gymnasium.utils.env_checker import check_env
 
 from logtriage.episode import Episode
@@ -58,11 +59,14 @@ def test_a_seed_draws_the_incidents():
     one, other = TriageGym(), TriageGym()
     drawn = [env.reset(seed=5)[1]["index"] for env in (one, other)] + [env.reset()[1]["index"] for env in (one, other)]
     assert drawn[0] == drawn[1] != drawn[2] == drawn[3]
+    assert min(drawn) > 1_000_000  # anywhere, not among the few that are played for evaluation
 
 
 def test_it_plays_on_a_server(url):
     with Server(url) as server:
         here, there = TriageGym(), TriageGym(open_episode=server.open)
+        for _ in range(SESSIONS + 1):
+            there.reset()  # incidents left open must not fill the server
         for env in (here, there):
             env.action_space.seed(1)
         for seed in range(3):

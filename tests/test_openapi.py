@@ -24,7 +24,7 @@ routes = schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig.from
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """A server of its own, since `/mcp` opens sessions that nobody closes."""
+    """A server of its own, which must be empty again at once."""
     with serving(tmp_path_factory.mktemp("openapi") / "log", 10) as (url, _):
         assert requests.get(f"{url}/openapi.json", timeout=10).json() == DOCUMENT
         yield url

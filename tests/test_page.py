@@ -51,6 +51,9 @@ def test_an_incident_is_played_to_a_full_score_by_clicking(tab, url):
     tab.get_by_label("split").select_option(WHERE["split"])
     tab.get_by_label("incident", exact=True).fill(str(WHERE["index"]))
     tab.get_by_role("button", name="Open").click()
+    assert (tab.get_by_label("task").input_value(), tab.get_by_label("split").input_value()) == ("cascading_failure", "test")
+    tab.get_by_text("The rules").click()
+    assert tab.get_by_text("First answers count").is_visible()
     assert tab.locator("svg rect").count() == len(incident.topology.services)
     for label in (
         f"classify severity {incident.severity}",
@@ -61,8 +64,9 @@ def test_an_incident_is_played_to_a_full_score_by_clicking(tab, url):
     ):
         assert "score" not in tab.locator(".lt").inner_text()
         tab.get_by_role("link", name=label, exact=True).click()
+    assert "First answers count" not in tab.locator("main").inner_text()
     assert "score 1.00" in tab.locator(".score").inner_text()
-    assert f"crash at {incident.root}" in tab.locator(".score").inner_text()
+    assert "What it was: crash." in tab.locator(".score").inner_text()
     assert tab.get_by_role("link", name="resolve", exact=True).count() == 0
     tab.get_by_role("link", name="the next incident").click()
     assert tab.get_by_label("incident", exact=True).input_value() == str(WHERE["index"] + 1)
@@ -115,7 +119,17 @@ def test_a_wrong_address_is_answered_with_a_page_that_says_so(url, wrong, told):
     assert "<form" in answer.text  # the way out
 
 
+@pytest.mark.parametrize("name", ["task", "split", "index", "did"])
+def test_nothing_of_the_address_becomes_markup(url, name):
+    attack = '"><script>alert(1)</script>'
+    text = requests.get(f"{url}/web", {**WHERE, name: attack}, timeout=10).text
+    assert "<script" not in text and "&lt;script" in text
+
+
 def test_the_page_may_load_and_run_nothing(url):
     answer = requests.get(f"{url}/web/", timeout=10)
-    assert answer.url == f"{url}/web" and "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    policy = answer.headers["Content-Security-Policy"].split("; ")
+    assert {"default-src 'none'", "form-action 'self'", "base-uri 'none'"} <= set(policy)
+    assert not [rule for rule in policy if "script" in rule or "http" in rule or "*" in rule]
+    assert answer.url == f"{url}/web" and answer.headers["Referrer-Policy"] == "no-referrer"
     assert not re.search(r"<script|javascript:|\son\w+=|https?://(?!www\.w3\.org/2000/svg)", answer.text)

@@ -12,12 +12,14 @@ from test_command_line import refusal, run
 
 from logtriage.actions import action_values
 from logtriage.episode import Episode
+from logtriage.gymnasium_env import TriageGym
 from logtriage.incidents import ALL_TASKS, SPLITS, TASKS
 from logtriage.language_models import ConversationPolicy
 from logtriage.remote import Server
 from logtriage.rollouts import rollout
 from logtriage.roster import make_policy
 from logtriage.server.app import make_app
+from logtriage.tools import TriageTools
 from logtriage.topology import DEFAULT_TOPOLOGY
 
 
@@ -117,6 +119,10 @@ def test_what_a_server_cannot_do_is_said(server, url):
     nowhere = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(ConnectionError, match=nowhere), Server(nowhere):
         pass
+    for where in (("nope", "test", 0), ("single_crash", "dev", 0), ("single_crash", "test", -1)):
+        for _ in range(SESSIONS):
+            with pytest.raises(ValueError, match=r"unknown|>= 0"):
+                server.open(*where)  # a session for each of these would fill the server
     with pytest.raises(ConnectionError, match=r"CAPACITY_REACHED"), Server(url) as crowded:
         for index in range(SESSIONS + 1):
             crowded.open("single_crash", "test", index)
@@ -136,6 +142,9 @@ def test_evaluate_says_what_it_cannot_play_over_the_wire(url):
     assert "oracle knows the answer" in refusal("evaluate", "--policy", "oracle", "--env-url", url)
     nowhere = f"http://127.0.0.1:{free_port()}"
     assert nowhere in refusal("evaluate", "--policy", "trace", "--episodes", 2, "--env-url", nowhere)
+
+
+ROW = {"task": "single_crash", "split": "train", "index": 0}
 
 
 def test_sessions_closed_as_silent_are_opened_again(monkeypatch):
@@ -158,6 +167,12 @@ def test_sessions_closed_as_silent_are_opened_again(monkeypatch):
             time.sleep(0.5)
             with pytest.raises(ConnectionError, match="call reset first"):
                 episode.act("resolve")  # an incident left open for too long is gone, and that is said
+            for env in (TriageGym(open_episode=server.open), TriageTools(server.open)):
+                for _ in range(4):  # more often than there are sessions; the incident before is left open, and lost
+                    opening = env.reset(**({} if isinstance(env, TriageGym) else ROW))
+                    assert "step 0 of" in str(opening)
+                    time.sleep(0.3)
+                env._episode.leave()
     finally:
         running.should_exit = True
         thread.join()

@@ -26,7 +26,7 @@ TEXTS = [
     for path in ROOT.glob(pattern)
     if path.is_file() and "__pycache__" not in path.parts
 ]
-PACKAGE = sorted((ROOT / "logtriage").rglob("*.py"))
+PACKAGE = sorted(path for path in (ROOT / "logtriage").rglob("*.py") if "build" not in path.parts)
 
 
 def test_the_address_stands_in_one_constant():

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -19,16 +20,16 @@ from openenv.validation.runtime.collector import collect_runtime_evidence
 from openenv.validation.runtime.contracts import load_runtime_plan
 from openenv.validation.types import Level, ProviderCapability
 from test_environment import TRUTH, investigation, keys
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from logtriage.actions import ACTION_TYPES, action_values
 from logtriage.client import LogtriageEnv
-from logtriage.environment import TriageEnvironment
+from logtriage.environment import RESET_SECONDS, TriageEnvironment
 from logtriage.faults import FAULTS
 from logtriage.incidents import SPLITS, TASKS, sample_incident
 from logtriage.models import TriageAction
-from logtriage.server.guard import MAX_DEPTH, MAX_FRAME, MAX_MESSAGE, Guard, check_message
+from logtriage.server.guard import MAX_DEPTH, MAX_FRAME, MAX_ITEMS, MAX_MESSAGE, Guard, check_message
 
 ROOT = Path(__file__).parents[1]
 
@@ -83,9 +84,12 @@ NO_MESSAGES = {
     "too long": ('{"type": "state", "x": "' + "x" * MAX_MESSAGE + '"}', f"at most {MAX_MESSAGE}"),
 }
 NO_REQUESTS = {
-    "no type": ({}, "Unknown message type"),
-    "unknown type": ({"type": "cheat"}, "Unknown message type: cheat"),
-    "a type that is no text": ({"type": ["step"]}, "Unknown message type"),
+    "no type": ({}, "unknown message type None; choose one of reset, step, state, close"),
+    "unknown type": ({"type": "cheat"}, "unknown message type 'cheat'"),
+    "a type that is no text": ({"type": ["step"]}, "unknown message type"),
+    "a huge type": ({"type": "x" * 200_000}, r"unknown message type 'x+\.\.\.; choose"),
+    "OpenEnv's way to sessions without a socket": ({"type": "mcp", "data": {}}, "unknown message type 'mcp'"),
+    "thousands of fields": ({"type": "step", "data": {str(i): 0 for i in range(9_000)}}, "too many fields"),
     "no data": ({"type": "step"}, "Field required"),
     "data of a wrong type": ({"type": "step", "data": "resolve"}, "valid dictionary"),
     "unknown field of the message": ({"type": "state", "truth": True}, "Extra inputs are not permitted"),
@@ -156,7 +160,6 @@ def test_a_frame_beyond_all_bounds_ends_its_session_and_no_other(url):
 
 
 JSON = {"Content-Type": "application/json"}
-rpc = {"jsonrpc": "2.0", "id": 1}
 HTTP_MISTAKES = [
     ("POST", "/reset", {"task": "nope"}, "choose one of single_crash"),
     ("POST", "/reset", {"task": "\ud800"}, "choose one of single_crash"),
@@ -170,8 +173,6 @@ HTTP_MISTAKES = [
     ("POST", "/step", {"action": {"action_type": "resolve", "\ud800": 1}}, "unicode"),
     ("POST", "/step", {"action": [1]}, "valid dictionary"),
     ("POST", "/step", {"action": {"action_type": "x" * MAX_MESSAGE}}, f"at most {MAX_MESSAGE} bytes"),
-    ("POST", "/mcp", {**rpc, "method": "tools/list", "params": {"session_id": ["x"]}}, "must be text"),
-    ("POST", "/mcp", {**rpc, "method": "openenv/session/close", "params": {"session_id": {"a": 1}}}, "must be text"),
     ("GET", "/elsewhere/splits", None, "unknown environment"),
     ("POST", "/logtriage/num_tasks", {"split": "dev"}, "choose one of train"),
     ("POST", "/logtriage/task", {"split": "test", "index": 10**30}, "Invalid task index"),
@@ -266,6 +267,38 @@ def test_a_full_server_says_so_and_vanished_clients_are_freed(url):
             env.reset()
         crowd.kill()
         crowd.wait()
+
+
+def test_no_request_makes_or_ends_sessions_past_their_count(url):
+    with Wire(url) as wire:
+        wire.say("reset", {"index": 1})
+        for method in ("openenv/session/create", "openenv/session/close", "tools/list"):
+            ask = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"session_id": ["x"]}}
+            answer = requests.post(f"{url}/mcp", json=ask, timeout=10)
+            assert answer.status_code == 200 and "no MCP tools" in answer.json()["error"]["message"]
+        with pytest.raises(InvalidStatus), connect(url.replace("http", "ws") + "/mcp"):
+            pass
+        # A socket that asks for a session of that name gets one of its own: nothing was reset in it.
+        other = Wire(url)
+        other.opening = connect(url.replace("http", "ws") + "/ws?session_id=1", close_timeout=1)
+        with other:
+            assert other.say("state")["data"]["task"] == ""
+
+
+def test_frames_are_not_compressed(url):
+    with connect(url.replace("http", "ws") + "/ws", close_timeout=1) as socket:
+        assert "Sec-WebSocket-Extensions" not in socket.response.headers
+
+
+def test_a_reset_takes_as_long_for_a_false_alarm():
+    env, alarms = TriageEnvironment(), {True: [], False: []}
+    for index in range(60):
+        began = time.perf_counter()
+        asyncio.run(env.reset_async(task="silent_degradation", split="test", index=index))
+        false_alarm = sample_incident("silent_degradation", "test", index).injection is None
+        alarms[false_alarm].append(time.perf_counter() - began)
+    assert min(map(min, alarms.values())) >= RESET_SECONDS
+    assert statistics.median(alarms[False]) < 2 * statistics.median(alarms[True])
 
 
 def test_the_client_works_without_await(url):
@@ -397,13 +430,28 @@ def test_a_silent_session_is_told_so_and_closed():
     async def session(scope, receive, send):
         heard.append(await receive())
 
-    asyncio.run(Guard(session, idle_seconds=0.05)({"type": "websocket"}, silence, send))
+    guarded = Guard(session, idle_seconds=0.05)({"type": "websocket"}, silence, send)
+    asyncio.run(asyncio.wait_for(guarded, timeout=5))
     assert heard[0]["type"] == "websocket.disconnect"  # upon which OpenEnv frees the session
     assert "nothing heard for 0.05 s" in sent[0]["message"] and sent[0]["code"] == "SESSION_ERROR"
 
 
+def test_errors_are_short_whatever_was_sent(url):
+    # OpenEnv repeats what it refuses: a few messages a second that grow on their way back would stall everybody.
+    with Wire(url) as wire:
+        for name, (message, _) in MISTAKES.items():
+            wire.raw(message)
+            assert len(wire.frames[-1]) < 20_000 + 2 * len(message), name
+
+
+def test_the_count_of_fields_is_exact():
+    check_message(json.dumps({"type": "step", "data": {str(i): [] for i in range(MAX_ITEMS - 2)}}))
+    with pytest.raises(ValueError, match="too many fields"):
+        check_message(json.dumps({"type": "step", "data": {str(i): [] for i in range(MAX_ITEMS - 1)}}))
+
+
 @pytest.mark.parametrize("levels, fits", [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
 def test_the_bound_on_depth_is_exact(levels, fits):
-    text = '{"a": ' * levels + "1" + "}" * levels
+    text = '{"type": "reset", "data": ' + '{"a": ' * (levels - 1) + "1" + "}" * levels
     with nullcontext() if fits else pytest.raises(ValueError, match="too deep"):
         check_message(text)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-CAPACITY = 256  # sessions at once; one holds about a hundred kilobytes
+CAPACITY = 256  # sessions at once; one holds 100 to 200 kilobytes
 IDLE_SECONDS = 900.0  # after which a silent session is closed: long for a model that thinks, short for one that is gone
 
 

@@ -1,7 +1,7 @@
 """The FastAPI application: OpenEnv's routes over `TriageEnvironment`, with answers that hold whatever is sent.
 
 Sessions live on the WebSocket `/ws`; plain HTTP `/reset` and `/step` keep none, as OpenEnv has them.
-Run it with `python -m logtriage serve`, or `uvicorn logtriage.server.app:app`.
+Run it with `python -m logtriage serve`; another ASGI server must bound WebSocket frames by itself (`guard.MAX_FRAME`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_fastapi_app
+from openenv.core.env_server.mcp_types import JsonRpcErrorCode, JsonRpcResponse
 from openenv.core.env_server.types import ConcurrencyConfig
 
 from ..environment import TriageEnvironment
@@ -33,17 +34,26 @@ def make_app(sessions: int = CAPACITY) -> FastAPI:
         TriageAction,
         TriageObservation,
         env_name="logtriage",
-        concurrency_config=ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=IDLE_SECONDS),
+        # No timeout of OpenEnv's: it forgets a silent session, but leaves its socket open. The guard closes both.
+        concurrency_config=ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=None),
         state_cls=TriageState,
     )
+    # OpenEnv's MCP routes open sessions without a socket, and close those of others, past the count of sessions.
+    app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != "/mcp"]
+    app.add_api_route("/mcp", no_tools, methods=["POST"], include_in_schema=False)
     app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)
     app.add_exception_handler(ValueError, _refuse_value)
-    app.add_exception_handler(TypeError, _refuse_session_id)
     app.add_exception_handler(RequestValidationError, _refuse_request)
     app.add_exception_handler(HTTPException, _refuse)
     publish(app)
     return app
+
+
+async def no_tools() -> dict[str, Any]:
+    """The answer to every JSON-RPC request: OpenEnv expects the route, but actions are not MCP tools here."""
+    told = "LogTriage has no MCP tools; sessions live on the WebSocket /ws"
+    return JsonRpcResponse.error_response(JsonRpcErrorCode.METHOD_NOT_FOUND, told).model_dump()
 
 
 def _problems(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -55,13 +65,6 @@ async def _refuse_value(request: Request, error: ValueError) -> JSONResponse:
     """What the environment refuses is the client's mistake, in the words of the environment."""
     told = f"{error}{STATELESS if request.url.path == '/step' else ''}"
     return JSONResponse({"detail": [{"type": "value_error", "loc": ["body"], "msg": told}]}, 422)
-
-
-async def _refuse_session_id(request: Request, error: TypeError) -> JSONResponse:
-    """OpenEnv looks up whatever a JSON-RPC request calls its `session_id`, lists as well. Other TypeErrors are our own."""
-    if request.url.path != "/mcp":
-        raise error
-    return JSONResponse({"detail": [{"type": "type_error", "loc": ["body"], "msg": "session_id must be text"}]}, 422)
 
 
 async def _refuse_request(request: Request, error: RequestValidationError) -> JSONResponse:

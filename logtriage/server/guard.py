@@ -1,4 +1,4 @@
-"""What stands before the environment's routes: only JSON objects of bounded size and depth get through.
+"""What stands before the environment's routes: bounded bodies, and on WebSockets messages of bounded size and depth.
 
 OpenEnv 0.10 ends a session over a message that is no JSON object, and over some that its own error answer cannot quote
 (half a surrogate pair, nesting too deep). The guard answers these itself, and the session lives.
@@ -9,14 +9,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from fastapi import HTTPException
 from openenv.core.env_server.types import WSErrorCode, WSErrorResponse
 
+from ..actions import shown
+
 MAX_MESSAGE = 256 * 1024  # characters of a message, bytes of a body; above the longest `reasoning` allowed, fully escaped
 MAX_FRAME = 1024 * 1024  # bytes; a frame above this is not read to its end, and ends the session
 MAX_DEPTH = 16
+MAX_ITEMS = 64  # in all objects and lists of a message; OpenEnv repeats the whole message for each field it does not know
+MESSAGE_TYPES = ("reset", "step", "state", "close")
 
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
@@ -24,7 +29,7 @@ Send = Callable[[Event], Awaitable[None]]
 
 
 def check_message(text: str | None) -> None:
-    """Raise `ValueError` unless `text` is a JSON object that can be parsed, and quoted in an answer."""
+    """Raise `ValueError` unless `text` is a message of a known type, and safe to parse and to quote in an answer."""
     if text is None:
         raise ValueError("binary frame; send JSON as text")
     if len(text) > MAX_MESSAGE:
@@ -39,8 +44,13 @@ def check_message(text: str | None) -> None:
         raise ValueError(f"nested too deep; at most {MAX_DEPTH} levels") from None
     if not isinstance(message, dict):
         raise ValueError(f"a message is a JSON object, got {type(message).__name__}")
-    layer: list[Any] = [message]
+    if message.get("type") not in MESSAGE_TYPES:
+        raise ValueError(f"unknown message type {shown(message.get('type'))}; choose one of {', '.join(MESSAGE_TYPES)}")
+    layer, items = [message], 0
     for _ in range(MAX_DEPTH):
+        items += sum(map(len, layer))
+        if items > MAX_ITEMS:
+            raise ValueError(f"too many fields; a message has at most {MAX_ITEMS}")
         layer = [inner for one in layer for inner in _inside(one) if isinstance(inner, (dict, list))]
         if not layer:
             return
@@ -68,7 +78,8 @@ class Guard:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await self.app(scope, lambda: self._next_message(receive, send), send)
+            # Without its query: OpenEnv would attach the socket to the session that it names.
+            await self.app({**scope, "query_string": b""}, lambda: self._next_message(receive, send), _if_there(send))
         elif scope["type"] == "http":
             await self.app(scope, _bounded(receive), send)
         else:
@@ -81,16 +92,26 @@ class Guard:
                     event = await receive()
             except TimeoutError:
                 silent = f"nothing heard for {self.idle_seconds:g} s; the session is closed"
-                await send(_error(WSErrorCode.SESSION_ERROR, silent))
+                await _if_there(send)(_error(WSErrorCode.SESSION_ERROR, silent))
                 return {"type": "websocket.disconnect", "code": 1001, "reason": silent}
             if event["type"] != "websocket.receive":
                 return event
             try:
                 check_message(event.get("text"))
             except ValueError as error:
-                await send(_error(WSErrorCode.INVALID_JSON, f"Invalid JSON: {error}"))
+                await _if_there(send)(_error(WSErrorCode.INVALID_JSON, f"Invalid JSON: {error}"))
             else:
                 return event
+
+
+def _if_there(send: Send) -> Send:
+    """`send` for a client that may have vanished: the next thing heard of it is that it is gone, which frees its session."""
+
+    async def answer(event: Event) -> None:
+        with suppress(OSError):
+            await send(event)
+
+    return answer
 
 
 def _error(code: WSErrorCode, message: str) -> Event:

@@ -19,6 +19,7 @@ from ..actions import ALL_SERVICES
 from ..environment import TriageEnvironment
 from ..incidents import ALL_TASKS, SPLITS
 from ..models import TriageAction
+from ..prompts import SYSTEM_PROMPT
 
 router = APIRouter()
 
@@ -37,12 +38,15 @@ select, input, button, .do { font: 13px system-ui, sans-serif; color: #1d1d1f; b
 .do { display: inline-block; } .do:hover, button:hover { background: #0072B2; border-color: #0072B2; color: #fff; }
 .columns { display: grid; grid-template-columns: minmax(0, 1fr) max-content; gap: 16px; align-items: start; }
 .card { background: #fff; border: 1px solid #e0e0e4; border-radius: 10px; padding: 12px 16px; }
-.actions { position: sticky; top: 8px; } .actions table { border-collapse: collapse; }
+.actions { position: sticky; top: 8px; max-height: calc(100vh - 44px); overflow: auto; }
+.actions table { border-collapse: collapse; }
 .actions td { padding: 1px 3px 1px 0; font: 12px ui-monospace, monospace; }
 .actions td .do { font-size: 12px; padding: 2px 6px; }
-.wrong { color: #B00020; }
+.wrong { color: #B00020; } details { margin-top: 14px; } summary { cursor: pointer; font-size: 13px; }
+details pre { max-width: 600px; white-space: pre-wrap; font-size: 12px; }
 @media (max-width: 1000px) {
-  .columns { grid-template-columns: minmax(0, 1fr); } .actions { position: static; overflow-x: auto; }
+  .columns { grid-template-columns: minmax(0, 1fr); } .actions { position: static; max-height: none; }
+  .actions tr { display: block; margin: 6px 0; } .actions td { display: inline-block; }
 }
 """
 
@@ -98,7 +102,9 @@ def _actions(here: dict[str, str], done: list[str], actions: Iterable[tuple[str,
         if kind == "remediate":
             by_service[service].append(link(label, action, remedy))
         elif kind in ("identify_root_cause", "request_more_logs") and value != ALL_SERVICES:
-            by_service.setdefault(value, []).append(link(label, action, "logs" if kind == "request_more_logs" else "blame"))
+            by_service.setdefault(value, []).append(
+                link(label, action, "logs" if kind == "request_more_logs" else "root cause")
+            )
         else:
             rows.setdefault(kind, []).append(link(label, action, value or kind))
     logs_first = {name: [links[-1], *links[:-1]] for name, links in by_service.items()}
@@ -107,10 +113,11 @@ def _actions(here: dict[str, str], done: list[str], actions: Iterable[tuple[str,
         for name, links in logs_first.items()
     )
     return (
-        f"<h2>Read the logs of a service, blame it, or remedy it</h2><table>{table}</table>"
+        f"<h2>Read the logs of a service, name it the root cause, or remedy it</h2><table>{table}</table>"
         f"<h2>Read a little of everything</h2>{' '.join(rows['request_more_logs'])}"
         f"<h2>How bad is it?</h2>{' '.join(rows['classify_severity'])}<h2>Whom to page?</h2>{' '.join(rows['escalate'])}"
         f"<h2>Close it: fixed, or a false alarm</h2>{' '.join(rows['resolve'] + rows['ignore'])}"
+        f"<details><summary>The rules, as a model is told them</summary><pre>{escape(SYSTEM_PROMPT)}</pre></details>"
     )
 
 

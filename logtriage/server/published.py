@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
-from openenv.core.env_server.mcp_types import JsonRpcRequest
 from pydantic.json_schema import models_json_schema
 
 from ..environment import NUMBERED
@@ -18,17 +17,21 @@ from ..models import TriageAction, TriageObservation
 from .guard import MAX_MESSAGE
 
 PLACE = "#/components/schemas/{model}"
-MCP_METHODS = ["tools/list", "tools/call", "openenv/session/create", "openenv/session/close"]
 
 
 def publish(app: FastAPI) -> None:
     """Correct the document that `app` keeps and serves. The routes it describes must be there already."""
     document = app.openapi()
     schemas, paths = document["components"]["schemas"], document["paths"]
-    models = [(TriageAction, "validation"), (TriageObservation, "validation"), (JsonRpcRequest, "validation")]
+    models = [(TriageAction, "validation"), (TriageObservation, "validation")]
     schemas |= models_json_schema(models, ref_template=PLACE)[1]["$defs"]
     schemas["Refusal"] = {"type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"]}
 
+    document["info"]["title"] = "LogTriage"
+    document["info"]["description"] = (
+        "Incidents to trace to their root. An episode is played on the WebSocket `/ws`, as OpenEnv's clients do, or by a "
+        "person on the page `/web`. Plain HTTP keeps no session: `/reset` shows an opening, `/step` is refused."
+    )
     reset = schemas["ResetRequest"]
     index = {"type": "integer", "minimum": 0, "maximum": MAX_INDEX}
     reset["properties"]["seed"]["anyOf"] = [index, {"type": "null"}]
@@ -50,12 +53,6 @@ def publish(app: FastAPI) -> None:
     for name in ("ListTasksRequest", "NumTasksRequest", "GetTaskRequest", "GetTaskRangeRequest"):
         schemas[name]["properties"]["split"]["enum"] = list(SPLITS)
     schemas["GetTaskRequest"]["properties"]["index"] |= {"minimum": 0, "maximum": NUMBERED * len(TASKS) - 1}
-
-    mcp = paths["/mcp"]["post"]
-    schemas["JsonRpcRequest"]["properties"]["method"]["enum"] = MCP_METHODS
-    schemas["JsonRpcRequest"]["properties"]["params"]["properties"] = {"session_id": {"type": "string"}}
-    mcp["requestBody"] = {"content": {"application/json": {"schema": _reference("JsonRpcRequest")}}, "required": True}
-    mcp["responses"]["422"] = _answer("A session_id that is no text, or text that cannot be quoted", "HTTPValidationError")
 
     for path, operations in paths.items():
         for method, operation in operations.items():
