@@ -11,7 +11,8 @@ played in this process (its twin), also made beforehand.
 A session sends its next message as soon as it has the answer to the last one. The load is therefore whatever the server
 can take, and a step's latency is mostly waiting for the other sessions: about sessions / (messages a second). Openings
 (`reset`) take their time, but are not counted as steps. Client and server share the machine's cores: one each where there
-are two, since the server is one process with one thread. Rounds alternate, and medians are reported.
+are two, since the server is one process with one thread. Rounds alternate, and medians are reported. Both servers run on
+asyncio's own event loop, as the package alone installs: uvloop, which Uvicorn takes where something brought it, is hidden.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def echo_plays(plays: list[Play]) -> list[Play]:
 
 
 def make_echo(folder: Path) -> None:
-    """OpenEnv's template in `folder`/echo_env, with room for as many sessions as ours has; importable from here on."""
+    """OpenEnv's template in `folder`/echo_env, with room for as many sessions as ours has, and what hides uvloop."""
     command = [sys.executable, "-m", "openenv.cli", "init", "echo_env", "--output-dir", str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     app = folder / "echo_env" / "server" / "app.py"
@@ -125,18 +126,20 @@ def make_echo(folder: Path) -> None:
     if app.read_text().count(before) != 1:
         raise RuntimeError(f"the template of openenv {version('openenv')} does not hold {before!r} once; look at it anew")
     app.write_text(app.read_text().replace(before, after))
+    (folder / "uvloop.py").write_text("raise ImportError\n")
     sys.path.insert(0, str(folder))
 
 
 @contextmanager
-def running(arguments: list[str], folder: Path) -> Iterator[str]:
-    """A server started with `python -m ARGUMENTS --host --port`; its WebSocket's address once it is healthy."""
+def running(arguments: list[str], cwd: Path, path: Path) -> Iterator[str]:
+    """A server started in `cwd` with `python -m ARGUMENTS --host --port`; its WebSocket's address once it is healthy."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", *arguments, "--host", "127.0.0.1", "--port", str(port)]
     with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+        environment = {**os.environ, "PYTHONPATH": str(path)}
+        process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:
             until = time.monotonic() + 120
             while not _healthy(port):
@@ -196,8 +199,8 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
         ours = our_plays(max(SESSIONS) * EPISODES)
         plays = {"logtriage": ours, "echo": echo_plays(ours)}
         urls = {
-            "logtriage": stack.enter_context(running(["logtriage", "serve", "--sessions", str(ROOM)], ROOT)),
-            "echo": stack.enter_context(running(["echo_env.server.app"], Path(folder))),
+            "logtriage": stack.enter_context(running(["logtriage", "serve", "--sessions", str(ROOM)], ROOT, Path(folder))),
+            "echo": stack.enter_context(running(["echo_env.server.app"], Path(folder), Path(folder))),
         }
         rows = []
         for sessions in SESSIONS:
