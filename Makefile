@@ -31,7 +31,7 @@ test: setup lint  ## all tests but the slow ones, the notebooks with tiny parame
 	$(RUN) -m pytest -q -m "not slow" tests
 	$(RUN) -m pytest -q --nbmake notebooks/01_explore_the_environment.ipynb
 
-test-slow: setup  ## training that must learn: the demo's claims, several minutes
+test-slow: setup  ## the slow ones: training that must learn, and the package in a fresh environment
 	$(RUN) -m pytest -q -m slow tests
 
 lint: setup

@@ -150,7 +150,10 @@ def running(arguments: list[str], cwd: Path, path: Path) -> Iterator[str]:
             yield f"ws://127.0.0.1:{port}/ws"
         finally:
             process.terminate()
-            process.wait(30)
+            try:
+                process.wait(30)
+            finally:
+                process.kill()
 
 
 def _healthy(port: int) -> bool:
@@ -174,7 +177,8 @@ async def load(url: str, plays: list[Play], sessions: int, seconds: float) -> Tu
                 for number, (message, answer) in enumerate(zip(*play, strict=True)):
                     began = time.perf_counter()
                     await socket.send(message)
-                    wrong += await socket.recv() != answer
+                    got = await socket.recv()
+                    wrong += got != answer  # in one piece: across an `await`, others' counts would be lost
                     now = time.perf_counter()
                     if now > until:
                         return

@@ -83,7 +83,8 @@ def draw(topology: Topology, seen: Sequence[Seen], verdict: str = "") -> str:
 
 def draw_verdict(score: Score, record: Record, incident: Incident) -> str:
     """The score with its parts, what was answered and what was true: for closed episodes only."""
-    answers = {name: (_first(given), _each(true)) for name, (given, true) in _answers(record, incident).items()}
+    counted = max(1, len(incident.injections))
+    answers = {name: (_each(given[:counted]), _each(true)) for name, (given, true) in _answers(record, incident).items()}
     rows = [
         f"<tr><td>{name.replace('_', ' ')}</td><td>{escape(answers[name][0])}</td><td>{escape(answers[name][1])}</td>"
         f'<td><meter value="{part:.3f}"></meter></td><td>{part:.2f} x {weight:.2f}</td><td>{part * weight:.3f}</td></tr>'
@@ -92,8 +93,8 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> str:
     if score.cost:
         told = "repeated answers, fixes that did not help, needless pages"
         rows.append(f'<tr><td>costs</td><td colspan="4">{told}</td><td>-{score.cost:.3f}</td></tr>')
-    heads = "".join(f"<th>{head}</th>" for head in ("", "first answer", "truth", "", "", ""))
-    gate = "" if score.gate == 1.0 else f'<p class="error">The gate makes it 0: {_why_gated(record)}.</p>'
+    heads = "".join(f"<th>{head}</th>" for head in ("", "answer that counts", "truth", "", "", ""))
+    gate = "" if score.gate == 1.0 else f'<p class="error">{_why_gated(score, record, incident)}.</p>'
     faults = [one.fault.name.replace("-", " ") for one in incident.injections]
     told = f"What it was: {', and '.join(faults) or 'a false alarm, to be ignored'}."
     return (
@@ -115,18 +116,15 @@ def _answers(record: Record, incident: Incident) -> dict[str, tuple[list[str], l
     }
 
 
-def _first(given: list[str]) -> str:
-    return given[0] if given else "none"
+def _each(names: list[str]) -> str:
+    return " and ".join(names) or "none"
 
 
-def _each(true: list[str]) -> str:
-    return " and ".join(true) or "none"
-
-
-def _why_gated(record: Record) -> str:
-    if record.closed_by == "ignore":
-        return "an incident that hurts users was ignored"
-    return f"the right root cause, and {'the wrong team' if record.teams else 'nobody'} paged"
+def _why_gated(score: Score, record: Record, incident: Incident) -> str:
+    effect = "makes it 0" if score.gate == 0.0 else "halves it, for one of the two faults"
+    if record.closed_by == "ignore" and incident.severity == "P1":
+        return f"The gate {effect}: a P1 was ignored"
+    return f"The gate {effect}: the right root cause, and {'the wrong team' if record.teams else 'nobody'} paged"
 
 
 def health(row: Metric | None) -> str:

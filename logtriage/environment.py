@@ -148,7 +148,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             "began, fix it, page the right team.",
             version=__version__,
             author="The LogTriage authors",
-            readme_content=Path(__file__).with_name("README.md").read_text(),
+            readme_content=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
             documentation_url=f"https://github.com/{REPOSITORY}",
         )
 

@@ -1,4 +1,4 @@
-"""LogTriage as a Gymnasium environment; `pip install gymnasium`.
+"""LogTriage as a Gymnasium environment; needs the extra `gymnasium`.
 
 import gymnasium, logtriage.gymnasium_env
 
@@ -65,8 +65,8 @@ class TriageGym(gymnasium.Env[str, int]):
         index = (options or {}).get("index")
         if index is None:
             index = int(self.np_random.integers(MAX_INDEX, endpoint=True))
-        if self._episode is not None:
-            self._episode.leave()
+        check_coordinates(self.task, self.split, index)
+        self.close()
         self._episode = self._open_episode(self.task, self.split, index)
         return self._answer(self._episode.first, opening=True), self._info()
 
@@ -77,6 +77,11 @@ class TriageGym(gymnasium.Env[str, int]):
         text = self._answer(self._episode.act(*self.actions[int(action)]))
         done = self._episode.done
         return text, self._episode.score.total if done else 0.0, done, False, self._info()
+
+    def close(self) -> None:
+        """Leave the incident: on a server, its session is free again."""
+        if self._episode is not None:
+            self._episode.leave()
 
     def _answer(self, sight: Sight, opening: bool = False) -> str:
         return render(sight, self._episode.incident.topology if opening else None)

@@ -263,7 +263,7 @@ def sample_incident(task: str | Task, split: str, index: int) -> Incident:
         split, index: see `SPLITS`; index counts from 0.
 
     Raises:
-        ValueError: for an unknown task or split, or a negative index; the message names the valid ones.
+        ValueError: for an unknown task or split, or an index out of range; the message names the valid ones.
     """
     check_coordinates("single_crash" if isinstance(task, Task) else task, split, index)
     settings = task if isinstance(task, Task) else ALL_TASKS[task]

@@ -224,7 +224,7 @@ def from_wire(message: Any) -> Message:
     for call in message.tool_calls or ():
         try:
             arguments = json.loads(call.function.arguments or "{}")
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # endless integers and depth included
             arguments = call.function.arguments  # `call_tool` answers that it must be an object
         calls.append({"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}})
     return {"role": "assistant", "content": message.content or "", **({"tool_calls": calls} if calls else {})}

@@ -1,4 +1,4 @@
-"""Incidents played on a server as if they were here: what `evaluate --env-url` uses."""
+"""Incidents played on a server as if they were here: `Server.open` stands wherever `Episode.open` does."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class RemoteEpisode:
 
     def _step(self, action: TriageAction) -> Sight:
         sight = _sight(self._server.ask(self._session.step, action).observation)
-        self.record.steps, self.done = sight.step, sight.done
+        self.record.steps = sight.step
         if sight.done:
             state = self._server.ask(self._session.state)
-            self.score = Score(**state.score)
+            self.score, self.done = Score(**state.score), True
             self.record.closed_by, self.record.confidence = state.closed_by, state.confidence
             self._server.release(self._session)
         return sight
@@ -105,7 +105,11 @@ class Server:
         self._idle: list[SyncEnvClient] = []
 
     def __enter__(self) -> Server:
-        self._idle.append(self.ask(self._client.connect))
+        try:
+            self._idle.append(self.ask(self._client.connect))
+        except ConnectionError:
+            self._client.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -124,7 +128,7 @@ class Server:
         session = self._idle.pop() if self._idle else self.ask(self._client.new_session)
         try:
             return RemoteEpisode(self, session, ALL_TASKS[task], split, index)
-        except ConnectionError:
+        except BaseException:
             self.release(session)  # it connects again when it is used again
             raise
 

@@ -167,8 +167,8 @@ def load_table() -> str:
     lines += [
         "",
         f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']} cores, beside the echo "
-        f"environment of `openenv init`; {sum(row['steps'] for row in ours):,} steps of ours were compared byte for byte "
-        f"with the same episodes played in process, of which {sum(row['wrong'] for row in ours)} differed.",
+        f"environment of `openenv init`. Of {sum(row['steps'] for row in ours):,} steps of ours, and their openings, "
+        f"{sum(row['wrong'] for row in ours)} differed by a byte from the same episodes played in process.",
     ]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Shared settings. Tests run offline, on toy sizes; `slow` ones only by `make test-slow`."""
+"""Shared settings. Tests run offline, on toy sizes; `slow` ones, of which one installs packages, by `make test-slow`."""
 
 import os
 import signal
@@ -38,14 +38,14 @@ def serving(log, sessions=SESSIONS):
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=out, stderr=subprocess.STDOUT)
     address, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
-    while True:
-        try:
-            requests.get(f"{address}/health", timeout=1).raise_for_status()
-            break
-        except requests.ConnectionError:
-            assert process.poll() is None and time.monotonic() < until, log.read_text()
-            time.sleep(0.1)
     try:
+        while True:
+            try:
+                requests.get(f"{address}/health", timeout=5).raise_for_status()
+                break
+            except (requests.ConnectionError, requests.Timeout):
+                assert process.poll() is None and time.monotonic() < until, log.read_text()
+                time.sleep(0.1)
         yield address, process
     finally:
         process.terminate()

@@ -135,7 +135,7 @@ def test_the_verdict_adds_up():
 @pytest.mark.parametrize("actions, why", [
     ([("identify_root_cause", "user-db"), ("escalate", "sre"), ("resolve", "")], "the right root cause, and the wrong team"),
     ([("identify_root_cause", "user-db"), ("resolve", "")], "the right root cause, and nobody"),
-    ([("ignore", "")], "an incident that hurts users was ignored"),
+    ([("ignore", "")], "a P1 was ignored"),
 ])  # fmt: skip
 def test_the_gate_says_why(actions, why):
     env = TriageEnvironment()
@@ -144,3 +144,28 @@ def test_the_gate_says_why(actions, why):
         env.step(TriageAction(action_type=kind, value=value))
     drawn = words(env.render_web({}))
     assert env.score.gate == 0.0 and f"The gate makes it 0: {why}" in drawn and "score 0.00" in drawn
+
+
+def test_a_p3_with_the_wrong_team_is_no_p1_ignored():
+    env, where = TriageEnvironment(), {"task": "silent_degradation", "split": "test"}
+    found = (sample_incident(**where, index=index) for index in range(100))
+    incident = next(one for one in found if one.injection and one.severity == "P3")
+    env.reset(**where, index=incident.index)
+    wrong = "sre" if incident.team != "sre" else "dba"
+    for kind, value in (("identify_root_cause", incident.root), ("escalate", wrong), ("ignore", "")):
+        env.step(TriageAction(action_type=kind, value=value))
+    assert env.score.gate == 0.0 and "and the wrong team paged" in words(env.render_web({}))
+
+
+def test_two_faults_show_both_answers_and_half_a_gate():
+    env, where = TriageEnvironment(), {"task": "double_fault", "split": "test"}
+    found = (sample_incident(**where, index=index) for index in range(100))
+    services = [(one, [one.topology.services[i.position] for i in one.injections]) for one in found]
+    teams = [(one, at, [i.fault.owner_at(s) for i, s in zip(one.injections, at, strict=True)]) for one, at in services]
+    incident, at, (team, _) = next(each for each in teams if len(set(each[2])) == 2 and each[0].severity != "P3")
+    env.reset(**where, index=incident.index)
+    for action in (*(("identify_root_cause", service.name) for service in at), ("escalate", team), ("resolve", "")):
+        env.step(TriageAction(action_type=action[0], value=action[1]))
+    drawn = words(env.render_web({}))
+    assert env.score.gate == 0.5 and "The gate halves it" in drawn and "makes it 0" not in drawn
+    assert drawn.count(f"{at[0].name} and {at[1].name}") == 2  # answered, and true

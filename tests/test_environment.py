@@ -12,7 +12,7 @@ from logtriage.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
 from logtriage.models import TriageAction, TriageObservation
 from logtriage.topology import DEFAULT_TOPOLOGY, TEAMS
 
-README = Path(environment.__file__).with_name("README.md").read_text()
+README = Path(environment.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def act(kind, value=""):

@@ -1,4 +1,7 @@
-"""The package alone, in a fresh environment: light, from the folder and from a git URL. Needs a package index; slow."""
+"""The package alone, in a fresh environment: light, from the folder and from a git URL. Needs a package index; slow.
+
+The git URL is of this repository, and so installs what was committed last.
+"""
 
 import shutil
 import subprocess

@@ -144,34 +144,57 @@ def test_evaluate_says_what_it_cannot_play_over_the_wire(url):
     assert nowhere in refusal("evaluate", "--policy", "trace", "--episodes", 2, "--env-url", nowhere)
 
 
+def test_an_end_whose_score_never_came_is_no_end(server):
+    episode = server.open("single_crash", "train", 0)
+    session = episode._session
+
+    class Cut:
+        def __getattr__(self, name):
+            return getattr(session, name)
+
+        def state(self):
+            raise OSError("cut")
+
+    episode._session = Cut()
+    with pytest.raises(ConnectionError, match="cut"):
+        episode.act("resolve")
+    with pytest.raises(ConnectionError, match="Incident closed"):
+        episode.abandon()  # and so does whoever asks for its score
+    assert not episode.done
+    episode._session = session
+    episode.leave()
+
+
 ROW = {"task": "single_crash", "split": "train", "index": 0}
 
 
 def test_sessions_closed_as_silent_are_opened_again(monkeypatch):
     # A trainer may take longer over a step of its optimizer than a server waits.
-    monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.6)
     config = uvicorn.Config(make_app(3), port=free_port(), log_level="error")
     running = uvicorn.Server(config)
-    thread = Thread(target=running.run)
+    thread = Thread(target=running.run, daemon=True)
     thread.start()
     try:
+        until = time.monotonic() + 20
         while not running.started:
+            assert time.monotonic() < until
             time.sleep(0.01)
         with Server(f"http://127.0.0.1:{config.port}") as server:
             for _ in range(2):
                 for episode in [server.open("single_crash", "train", index) for index in range(3)]:
                     episode.act("resolve")
                     assert episode.done
-                time.sleep(0.5)
+                time.sleep(1.2)
             episode = server.open("single_crash", "train", 0)
-            time.sleep(0.5)
+            time.sleep(1.2)
             with pytest.raises(ConnectionError, match="call reset first"):
                 episode.act("resolve")  # an incident left open for too long is gone, and that is said
             for env in (TriageGym(open_episode=server.open), TriageTools(server.open)):
                 for _ in range(4):  # more often than there are sessions; the incident before is left open, and lost
                     opening = env.reset(**({} if isinstance(env, TriageGym) else ROW))
                     assert "step 0 of" in str(opening)
-                    time.sleep(0.3)
+                    time.sleep(0.8)
                 env._episode.leave()
     finally:
         running.should_exit = True

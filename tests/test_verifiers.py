@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -20,7 +21,8 @@ from logtriage.rollouts import PARTS, rollout
 from logtriage.roster import make_policy
 
 # In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package alone may lack it.
-vf = pytest.importorskip("verifiers.v1")
+if not os.environ.get("CI"):
+    pytest.importorskip("verifiers.v1")
 
 ROOT = Path(__file__).parents[1]
 SPLIT, EPISODES = "test", 4

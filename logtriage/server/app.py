@@ -13,6 +13,7 @@ import typer
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute, APIWebSocketRoute
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.mcp_types import JsonRpcErrorCode, JsonRpcResponse
 from openenv.core.env_server.types import ConcurrencyConfig
@@ -39,7 +40,10 @@ def make_app(sessions: int = CAPACITY) -> FastAPI:
         state_cls=TriageState,
     )
     # OpenEnv's MCP routes open sessions without a socket, and close those of others, past the count of sessions.
-    app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != "/mcp"]
+    kept = [one for one in app.router.routes if not (isinstance(one, (APIRoute, APIWebSocketRoute)) and one.path == "/mcp")]
+    if len(app.router.routes) - len(kept) != 2:
+        raise RuntimeError("OpenEnv's routes are not where they were; look for its MCP routes anew")
+    app.router.routes[:] = kept
     app.add_api_route("/mcp", no_tools, methods=["POST"], include_in_schema=False)
     app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)
