@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .episode import Sight
 from .incidents import Incident
-from .rewards import PAR_STEPS, WEIGHTS, Record, Score
+from .rewards import PAR_STEPS, WEIGHTS, Record, Score, by_fault
 from .telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Metric
 from .topology import Topology
 
@@ -105,14 +105,16 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> str:
 
 def _answers(record: Record, incident: Incident) -> dict[str, tuple[list[str], list[str]]]:
     """Part of the score to what was answered, in order, and what was true."""
-    names = [incident.topology.services[one.position] for one in incident.injections]
-    fixes = [f"{one.fault.remedy} {at.name}" for one, at in zip(incident.injections, names, strict=True)]
+    faults = by_fault(incident)
     return {
         "severity": ([record.severity] if record.severity else [], [incident.severity]),
-        "root_cause": (record.root_causes, [at.name for at in names]),
-        "remediation": ([" ".join(done) for done in record.remediations], fixes),
-        "escalation": (record.teams, [one.fault.owner_at(at) for one, at in zip(incident.injections, names, strict=True)]),
-        "speed": ([f"{record.steps} steps, {record.closed_by}"], [f"{PAR_STEPS[len(incident.injections)]} steps"]),
+        "root_cause": (record.root_causes, [fault.root for fault in faults]),
+        "remediation": (
+            [" ".join(done) for done in record.remediations],
+            [f"{fault.remedy} {fault.root}" for fault in faults],
+        ),
+        "escalation": (record.teams, [fault.team for fault in faults]),
+        "speed": ([f"{record.steps} steps, {record.closed_by}"], [f"{PAR_STEPS[len(faults)]} steps"]),
     }
 
 
@@ -139,7 +141,7 @@ def health(row: Metric | None) -> str:
 
 
 def _graph(topology: Topology, latest: dict[str, tuple[int, Metric]], alerted: set[str]) -> str:
-    depths = {name: int(-y) for name, (_, y) in topology.layout.items()}
+    depths = topology.depth
     columns = max(depths.values()) + 1
     rows = max(list(depths.values()).count(depth) for depth in range(columns))
     width, height = (columns - 1) * _COLUMN + _BOX[0] + 8, rows * _ROW + 4

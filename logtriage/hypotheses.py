@@ -98,7 +98,7 @@ class Prior:
 
     def __init__(self, topology: Topology, task: Task, split: str) -> None:
         self.topology, self.task = topology, task
-        pairs = [(at, fault) for at, faults in candidate_pairs(topology, task, split).items() for fault in faults]
+        pairs = [(at, fault) for at, faults in candidate_pairs(topology, task.below_edge, split).items() for fault in faults]
         chance = self._pair_chances(pairs)
         ramps = np.unique(np.linspace(*task.ramp, min(MOST_RAMPS, task.ramp[1] - task.ramp[0] + 1)).round())
         leads = np.arange(task.lead[0], task.lead[1] + 1)

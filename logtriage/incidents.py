@@ -210,11 +210,11 @@ def check_coordinates(task: str, split: str, index: int) -> None:
         raise ValueError(f"index must be an integer >= 0 and <= {MAX_INDEX}, got {index!r:.60}")
 
 
-def candidate_pairs(topology: Topology, task: Task, split: str) -> dict[int, list[Fault]]:
-    """Root position to the faults that the split allows there; positions without any are left out."""
+def candidate_pairs(topology: Topology, below_edge: bool, split: str) -> dict[int, list[Fault]]:
+    """Root position to the faults that the split allows there, positions without any left out. `below_edge`: see `Task`."""
     pairs: dict[int, list[Fault]] = {}
     for position, service in enumerate(topology.services):
-        if task.below_edge and not any(service.name in caller.calls for caller in topology.services):
+        if below_edge and not any(service.name in caller.calls for caller in topology.services):
             continue  # nobody waits for it, so nobody shouts
         allowed = [
             fault
@@ -228,8 +228,7 @@ def candidate_pairs(topology: Topology, task: Task, split: str) -> dict[int, lis
 
 @cache
 def _default_pairs(below_edge: bool, split: str) -> dict[int, list[Fault]]:
-    task = next(task for task in TASKS.values() if task.below_edge == below_edge)  # nothing else of it matters
-    return candidate_pairs(DEFAULT_TOPOLOGY, task, split)
+    return candidate_pairs(DEFAULT_TOPOLOGY, below_edge, split)
 
 
 def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
@@ -274,7 +273,7 @@ def sample_incident(task: str | Task, split: str, index: int) -> Incident:
     else:
         topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
     own = topology is not DEFAULT_TOPOLOGY
-    pairs = candidate_pairs(topology, settings, split) if own else _default_pairs(settings.below_edge, split)
+    pairs = candidate_pairs(topology, settings.below_edge, split) if own else _default_pairs(settings.below_edge, split)
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
         states = untreated_states(topology, (), arrival + settings.max_steps)

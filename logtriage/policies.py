@@ -17,6 +17,7 @@ from .episode import Episode, Sight
 from .faults import FAULTS, Fault
 from .incidents import ALL_TASKS, SEVERITIES, TASKS, Incident, Task, sample_incident
 from .reading import Reading, read_line
+from .rewards import by_fault
 from .topology import TEAMS, Topology
 
 Action = tuple[str, str] | tuple[str, str, float | None]  # (action_type, value), and the confidence if there is one
@@ -132,12 +133,11 @@ class OraclePolicy(Policy):
         if incident.injection is None:
             script.append(("ignore", ""))
         else:
-            for injection in incident.injections:
-                service = incident.topology.services[injection.position]
+            for fault in by_fault(incident):
                 script += [
-                    ("identify_root_cause", service.name),
-                    ("remediate", f"{injection.fault.remedy}:{service.name}"),
-                    ("escalate", injection.fault.owner_at(service)),
+                    ("identify_root_cause", fault.root),
+                    ("remediate", f"{fault.remedy}:{fault.root}"),
+                    ("escalate", fault.team),
                 ]
             script.append(("resolve", ""))
         self._rest = iter(script)

@@ -142,11 +142,16 @@ class Cost(Rubric):
         return cost + FALSE_PAGE_COST * len(action.teams) if observation.injection is None else cost
 
 
+def by_fault(incident: Incident) -> list[Incident]:
+    """The incident as if each of its faults were the only one; empty for a false alarm."""
+    return [replace(incident, injections=(injection,)) for injection in incident.injections]
+
+
 def aspects(record: Record, incident: Incident) -> list[tuple[Record, Incident]]:
     """The episode as it concerns each fault: all of it for one, and for two, without what was right for the other."""
     if len(incident.injections) < 2:
         return [(record, incident)]
-    faults = [replace(incident, injections=(injection,)) for injection in incident.injections]
+    faults = by_fault(incident)
     found, count = [], len(faults)
 
     def about(given: list, right: object, other: object) -> list:

@@ -12,6 +12,7 @@ from logtriage.environment import TriageEnvironment
 from logtriage.episode import Sight
 from logtriage.incidents import ALL_TASKS, SPLITS, TASKS, sample_incident
 from logtriage.models import TriageAction
+from logtriage.rewards import by_fault
 from logtriage.telemetry import Alert, Metric
 from logtriage.topology import DEFAULT_TOPOLOGY
 
@@ -160,12 +161,11 @@ def test_a_p3_with_the_wrong_team_is_no_p1_ignored():
 def test_two_faults_show_both_answers_and_half_a_gate():
     env, where = TriageEnvironment(), {"task": "double_fault", "split": "test"}
     found = (sample_incident(**where, index=index) for index in range(100))
-    services = [(one, [one.topology.services[i.position] for i in one.injections]) for one in found]
-    teams = [(one, at, [i.fault.owner_at(s) for i, s in zip(one.injections, at, strict=True)]) for one, at in services]
-    incident, at, (team, _) = next(each for each in teams if len(set(each[2])) == 2 and each[0].severity != "P3")
+    incident = next(one for one in found if len({fault.team for fault in by_fault(one)}) == 2 and one.severity != "P3")
+    roots, team = [fault.root for fault in by_fault(incident)], incident.team
     env.reset(**where, index=incident.index)
-    for action in (*(("identify_root_cause", service.name) for service in at), ("escalate", team), ("resolve", "")):
+    for action in (*(("identify_root_cause", root) for root in roots), ("escalate", team), ("resolve", "")):
         env.step(TriageAction(action_type=action[0], value=action[1]))
     drawn = words(env.render_web({}))
     assert env.score.gate == 0.5 and "The gate halves it" in drawn and "makes it 0" not in drawn
-    assert drawn.count(f"{at[0].name} and {at[1].name}") == 2  # answered, and true
+    assert drawn.count(" and ".join(roots)) == 2  # answered, and true

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from test_rewards import right_answers
 
 from logtriage import environment
 from logtriage.environment import TriageEnvironment
@@ -34,14 +35,8 @@ def test_a_full_score_by_the_openenv_interface():
     incident = sample_incident("cascading_failure", "test", 7)
     env.reset(task="cascading_failure", split="test", index=7)
     assert env.score is None
-    for action in (
-        act("classify_severity", incident.severity),
-        act("identify_root_cause", incident.root),
-        act("remediate", f"{incident.remedy}:{incident.root}"),
-        act("escalate", incident.team),
-        act("resolve"),
-    ):
-        observation = env.step(action)
+    for action in right_answers(incident):
+        observation = env.step(act(*action))
     assert observation.done and observation.reward == 1.0 == env.score.total
     named = {name: rubric.last_score for name, rubric in env.rubric.named_children()}
     assert named == {"severity": 1, "root_cause": 1, "remediation": 1, "escalation": 1, "speed": 1, "cost": 0, "gate": 1}

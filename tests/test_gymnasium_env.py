@@ -6,6 +6,7 @@ import gymnasium
 import pytest
 from conftest import SESSIONS
 from gymnasium.utils.env_checker import check_env
+from test_rewards import right_answers
 
 from logtriage.episode import Episode
 from logtriage.gymnasium_env import MAX_TEXT, TriageGym
@@ -29,13 +30,7 @@ def test_it_scores_as_the_episode_does():
         twin = Episode.open("cascading_failure", "test", index)
         assert info == {"task": "cascading_failure", "split": "test", "index": index} and text.startswith("step 0 of 12")
         incident, done, rewards = sample_incident("cascading_failure", "test", index), False, []
-        for action in (
-            ("classify_severity", incident.severity),
-            ("identify_root_cause", incident.root),
-            ("remediate", f"{incident.remedy}:{incident.root}"),
-            ("escalate", incident.team),
-            ("resolve", ""),
-        ):
+        for action in right_answers(incident):
             assert not done
             text, reward, done, truncated, info = env.step(env.actions.index(action))
             twin.act(*action)

@@ -112,7 +112,7 @@ def test_every_pair_of_service_and_fault_that_a_task_allows_occurs_in_train(name
     task = TASKS[name]
     allowed = {
         (DEFAULT_TOPOLOGY.names[position], fault.name)
-        for position, faults in candidate_pairs(DEFAULT_TOPOLOGY, task, "train").items()
+        for position, faults in candidate_pairs(DEFAULT_TOPOLOGY, task.below_edge, "train").items()
         for fault in faults
         if task.outage != 0.0 or not is_always_an_outage(task, position, fault)
     }

@@ -3,6 +3,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from test_rewards import right_answers
 
 from logtriage.episode import Episode
 from logtriage.incidents import sample_incident
@@ -24,16 +25,7 @@ def episodes(count=3):
 
 
 def answers(incident):
-    return [
-        tool_call(action)
-        for action in (
-            ("classify_severity", incident.severity),
-            ("identify_root_cause", incident.root),
-            ("remediate", f"{incident.remedy}:{incident.root}"),
-            ("escalate", incident.team),
-            ("resolve", ""),
-        )
-    ]
+    return [tool_call(action) for action in right_answers(incident)]
 
 
 class Scripted(ConversationPolicy):

@@ -78,8 +78,9 @@ class Guard:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
+            send = _if_there(send)
             # Without its query: OpenEnv would attach the socket to the session that it names.
-            await self.app({**scope, "query_string": b""}, lambda: self._next_message(receive, send), _if_there(send))
+            await self.app({**scope, "query_string": b""}, lambda: self._next_message(receive, send), send)
         elif scope["type"] == "http":
             await self.app(scope, _bounded(receive), send)
         else:
@@ -92,14 +93,14 @@ class Guard:
                     event = await receive()
             except TimeoutError:
                 silent = f"nothing heard for {self.idle_seconds:g} s; the session is closed"
-                await _if_there(send)(_error(WSErrorCode.SESSION_ERROR, silent))
+                await send(_error(WSErrorCode.SESSION_ERROR, silent))
                 return {"type": "websocket.disconnect", "code": 1001, "reason": silent}
             if event["type"] != "websocket.receive":
                 return event
             try:
                 check_message(event.get("text"))
             except ValueError as error:
-                await _if_there(send)(_error(WSErrorCode.INVALID_JSON, f"Invalid JSON: {error}"))
+                await send(_error(WSErrorCode.INVALID_JSON, f"Invalid JSON: {error}"))
             else:
                 return event
 

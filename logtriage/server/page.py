@@ -101,16 +101,15 @@ def _actions(here: dict[str, str], done: list[str], actions: Iterable[tuple[str,
         remedy, _, service = value.rpartition(":")
         if kind == "remediate":
             by_service[service].append(link(label, action, remedy))
-        elif kind in ("identify_root_cause", "request_more_logs") and value != ALL_SERVICES:
-            by_service.setdefault(value, []).append(
-                link(label, action, "logs" if kind == "request_more_logs" else "root cause")
-            )
+        elif kind == "identify_root_cause":
+            by_service[value] = [link(label, action, "root cause")]
+        elif kind == "request_more_logs" and value != ALL_SERVICES:
+            by_service[value].insert(0, link(label, action, "logs"))
         else:
             rows.setdefault(kind, []).append(link(label, action, value or kind))
-    logs_first = {name: [links[-1], *links[:-1]] for name, links in by_service.items()}
     table = "".join(
         f"<tr><td>{escape(name)}&nbsp;</td>{''.join(f'<td>{one}</td>' for one in links)}</tr>"
-        for name, links in logs_first.items()
+        for name, links in by_service.items()
     )
     return (
         f"<h2>Read the logs of a service, name it the root cause, or remedy it</h2><table>{table}</table>"
