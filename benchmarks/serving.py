@@ -44,10 +44,10 @@ from openenv.core.env_server.serialization import serialize_observation
 from openenv.core.env_server.types import Action, WSObservationResponse
 from websockets.asyncio.client import connect
 
-from logtriage.actions import action_values
 from logtriage.environment import TriageEnvironment
-from logtriage.incidents import SPLITS, TASKS, sample_incident
 from logtriage.models import TriageAction
+from logtriage.play.actions import action_values
+from logtriage.world.incidents import SPLITS, TASKS, sample_incident
 
 ROOT = Path(__file__).parents[1]
 SESSIONS = (64, 256)
@@ -78,7 +78,7 @@ class Turn(NamedTuple):
 def script(number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Arguments of `reset` and the actions of an episode: random ones, most of them valid."""
     random = Random(f"load/{number}")
-    task, split, index = random.choice(list(TASKS)), random.choice(list(SPLITS)), random.randrange(10_000)
+    task, split, index = (random.choice(list(TASKS)), random.choice(list(SPLITS)), random.randrange(10_000))
     incident = sample_incident(task, split, index)
     values, actions = action_values(incident.topology), []
     for _ in range(incident.task.max_steps):

@@ -24,10 +24,10 @@ from typing import Annotated
 import typer
 
 from logtriage.environment import TriageEnvironment
-from logtriage.episode import Episode
-from logtriage.incidents import TASKS, sample_incident
 from logtriage.models import TriageAction
-from logtriage.prompts import render
+from logtriage.play.episode import Episode
+from logtriage.play.prompts import render
+from logtriage.world.incidents import TASKS, sample_incident
 
 SCRIPT = [
     ("request_more_logs", 0),

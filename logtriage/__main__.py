@@ -45,13 +45,13 @@ def evaluate(
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
     import pandas as pd
 
-    from .episode import Episode
-    from .incidents import check_coordinates
-    from .policies import check_tasks
-    from .remote import Server
-    from .rollouts import PARTS, rollout
-    from .roster import make_policy
-    from .statistics import mean_interval
+    from .adapters.remote import Server
+    from .agents.registry import make_policy
+    from .agents.scripted import check_tasks
+    from .measure.intervals import mean_interval
+    from .measure.rollouts import PARTS, rollout
+    from .play.episode import Episode
+    from .world.incidents import check_coordinates
 
     try:
         if bool(endpoint) != bool(endpoint_model):
@@ -68,14 +68,14 @@ def evaluate(
             make_policy(name) for name in dict.fromkeys(policy or ([] if model or endpoint else ["loudest", "trace"]))
         ]
         if model:
-            from .language_models import LanguageModelPolicy, load_language_model
+            from .agents.language_models import LanguageModelPolicy, load_language_model
 
             policies += [
                 LanguageModelPolicy(*load_language_model(source), name=source, temperature=temperature, seed=seed)
                 for source in model
             ]
         if endpoint:
-            from .language_models import EndpointPolicy
+            from .agents.language_models import EndpointPolicy
 
             policies.append(EndpointPolicy(endpoint, endpoint_model))
     except (ValueError, OSError) as error:
@@ -113,7 +113,7 @@ def build_base_command(
     seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
 ) -> None:
     """Build the embedded base model (a few minutes on two cores)."""
-    from .mini import build_base
+    from .training.mini import build_base
 
     try:
         typer.echo(f"base model in {build_base(folder, seed)}")
@@ -131,8 +131,8 @@ def train_command(
     env_url: Annotated[str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")] = "",
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
-    from .presets import make_config
-    from .training import train
+    from .training.grpo import train
+    from .training.presets import make_config
 
     if preset == "mini" and model is None:
         raise fail(ValueError("the preset mini starts from a base model: build one with `build-base`, name it with --model"))
@@ -153,8 +153,8 @@ def demo(
 
     import papermill
 
-    from .experiment import summary_table
     from .repository import ROOT
+    from .training.experiment import summary_table
 
     began, folder = time.monotonic(), folder.resolve()
     run = folder / f"seed-{seed}"
@@ -195,7 +195,7 @@ def benchmark_command(
     """Play 7 policies on all tasks and splits, and write every table and figure of the benchmark."""
     import time
 
-    from .benchmark import make_report
+    from .measure.benchmark import make_report
     from .repository import ROOT, write_tables
 
     began = time.monotonic()

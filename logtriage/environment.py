@@ -11,13 +11,13 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
 from . import REPOSITORY, __version__
-from .actions import action_values, shown
-from .drawing import Seen, draw, draw_verdict
-from .episode import Episode, Sight
-from .incidents import SPLITS, TASKS, check_coordinates, sample_incident
 from .models import TriageAction, TriageObservation, TriageState
-from .prompts import render
-from .rewards import Score, TriageRubric
+from .play.actions import action_values, shown
+from .play.drawing import Seen, draw, draw_verdict
+from .play.episode import Episode, Sight
+from .play.prompts import render
+from .play.rewards import Score, TriageRubric
+from .world.incidents import SPLITS, TASKS, check_coordinates, sample_incident
 
 NUMBERED = 1_000  # incidents of each task that the task API numbers in a split; indices themselves have no end
 RESET_SECONDS = 0.005  # of a reset on a server: a false alarm is made in a tenth of the time of a fault, which told it

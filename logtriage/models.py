@@ -5,9 +5,9 @@ from __future__ import annotations
 from openenv.core.env_server.types import Action, Observation, State
 from pydantic import Field
 
-from .actions import ACTION_TYPES
-from .telemetry import Alert, Metric
-from .topology import Service
+from .play.actions import ACTION_TYPES
+from .world.telemetry import Alert, Metric
+from .world.topology import Service
 
 
 class TriageAction(Action):

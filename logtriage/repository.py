@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 from . import REPOSITORY
-from .episode import Episode
-from .incidents import SPLITS, TASKS, sample_incident
-from .prompts import render
+from .play.episode import Episode
+from .play.prompts import render
+from .world.incidents import SPLITS, TASKS, sample_incident
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = (

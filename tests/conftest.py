@@ -69,7 +69,7 @@ def url(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny_base(tmp_path_factory):
     """A base model that has learned nothing, made in seconds: for testing everything around a model."""
-    from logtriage.mini import build_base
+    from logtriage.training.mini import build_base
 
     toy = {"drills": 16, "drill_epochs": 1, "juniors": 16, "junior_epochs": 1, "hidden": 32, "layers": 1, "parity": 0.0}
     return build_base(tmp_path_factory.mktemp("tiny") / "base", **toy)
@@ -78,8 +78,8 @@ def tiny_base(tmp_path_factory):
 @pytest.fixture(scope="session")
 def constant():
     """The shipped open-loop policy, trained. Training takes a while, so one instance serves the session."""
-    from logtriage.incidents import TASKS
-    from logtriage.roster import make_policy
+    from logtriage.agents.registry import make_policy
+    from logtriage.world.incidents import TASKS
 
     policy = make_policy("constant")
     for task in TASKS:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from logtriage.episode import Episode
-from logtriage.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
-from logtriage.prompts import render
+from logtriage.play.episode import Episode
+from logtriage.play.prompts import render
+from logtriage.world.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
 
 GOLDEN = Path(__file__).parent / "golden" / "scores.json"
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from logtriage import repository
 from logtriage.__main__ import app
-from logtriage.incidents import ALL_TASKS, SPLITS, TASKS
-from logtriage.rollouts import COLUMNS, PARTS
-from logtriage.roster import POLICIES
+from logtriage.agents.registry import POLICIES
+from logtriage.measure.rollouts import COLUMNS, PARTS
+from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = ("evaluate", "build-base", "train", "demo", "gallery", "address", "publish", "tables", "benchmark", "serve")
 REGISTERED = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}

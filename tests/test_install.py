@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[1]
 USE = """
 import importlib.util, sys
 from logtriage.environment import TriageEnvironment
-from logtriage.policies import TracePolicy
-from logtriage.rollouts import rollout
-import logtriage, logtriage.client, logtriage.remote, logtriage.server.app
+from logtriage.agents.scripted import TracePolicy
+from logtriage.measure.rollouts import rollout
+import logtriage, logtriage.client, logtriage.adapters.remote, logtriage.server.app
 assert ROOT not in logtriage.__file__
 assert not [name for name in ("torch", "transformers", "trl", "jupyter", "ipywidgets") if importlib.util.find_spec(name)]
 assert "api-gateway" in TriageEnvironment().reset().text

@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from logtriage.cluster import Cluster
-from logtriage.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
-from logtriage.telemetry import Telemetry
+from logtriage.world.cluster import Cluster
+from logtriage.world.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
+from logtriage.world.telemetry import Telemetry
 
 GOLDEN = Path(__file__).parent / "golden" / "world.json"
 

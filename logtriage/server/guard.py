@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from fastapi import HTTPException
 from openenv.core.env_server.types import WSErrorCode, WSErrorResponse
 
-from ..actions import shown
+from ..play.actions import shown
 
 MAX_MESSAGE = 256 * 1024  # characters of a message, bytes of a body; above the longest `reasoning` allowed, fully escaped
 MAX_FRAME = 1024 * 1024  # bytes; a frame above this is not read to its end, and ends the session

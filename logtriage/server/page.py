@@ -15,11 +15,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import ValidationError
 
-from ..actions import ALL_SERVICES
 from ..environment import TriageEnvironment
-from ..incidents import ALL_TASKS, SPLITS
 from ..models import TriageAction
-from ..prompts import SYSTEM_PROMPT
+from ..play.actions import ALL_SERVICES
+from ..play.prompts import SYSTEM_PROMPT
+from ..world.incidents import ALL_TASKS, SPLITS
 
 router = APIRouter()
 

@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
 from ..environment import NUMBERED
-from ..incidents import ALL_TASKS, MAX_INDEX, SPLITS, TASKS
 from ..models import TriageAction, TriageObservation
+from ..world.incidents import ALL_TASKS, MAX_INDEX, SPLITS, TASKS
 from .guard import MAX_MESSAGE
 
 PLACE = "#/components/schemas/{model}"

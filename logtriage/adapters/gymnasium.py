@@ -1,0 +1,95 @@
+"""LogTriage as a Gymnasium environment; needs the extra `gymnasium`.
+
+import gymnasium, logtriage.adapters.gymnasium
+
+env = gymnasium.make("LogTriage-v1", task="cascading_failure")
+text, info = env.reset(seed=0)  # or options={"index": 7}
+text, reward, terminated, truncated, info = env.step(env.unwrapped.actions.index(("request_more_logs", "all")))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+from gymnasium.spaces import Discrete, Text
+
+from ..play.actions import action_values
+from ..play.episode import Episode, Sight
+from ..play.prompts import render
+from ..world.incidents import MAX_INDEX, check_coordinates
+from ..world.topology import DEFAULT_TOPOLOGY
+
+MAX_TEXT = 4_000  # characters; the longest opening of the default call graph has about a quarter of it
+
+
+class TriageGym(gymnasium.Env[str, int]):
+    """Incidents on the default call graph.
+
+    | | |
+    |---|---|
+    | observation | what a language model reads, a text of at most `MAX_TEXT` characters |
+    | action | a number: `actions` lists what each does, as (action_type, value) |
+    | reward | 0, and at the end the score in [0, 1] |
+    | end | `resolve`, `ignore` or the task's last step, which is part of the task and shown: always `terminated` |
+    | info | `task`, `split`, `index`; once done the parts of the score |
+
+    Args:
+        task: name of the task.
+        split: `unseen_topology` is refused: its call graphs differ, and so would the actions.
+        open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on a server.
+
+    Raises:
+        ValueError: unknown task or split.
+    """
+
+    def __init__(
+        self,
+        task: str = "cascading_failure",
+        split: str = "train",
+        open_episode: Callable[[str, str, int], Episode] = Episode.open,
+    ) -> None:
+        check_coordinates(task, split, 0)
+        if split == "unseen_topology":
+            raise ValueError("every call graph of unseen_topology has actions of its own; choose another split")
+        self.task, self.split, self._open_episode = task, split, open_episode
+        self.actions = [(kind, value) for kind, values in action_values(DEFAULT_TOPOLOGY).items() for value in values]
+        self.action_space = Discrete(len(self.actions))
+        self.observation_space = Text(MAX_TEXT, charset="".join(map(chr, range(32, 127))) + "\n")
+        self._episode: Episode | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Open the incident `options["index"]`, or one drawn by the environment's generator."""
+        super().reset(seed=seed)
+        index = (options or {}).get("index")
+        if index is None:
+            index = int(self.np_random.integers(MAX_INDEX, endpoint=True))
+        check_coordinates(self.task, self.split, index)
+        self.close()
+        self._episode = self._open_episode(self.task, self.split, index)
+        return self._answer(self._episode.first, opening=True), self._info()
+
+    def step(self, action: int) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Take the action of that number; `ValueError` before `reset` and after the end."""
+        if self._episode is None:
+            raise ValueError("no incident is open; call reset first")
+        text = self._answer(self._episode.act(*self.actions[int(action)]))
+        done = self._episode.done
+        return text, self._episode.score.total if done else 0.0, done, False, self._info()
+
+    def close(self) -> None:
+        """Leave the incident: on a server, its session is free again."""
+        if self._episode is not None:
+            self._episode.leave()
+
+    def _answer(self, sight: Sight, opening: bool = False) -> str:
+        return render(sight, self._episode.incident.topology if opening else None)
+
+    def _info(self) -> dict[str, Any]:
+        incident = self._episode.incident
+        where = {"task": incident.task.name, "split": incident.split, "index": incident.index}
+        return {**where, **self._episode.score._asdict()} if self._episode.done else where
+
+
+gymnasium.register("LogTriage-v1", entry_point=TriageGym)

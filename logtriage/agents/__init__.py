@@ -1,0 +1,1 @@
+"""Policies: from what was seen to the next action."""

@@ -1,0 +1,28 @@
+"""Every policy by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from .belief import BeliefPolicy
+from .junior import JuniorPolicy
+from .scripted import LoudestPolicy, OraclePolicy, Policy, RandomPolicy, TracePolicy, TrainedConstantPolicy
+
+# Name to a maker that takes a seed; only `random` and `junior` have whims of their own.
+POLICIES: dict[str, Callable[[int], Policy]] = {
+    "random": RandomPolicy,
+    "constant": lambda seed: TrainedConstantPolicy(),
+    "loudest": lambda seed: LoudestPolicy(),
+    "junior": lambda seed: JuniorPolicy(Random(f"junior/{seed}")),
+    "trace": lambda seed: TracePolicy(),
+    "belief": lambda seed: BeliefPolicy(),
+    "oracle": lambda seed: OraclePolicy(),
+}
+
+
+def make_policy(name: str, seed: int = 0) -> Policy:
+    """The policy of that name; `seed` is of its whims. `ValueError` with the valid names otherwise."""
+    if name not in POLICIES:
+        raise ValueError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
+    return POLICIES[name](seed)

@@ -1,0 +1,345 @@
+"""Policies: from what was seen to the next action. Scripted ones here; a language model or a human is one more.
+
+Scripted policies read log lines by their text alone (`telemetry.read_line`) and know the runbook (`faults.FAULTS`).
+Only `oracle` is told the answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import product
+from random import Random
+
+from ..play.actions import ACTION_TYPES, action_values
+from ..play.episode import Episode, Sight
+from ..play.rewards import by_fault
+from ..world.faults import FAULTS, Fault
+from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Incident, Task, sample_incident
+from ..world.reading import Reading, read_line
+from ..world.topology import TEAMS, Topology
+
+Action = tuple[str, str] | tuple[str, str, float | None]  # (action_type, value), and the confidence if there is one
+
+TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains
+EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
+EDGE_ERRORS_P2, EDGE_SLOWDOWN_P2 = (0.4, 1.25)  # what a careful reader of noisy metrics takes for real
+
+
+class Policy:
+    """One agent for one episode at a time. `play` runs whole episodes; language models override it with batches."""
+
+    name = "policy"
+
+    def prepare(self, task: str | Task, split: str) -> None:
+        """What can be worked out before any incident of that task and split is seen; not part of an episode's time."""
+
+    def begin(self, topology: Topology, sight: Sight) -> None:
+        """A new incident: forget everything, see the opening."""
+
+    def act(self) -> Action:
+        """The next action."""
+        raise NotImplementedError
+
+    def see(self, sight: Sight) -> None:
+        """What the last action brought."""
+
+    def play(self, episodes: Iterable[Episode]) -> None:
+        """Play each episode to its end."""
+        for episode in episodes:
+            self._open(episode)
+            while not episode.done:
+                self.see(episode.act(*self.act()))
+
+    def _open(self, episode: Episode) -> None:
+        self.begin(episode.incident.topology, episode.first)
+
+
+class FunctionPolicy(Policy):
+    """Any function as a policy.
+
+    Args:
+        function: takes the call graph and the sights so far (the opening first) and returns the next action.
+        name: shown in results.
+    """
+
+    def __init__(self, function: Callable[[Topology, Sequence[Sight]], Action], name: str) -> None:
+        self.function, self.name = function, name
+
+    def begin(self, topology: Topology, sight: Sight) -> None:
+        self._topology, self._sights = topology, [sight]
+
+    def act(self) -> Action:
+        return self.function(self._topology, tuple(self._sights))
+
+    def see(self, sight: Sight) -> None:
+        self._sights.append(sight)
+
+
+class RandomPolicy(Policy):
+    """Uniform over the seven action types, then over the values of that type."""
+
+    name = "random"
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = Random(f"policy/random/{seed}")
+
+    def begin(self, topology: Topology, sight: Sight) -> None:
+        self._values = action_values(topology)
+
+    def act(self) -> Action:
+        action_type = self._random.choice(ACTION_TYPES)
+        return action_type, self._random.choice(self._values[action_type])
+
+
+class ConstantPolicy(Policy):
+    """The same script whatever happens."""
+
+    name = "constant"
+
+    def __init__(self, script: Sequence[Action]) -> None:
+        self.script = tuple(script)
+
+    def begin(self, topology: Topology, sight: Sight) -> None:
+        self._rest = iter(self.script)
+
+    def act(self) -> Action:
+        return next(self._rest, ("resolve", ""))
+
+
+class TrainedConstantPolicy(ConstantPolicy):
+    """For each task, the open-loop script that scores best on `train` (see `best_constant_script`)."""
+
+    def __init__(self, incidents: int = 100) -> None:
+        self._incidents = incidents
+
+    def prepare(self, task: str | Task, split: str) -> None:
+        best_constant_script(ALL_TASKS[task] if isinstance(task, str) else task, self._incidents)
+
+    def _open(self, episode: Episode) -> None:
+        self.script = best_constant_script(episode.incident.task, self._incidents)
+        super()._open(episode)
+
+
+class OraclePolicy(Policy):
+    """Knows the answer: the top of the scale."""
+
+    name = "oracle"
+
+    def _open(self, episode: Episode) -> None:
+        incident = episode.incident
+        script: list[Action] = [("classify_severity", incident.severity)]
+        if incident.injection is None:
+            script.append(("ignore", ""))
+        else:
+            for fault in by_fault(incident):
+                script += [
+                    ("identify_root_cause", fault.root),
+                    ("remediate", f"{fault.remedy}:{fault.root}"),
+                    ("escalate", fault.team),
+                ]
+            script.append(("resolve", ""))
+        self._rest = iter(script)
+
+    def act(self) -> Action:
+        return next(self._rest)
+
+
+class ReadingPolicy(Policy):
+    """What the policies that read have in common: memory of everything read, and the closing answers."""
+
+    def begin(self, topology: Topology, sight: Sight) -> None:
+        self.topology, self.sight = topology, sight
+        self.readings: dict[str, list[Reading]] = {name: [] for name in topology.names}
+        self.errors: Counter[str] = Counter()
+        self.edge_errors: list[float] = []
+        self.edge_slowdowns: list[float] = []
+        self.queue: list[Action] = []
+        self.see(sight)
+
+    def see(self, sight: Sight) -> None:
+        self.sight = sight
+        for line in sight.lines or ():
+            service, reading = read_line(line)
+            if service in self.readings:
+                self.readings[service].append(reading)
+                # PostgreSQL reports its troubles at level LOG, so the level alone does not tell who complains.
+                self.errors[service] += line.startswith("ERROR") or reading.kind in TROUBLE_KINDS
+        for alert in sight.alerts or ():
+            if self.topology.service(alert.service).kind == "edge" and alert.metric == "errors":
+                self.edge_errors.append(float(alert.value))
+        for row in sight.metrics or ():
+            if self.topology.service(row.service).kind == "edge":
+                self.edge_errors.append(float(row.errors))
+                self.edge_slowdowns.append(float(row.latency) / float(row.usual))
+
+    def act(self) -> Action:
+        if not self.queue:
+            self.queue = self.decide()
+        return self.queue.pop(0)
+
+    def decide(self) -> list[Action]:
+        """The next actions, at least one."""
+        raise NotImplementedError
+
+    def loudest(self) -> str:
+        """The service that has complained most so far; the earlier in the graph among equals."""
+        return max(self.topology.names, key=lambda name: self.errors[name])
+
+    def severity(self) -> str:
+        """P1 to P3 from what was seen of the edge."""
+        errors = max(self.edge_errors, default=0.0)
+        slowdown = sum(self.edge_slowdowns) / max(1, len(self.edge_slowdowns))
+        if errors > EDGE_ERRORS_P1:
+            return "P1"
+        return "P2" if errors > EDGE_ERRORS_P2 or slowdown > EDGE_SLOWDOWN_P2 else "P3"
+
+    def fault_at(self, service: str) -> Fault | None:
+        """The fault that the service's lines prove; failing that, one that they hint at; else None."""
+        proofs = Counter(r.subject for r in self.readings[service] if r.kind == "proof")
+        if proofs:
+            return FAULTS[proofs.most_common(1)[0][0]]
+        hints = Counter(r.subject for r in self.readings[service] if r.kind == "hint")
+        if hints:
+            remedy = hints.most_common(1)[0][0]
+            return next(
+                fault
+                for fault in FAULTS.values()
+                if fault.remedy == remedy and fault.can_strike(self.topology.service(service))
+            )
+        return None
+
+    def answer(self, service: str) -> list[Action]:
+        """Blame `service`; fix it and page by the runbook. With nothing read there, touch nothing and page its owner."""
+        fault, at = self.fault_at(service), self.topology.service(service)
+        team = fault.owner_at(at) if fault else at.owner
+        fix: list[Action] = [("remediate", f"{fault.remedy}:{service}")] if fault else []
+        return [
+            ("classify_severity", self.severity()),
+            ("identify_root_cause", service),
+            *fix,
+            ("escalate", team),
+            ("resolve", ""),
+        ]
+
+
+class LoudestPolicy(ReadingPolicy):
+    """Blames whoever logs most errors in the first batch, after reading there what the fix is."""
+
+    name = "loudest"
+
+    def begin(self, topology: Topology, sight: Sight) -> None:
+        super().begin(topology, sight)
+        self._blamed = self.loudest()
+        self._asked = False
+
+    def decide(self) -> list[Action]:
+        if not self._asked:
+            self._asked = True
+            return [("request_more_logs", self._blamed)]
+        return self.answer(self._blamed)
+
+
+class TracePolicy(ReadingPolicy):
+    """Walks down the call graph from the edge, to the callee that each service complains of most."""
+
+    name = "trace"
+    patience = 2  # times it asks one service before it settles for what it has
+
+    def begin(self, topology: Topology, sight: Sight) -> None:
+        super().begin(topology, sight)
+        self._at = next(service.name for service in topology.services if service.kind == "edge")
+        self._asked: Counter[str] = Counter()
+
+    def decide(self) -> list[Action]:
+        while True:
+            if any(reading.kind == "proof" for reading in self.readings[self._at]):
+                return self.answer(self._at)
+            callee = self._complaint(self._at)
+            if callee is not None:
+                self._at = callee
+            elif self._asked[self._at] < self.patience and self._steps_left() > len(self.answer(self._at)):
+                self._asked[self._at] += 1
+                return [("request_more_logs", self._at)]
+            elif self.fault_at(self._at):
+                return self.answer(self._at)
+            else:
+                suspect = self._next_suspect()
+                if suspect is None:
+                    return [("classify_severity", "P3"), ("ignore", "")]
+                self._at = suspect
+
+    def _steps_left(self) -> int:
+        return self.sight.max_steps - self.sight.step
+
+    def _complaint(self, service: str) -> str | None:
+        """The callee that `service` names most, unless it was asked to exhaustion already."""
+        named = Counter(reading.subject for reading in self.readings[service] if reading.kind == "callee")
+        return next(
+            (
+                name
+                for name, _ in named.most_common()
+                if name in self.topology.position and self._asked[name] < self.patience
+            ),
+            None,
+        )
+
+    def _next_suspect(self) -> str | None:
+        """With no complaint to follow: the services not asked yet, those with telling lines first."""
+        if self._steps_left() <= len(self.answer(self._at)):
+            return None
+        unasked = [name for name in self.topology.names if not self._asked[name]]
+        telling = [name for name in unasked if self.fault_at(name) or self._complaint(name)]
+        return next(iter(telling or unasked), None)
+
+
+def constant_scripts(task: str | Task) -> list[list[Action]]:
+    """Candidate open-loop scripts of a task: full answers in every combination, partial ones, and ignoring."""
+    topology = sample_incident(task, "train", 0).topology
+    scripts: list[list[Action]] = [[("classify_severity", "P3"), ("ignore", "")], [("resolve", "")], [("ignore", "")]]
+    for severity, team in product(SEVERITIES, TEAMS):
+        scripts.append([("classify_severity", severity), ("escalate", team), ("resolve", "")])
+        for service in topology.services:
+            remedies = sorted({fault.remedy for fault in FAULTS.values() if fault.can_strike(service)})
+            for remedy in remedies:
+                fix: Action = ("remediate", f"{remedy}:{service.name}")
+                blame: Action = ("identify_root_cause", service.name)
+                start: list[Action] = [("classify_severity", severity)]
+                scripts.append([*start, blame, fix, ("escalate", team), ("resolve", "")])
+                scripts.append([*start, fix, ("escalate", team), ("resolve", "")])
+                scripts.append([*start, blame, ("escalate", team), ("resolve", "")])
+    return scripts
+
+
+def mean_score_on(policy: Policy, incidents: Sequence[Incident]) -> float:
+    """Mean total score of a policy on these incidents; they are not changed and may be played again."""
+    episodes = [Episode(incident) for incident in incidents]
+    policy.play(episodes)
+    return sum(episode.score.total for episode in episodes) / len(episodes)
+
+
+def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) -> float:
+    """Mean total score of a policy over incidents."""
+    return mean_score_on(policy, [sample_incident(task, split, index) for index in indices])
+
+
+@cache
+def best_constant_script(task: str | Task, incidents: int = 100) -> list[Action]:
+    """The open-loop script of highest mean score on `train`, by successive halving over `constant_scripts`."""
+    sampled = [sample_incident(task, "train", index) for index in range(incidents)]
+    scripts, few = constant_scripts(task), 10
+    while len(scripts) > 1:
+        scripts.sort(key=lambda script: -mean_score_on(ConstantPolicy(script), sampled[:few]))
+        if few >= incidents:
+            break
+        scripts, few = scripts[: max(1, len(scripts) // 4)], few * 3
+    return scripts[0]
+
+
+def check_tasks(tasks: Sequence[str]) -> list[str]:
+    """Expand `all` and check names; `ValueError` with the valid ones otherwise."""
+    for task in tasks:
+        if task not in (*ALL_TASKS, "all"):
+            raise ValueError(f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all (the first three)")
+    return list(TASKS) if "all" in tasks else list(tasks)

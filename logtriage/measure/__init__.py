@@ -1,0 +1,1 @@
+"""What policies are worth: rollouts, intervals, figures, the benchmark."""

@@ -1,0 +1,156 @@
+"""One incident being played: the lean core under every interface. No OpenEnv types, no text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..world.cluster import Cluster
+from ..world.incidents import Incident, Task, sample_incident
+from ..world.telemetry import Alert, Metric, Telemetry
+from .actions import ALL_SERVICES, check_action
+from .rewards import Record, Score, TriageRubric
+
+ENDED = "Incident closed. No further action is possible; reset to open another."
+
+
+class Sight(NamedTuple):
+    """What the agent is shown after a step; parts that the step did not bring are None.
+
+    `notice` repeats what was done, never whether it was right. `error` explains an invalid action.
+    """
+
+    step: int
+    max_steps: int
+    notice: str = ""
+    error: str = ""
+    alerts: list[Alert] | None = None
+    metrics: list[Metric] | None = None
+    lines: list[str] | None = None
+    done: bool = False
+
+
+class Episode:
+    """Plays one incident.
+
+    Args:
+        incident: from `sample_incident`.
+        rubric: where the parts of the score are left for inspection; a private one by default.
+
+    Attributes:
+        record: what was done so far.
+        score: the `Score`, once `done`; None before.
+    """
+
+    def __init__(self, incident: Incident, rubric: TriageRubric | None = None) -> None:
+        self.incident, self.rubric = incident, rubric
+        self.cluster = Cluster(
+            incident.topology, incident.injections, incident.untreated, incident.arrival, incident.task.lag
+        )
+        self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
+        self.record = Record(fault_active=bool(incident.injections))
+        self.score: Score | None = None
+        self.done = False
+        faults = incident.task.faults
+        notice = f"{faults} services are at fault; name, fix and page for each" if faults > 1 else ""
+        self.first = Sight(
+            0,
+            incident.task.max_steps,
+            notice,
+            "",
+            self.telemetry.alerts(),
+            self.telemetry.metrics(),
+            self.telemetry.stream(),
+        )
+
+    @classmethod
+    def open(cls, task: str | Task, split: str, index: int) -> Episode:
+        """The episode of the incident at these coordinates (see `sample_incident`)."""
+        return cls(sample_incident(task, split, index))
+
+    def act(self, action_type: str, value: str = "", confidence: float | None = None) -> Sight:
+        """Take one step. An invalid action costs it and changes nothing else; the sight's `error` says why.
+
+        Args:
+            action_type, value: see `actions`.
+            confidence: how sure the agent is, 0 to 1; kept for the first service blamed, and for `ignore`.
+
+        Raises:
+            ValueError: when the incident is closed already.
+        """
+        if self.done:
+            raise ValueError(ENDED)
+        incident, record, cluster = self.incident, self.record, self.cluster
+        topology, most = incident.topology, incident.task.max_steps
+        try:
+            check_action(action_type, value, topology)
+        except ValueError as error:
+            return self.refuse(str(error))
+
+        notice, alerts, metrics, lines, closing = "", None, None, None, None
+        if action_type == "request_more_logs":
+            cluster.advance()
+            if value == ALL_SERVICES:
+                alerts, metrics, lines = (self.telemetry.alerts(), self.telemetry.metrics(), self.telemetry.sample())
+            else:
+                position = topology.position[value]
+                metrics, lines = [self.telemetry.metric(position)], self.telemetry.detail(position)
+        elif action_type == "classify_severity":
+            record.repeats += record.severity is not None
+            record.severity = record.severity or value
+            notice = f"severity noted: {value}"
+        elif action_type == "identify_root_cause":
+            record.repeats += len(record.root_causes) >= incident.task.faults
+            if not record.root_causes:
+                record.confidence = confidence
+            record.root_causes.append(value)
+            notice = f"root cause noted: {value}"
+        elif action_type == "escalate":
+            record.repeats += len(record.teams) >= incident.task.faults
+            record.teams.append(value)
+            notice = f"paged {value}"
+        elif action_type == "remediate":
+            remedy, _, service = value.partition(":")
+            record.repeats += len(record.remediations) >= incident.task.faults
+            record.remediations.append((remedy, service))
+            cluster.remediate(remedy, topology.position[service])
+            cluster.advance()
+            notice, alerts = f"did {remedy} on {service}", self.telemetry.alerts()
+        else:
+            closing, notice = action_type, f"closed by {action_type}"
+            if action_type == "ignore":
+                record.confidence = confidence
+        if alerts is None and metrics is None:
+            cluster.advance()
+        record.steps += 1
+        self._close_if_over(closing)
+        return Sight(record.steps, most, notice, "", alerts, metrics, lines, self.done)
+
+    def refuse(self, error: str) -> Sight:
+        """Spend a step on something that was no valid action; `error` tells the agent why.
+
+        Raises:
+            ValueError: when the incident is closed already.
+        """
+        if self.done:
+            raise ValueError(ENDED)
+        self.cluster.advance()
+        self.record.steps += 1
+        self._close_if_over(None)
+        return Sight(self.record.steps, self.incident.task.max_steps, error=error, done=self.done)
+
+    def abandon(self) -> None:
+        """Close an open incident as timed out: the agent walked away. Nothing happens to a closed one."""
+        if not self.done:
+            self._close_if_over("timeout")
+
+    def leave(self) -> None:
+        """Nothing more will be asked of it. Only an episode on a server has something to give back (see `remote`)."""
+
+    def _close_if_over(self, closing: str | None) -> None:
+        record = self.record
+        if closing is None and record.steps < self.incident.task.max_steps:
+            return
+        self.done, record.closed_by, record.fault_active = (True, closing or "timeout", bool(self.cluster.active))
+        rubric = self.rubric or TriageRubric()
+        rubric(record, self.incident)
+        self.score = rubric.score

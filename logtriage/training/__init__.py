@@ -1,0 +1,1 @@
+"""Training a language model: the embedded base model, GRPO, whole experiments."""

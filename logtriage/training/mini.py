@@ -1,0 +1,277 @@
+"""The embedded base model: made here, in minutes, on a CPU, because no weights can be assumed to be downloadable.
+
+A Qwen2-architecture decoder of about one million parameters with its own tokenizer, built from text of the `train`
+split only. It first learns to *read* (drills: what a line says, who complains, how bad it is), and then imitates a
+*junior on-call* who knows the runbook but blames whoever shouts loudest, and is often wrong. It is never shown the
+right answer of an incident: drills and junior see only what an agent sees. What GRPO adds, it learns from reward.
+
+The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in the simulated world:
+a runbook is what an on-call has. Results of this model must say so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tqdm import tqdm
+
+from ..agents.junior import ARGUMENTS, DRILL_PROMPT, HOLDOUT_INDEX, JuniorPolicy, drill, junior_episode
+from ..agents.language_models import LanguageModelPolicy, Message, tool_schemas, with_tool_calls
+from ..measure.runs import write_text
+from ..play.episode import Episode
+from ..play.prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
+from ..world.faults import REMEDIES
+from ..world.incidents import SEVERITIES, TASKS, sample_incident
+from ..world.topology import DEFAULT_TOPOLOGY, TEAMS
+
+VOCABULARY = 1400
+PARITY = 0.9  # of the junior's mean score: a base below that, played greedily, has not learned to read
+
+
+def build_tokenizer(texts: Iterator[str]) -> Any:
+    """Byte-level BPE on simulator text, digits one by one, service names and fixed phrases whole.
+
+    Phrases may span spaces, since a log template is one unit of meaning; hyphenated names and line starts stand alone.
+    The lines of system prompt and tool schemas, and the fixed parts of calls, are single tokens.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"\n[A-Z]* ?|[a-z]+(?:-[a-z]+)+|[0-9]"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    tokenizer.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=VOCABULARY,
+            special_tokens=special,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    with_tool_calls(fast)
+    fast.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in _fixed_pieces(fast)])
+    return fast
+
+
+def _fixed_pieces(tokenizer: Any) -> list[str]:
+    """Text that never varies: system prompt, tool schemas, call graph, headers, and what surrounds the values in a call."""
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
+    )
+    _head, rest = prompt.split(SYSTEM_PROMPT)
+    before, schemas = rest.split("<tools>\n", 1)
+    schemas, after = schemas.split("\n</tools>")
+    pieces = [
+        SYSTEM_PROMPT,
+        DRILL_PROMPT,
+        before + "<tools>\n",
+        *schemas.split("\n"),
+        "\n</tools>" + after.removesuffix("<|im_end|>\n"),
+        call_graph_line(DEFAULT_TOPOLOGY),
+        f"\n{TABLE_HEADER}\n",
+        "assistant\n",
+        "user\n",
+        "user\n<tool_response>\n",
+        "\n</tool_response>",
+    ]
+    for name, arguments in ARGUMENTS.items():
+        if not arguments:
+            pieces.append(f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>')
+            continue
+        pieces.append(f'<tool_call>\n{{"name": "{name}", "arguments": {{"{arguments[0]}": "')
+        pieces += [f'", "{argument}": "' for argument in arguments[1:]]
+    return [*pieces, '"}}\n</tool_call>']
+
+
+def tokenizer_texts(count: int) -> Iterator[str]:
+    """What the tokenizer is trained on: conversations of drills and junior, and the values of calls."""
+    values = [*DEFAULT_TOPOLOGY.names, *REMEDIES, *TEAMS, *SEVERITIES]
+    for index in range(count):
+        yield from values
+        for messages in (drill(index), junior_episode(index)):
+            yield from (message["content"] for message in messages[1:])
+
+
+def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
+    """A fresh Qwen2 decoder. The wide initialisation is decisive: with the default 0.02 it hardly learns to read."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    return Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=len(tokenizer),
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=3 * hidden,
+            tie_word_embeddings=True,
+            max_position_embeddings=2048,
+            initializer_range=0.6 / math.sqrt(hidden),
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            use_cache=True,
+        )
+    )
+
+
+def encode(tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None) -> tuple[list[int], list[bool]]:
+    """Token ids of a conversation, and which of them the assistant wrote (its end-of-turn included)."""
+    text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
+    encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
+    spans, at = [], 0
+    opening, closing = "<|im_start|>assistant\n", "<|im_end|>"
+    while (start := text.find(opening, at)) >= 0:
+        at = text.index(closing, start) + len(closing)
+        spans.append((start + len(opening), at))
+    own = [any(low <= left < high for low, high in spans) for left, _ in encoded["offset_mapping"]]
+    return encoded["input_ids"], own
+
+
+def train_on(
+    model: Any,
+    examples: list[tuple[list[int], list[bool]]],
+    epochs: int,
+    seed: int,
+    *,
+    learning_rate: float,
+    batch_size: int = 16,
+    observation_weight: float = 0.1,
+    label: str = "",
+    log: Callable[[dict], None] | None = None,
+) -> None:
+    """Supervised training: weight 1 on what the assistant wrote, `observation_weight` on the rest; AdamW, linear decay.
+
+    Batches hold examples of similar length, in random order.
+    """
+    import torch
+
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    random, steps = (Random(f"batches/{seed}/{label}"), epochs * math.ceil(len(examples) / batch_size))
+    warmup = min(30, max(1, steps // 20))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
+    )
+    model.train()
+    with tqdm(total=steps, desc=label, mininterval=5.0) as bar:
+        for _ in range(epochs):
+            order = sorted(range(len(examples)), key=lambda i: len(examples[i][0]) + random.random() * 40)
+            batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+            random.shuffle(batches)
+            for batch in batches:
+                longest = max(len(examples[i][0]) for i in batch)
+                ids = torch.full((len(batch), longest), model.config.pad_token_id)
+                weight = torch.zeros(len(batch), longest)
+                for row, i in enumerate(batch):
+                    tokens, own = examples[i]
+                    ids[row, : len(tokens)] = torch.tensor(tokens)
+                    weight[row, : len(tokens)] = torch.where(torch.tensor(own), 1.0, observation_weight)
+                logits = model(ids[:, :-1]).logits
+                loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+                weight = weight[:, 1:].flatten()
+                loss = (loss * weight).sum() / weight.sum()
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                schedule.step()
+                bar.update()
+                if log is not None and bar.n % 20 == 0:
+                    log({"phase": label, "step": bar.n, "loss": loss.item()})
+    model.eval()
+
+
+def compare_with_junior(model: Any, tokenizer: Any, episodes: int = 32) -> dict[str, float]:
+    """Mean scores of the base model (greedy) and of the junior, on a slice of `train` that nothing was trained on."""
+    scores = {}
+    for policy in (LanguageModelPolicy(model, tokenizer, name="base"), JuniorPolicy(Random("parity"))):
+        played = [Episode(sample_incident(task, "train", HOLDOUT_INDEX + i)) for task in TASKS for i in range(episodes)]
+        policy.play(played)
+        scores[policy.name] = round(sum(episode.score.total for episode in played) / len(played), 3)
+    return scores
+
+
+def build_base(
+    folder: str | Path,
+    seed: int = 0,
+    drills: int = 3000,
+    drill_epochs: int = 2,
+    juniors: int = 3000,
+    junior_epochs: int = 2,
+    learning_rate: float = 2.5e-3,
+    hidden: int = 128,
+    layers: int = 4,
+    parity: float = PARITY,
+) -> Path:
+    """Build the base model and save it; a finished folder is returned as it is.
+
+    Args:
+        folder: where the model, the tokenizer and `base.json` (settings, seconds, losses) go.
+        seed: of initialisation and batch order.
+        drills, juniors: numbers of examples; `drill_epochs`, `junior_epochs`: passes over them.
+
+        parity: share of the junior's mean score that the model must reach; 0 for toys that learn nothing.
+
+    Raises:
+        ValueError: when the folder holds a base built with other settings, or the model fails to reach `parity`.
+    """
+    import torch
+
+    folder = Path(folder)
+    settings = {
+        "seed": seed,
+        "drills": drills,
+        "drill_epochs": drill_epochs,
+        "juniors": juniors,
+        "junior_epochs": junior_epochs,
+        "learning_rate": learning_rate,
+        "hidden": hidden,
+        "layers": layers,
+    }
+    if (folder / "base.json").exists():
+        found = json.loads((folder / "base.json").read_text())["settings"]
+        if found != settings:
+            raise ValueError(f"{folder} holds a base built with {found}, not {settings}; choose another folder")
+        return folder
+    began, log = time.perf_counter(), []
+    torch.manual_seed(seed)
+    tokenizer = build_tokenizer(tokenizer_texts(400))
+    model = new_model(tokenizer, hidden, layers)
+    schemas = tool_schemas()
+    reading = [encode(tokenizer, drill(index), None) for index in range(drills)]
+    triage = [encode(tokenizer, junior_episode(index), schemas) for index in range(juniors)]
+    train_on(model, reading, drill_epochs, seed, learning_rate=learning_rate, label="drills", log=log.append)
+    train_on(model, triage, junior_epochs, seed, learning_rate=learning_rate, label="junior", log=log.append)
+    check = compare_with_junior(model.eval(), tokenizer)
+    if check["base"] < parity * check["junior"]:
+        raise ValueError(f"the base model has not learned what the junior knows: {check}; train it on more, or longer")
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    write_text(
+        folder / "base.json",
+        json.dumps(
+            {
+                "settings": settings,
+                "parameters": sum(p.numel() for p in model.parameters()),
+                "check": check,
+                "seconds": round(time.perf_counter() - began, 1),
+                "log": log,
+            },
+            indent=1,
+        ),
+    )
+    return folder

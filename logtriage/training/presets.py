@@ -1,0 +1,131 @@
+"""Settings of a training run: what they mean, three presets, and the incidents that follow from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from ..agents.junior import DRILL_INDEX
+from ..play.prompts import SYSTEM_PROMPT
+from ..world.incidents import TASKS, check_coordinates
+
+LOADERS = ("transformers", "unsloth")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Settings of a run.
+
+    Attributes:
+        model: folder or hub name of the model to start from.
+        loader: `transformers` or `unsloth` (NVIDIA GPUs only).
+        load_in_4bit: quantise the frozen weights to 4 bit.
+        lora_rank: rank of the adapter that is trained; 0 trains all weights.
+        lora_alpha: its scale.
+        seed: of sampling and of the order of incidents.
+        steps: optimizer steps.
+        incidents: different incidents a step.
+        group: completions (episodes) of each incident.
+        micro_batches: parts a step's episodes are split into for the backward pass.
+        learning_rate: peak; linear decay to 0 after `warmup` steps.
+        temperature: of sampling.
+        completion_tokens: of one episode, all turns and tool answers together.
+        turn_tokens: new tokens of one turn.
+        shares: task to its share of the incidents.
+        save_every: steps between checkpoints.
+    """
+
+    model: str
+    loader: str = "transformers"
+    load_in_4bit: bool = False
+    lora_rank: int = 0
+    lora_alpha: int = 32
+    seed: int = 0
+    steps: int = 44
+    incidents: int = 16
+    group: int = 8
+    micro_batches: int = 8
+    learning_rate: float = 5e-4
+    warmup: int = 3
+    temperature: float = 1.0
+    completion_tokens: int = 448
+    turn_tokens: int = 40
+    shares: dict[str, float] = field(
+        default_factory=lambda: {"single_crash": 0.25, "cascading_failure": 0.45, "silent_degradation": 0.3}
+    )
+    save_every: int = 11
+
+    def __post_init__(self) -> None:
+        if self.loader not in LOADERS:
+            raise ValueError(f"unknown loader {self.loader!r}; choose one of {', '.join(LOADERS)}")
+        if self.steps < 1 or self.incidents < 1 or self.group < 2:
+            raise ValueError(
+                f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, {self.incidents}, "
+                f"{self.group}; a group of one has no advantage to learn from"
+            )
+        if (self.incidents * self.group) % self.micro_batches:
+            raise ValueError(
+                f"micro_batches {self.micro_batches} must divide incidents x group = {self.incidents * self.group}"
+            )
+        for task in self.shares:
+            check_coordinates(task, "train", self.seed)
+        if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
+            raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
+        if (self.seed + 1) * self.steps * self.incidents > DRILL_INDEX:
+            raise ValueError(
+                f"seed {self.seed} would reach the incidents of the base model's drills; with {self.steps} steps of "
+                f"{self.incidents} incidents the highest is {DRILL_INDEX // (self.steps * self.incidents) - 1}"
+            )
+
+
+_T4 = {
+    "model": "Qwen/Qwen2.5-3B-Instruct",
+    "loader": "unsloth",
+    "load_in_4bit": True,
+    "lora_rank": 16,
+    "lora_alpha": 32,
+    "completion_tokens": 2048,
+    "turn_tokens": 256,
+}
+
+# `model_card` repeats the hyperparameters of the card that this project starts from: 30 episodes a task in batches of 4.
+PRESETS: dict[str, dict[str, Any]] = {
+    "mini": {},
+    "model_card": {
+        **_T4,
+        "learning_rate": 1e-5,
+        "steps": 23,
+        "incidents": 1,
+        "group": 4,
+        "micro_batches": 4,
+        "warmup": 0,
+        "shares": dict.fromkeys(TASKS, 1.0),
+    },
+    "recommended": {**_T4, "learning_rate": 2e-5, "steps": 60, "incidents": 4, "group": 8, "micro_batches": 16},
+}
+
+
+def make_config(preset: str, **changes: Any) -> TrainingConfig:
+    """A preset with changes; `ValueError` for an unknown preset or setting, naming the valid ones."""
+    if preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
+    known = [f.name for f in dataclasses.fields(TrainingConfig)]
+    for name in changes:
+        if name not in known:
+            raise ValueError(f"unknown setting {name!r}; choose one of {', '.join(known)}")
+    return TrainingConfig(**{**PRESETS[preset], **changes})
+
+
+def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
+    """The run's dataset: a row an incident, in the order of training; every index is played in one step only."""
+    random = Random(f"training/{config.seed}")
+    tasks, weights = list(config.shares), list(config.shares.values())
+    prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
+    count = config.steps * config.incidents
+    first = config.seed * count
+    return [
+        {"prompt": prompt, "task": random.choices(tasks, weights)[0], "split": "train", "index": first + i}
+        for i in range(count)
+    ]

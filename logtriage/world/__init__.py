@@ -1,0 +1,4 @@
+"""The world: a call graph, faults, the cluster's dynamics, incidents, and what may be seen of them.
+
+Standard library only.
+"""

@@ -1,0 +1,199 @@
+"""The simulator: the state of every service, one tick of 30 s, and what a remediation does to it.
+
+Everything here is deterministic; chance lives in `incidents` (what happens) and `telemetry` (what is seen of it).
+A tick reads only an earlier state of the neighbours (`lag` ticks ago, by default the previous one), so trouble needs a
+tick a hop, both up and down:
+
+* load comes down the calls, and failed calls are retried: `demand = external + sum(load * share) * (1 + RETRIES * errors)`
+* own latency is that of an M/M/1 queue, `idle / (1 - utilisation)`; the wait for callees is added to it
+* connections in use follow from Little's law, `demand * latency`; a full pool rejects the rest
+* what a callee fails, the caller fails: routers by share, others unless every callee succeeds
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .faults import Fault
+from .topology import Topology
+
+RETRIES = 0.1  # one failed call in ten is retried; with more, retries alone can keep a healed cluster down
+QUEUE_LIMIT = 0.97  # above this utilisation latency is bounded by the length of the accept queue
+TIMEOUT_MS = 3000.0  # a request that takes longer has failed
+SETTLED = 1e-3  # a tick that moves nothing by more than this share, under a constant fault, ends the movement
+CACHE_COST = 4.0  # work of a request when every cache hit becomes a miss, as an addition to the work at rest
+
+
+class State(NamedTuple):
+    """One tick of the cluster: five lists, one entry a service position. Treat as read-only."""
+
+    load: list[float]  # arriving requests per second
+    latency: list[float]  # p95, ms
+    errors: list[float]  # fraction of requests that fail
+    pool: list[float]  # connections in use over pool size; above 1 the excess is rejected
+    cpu: list[float]  # utilisation; above 1 the excess is shed
+
+
+@dataclass(frozen=True)
+class Injection:
+    """A fault at work: at `position`, from tick `onset`, rising linearly to `intensity` within `ramp` ticks."""
+
+    fault: Fault
+    position: int
+    intensity: float
+    onset: int
+    ramp: int
+
+    def strength(self, tick: int) -> float:
+        """Intensity reached at `tick`, in [0, 1]."""
+        if tick < self.onset:
+            return 0.0
+        return self.intensity * min(1.0, (tick - self.onset + 1) / self.ramp)
+
+
+def rest_state(topology: Topology) -> State:
+    """The fixed point of a healthy cluster."""
+    network = topology.network
+    healthy = [0.0] * len(topology.services)
+    return State(network.rest_load, network.rest_latency, healthy, network.rest_pool, network.rest_cpu)
+
+
+def next_state(
+    topology: Topology, previous: State, strengths: dict[int, tuple[Fault, float]], reach: tuple[int, ...], heard: State
+) -> tuple[State, bool]:
+    """One tick on, and whether anything moved.
+
+    Args:
+        topology: the call graph.
+        previous: the state now.
+        strengths: position to the fault at work there and its present intensity.
+        reach: positions that these faults can touch (`Topology.reach`); all others stay as they are.
+        heard: the state in which services perceive their neighbours: `previous`, or an earlier one.
+    """
+    network = topology.network
+    callers, callees, routes = network.callers, network.callees, network.routes
+    load_heard, latency_heard, errors_heard = heard.load, heard.latency, heard.errors
+    load_before, latency_before, errors_before = previous.load, previous.latency, previous.errors
+    load, latency, errors = load_before[:], latency_before[:], errors_before[:]
+    pool, cpu = previous.pool[:], previous.cpu[:]
+    moved = False
+    for i in reach:
+        demand = 0.0
+        for j, share in callers[i]:
+            demand += load_heard[j] * share
+        demand = network.external[i] + demand * (1.0 + RETRIES * errors_before[i])
+        idle = network.idle_latency[i]
+        succeeds = 1.0
+        capacity = network.capacity[i]
+        slow = leaked = 0.0
+        if i in strengths:
+            fault, strength = strengths[i]
+            demand += fault.load * strength * network.rest_load[i]
+            capacity *= (1.0 - fault.capacity * strength) / (1.0 + CACHE_COST * fault.cache * strength)
+            succeeds = 1.0 - fault.errors * strength
+            slow = fault.latency * strength * idle
+            leaked = fault.pool * strength
+        busy = demand / capacity
+        response = slow + idle / (1.0 - (busy if busy < QUEUE_LIMIT else QUEUE_LIMIT))
+        if routes[i]:
+            lost = 0.0
+            for j, share in callees[i]:
+                response += share * latency_heard[j]
+                lost += share * errors_heard[j]
+            succeeds *= 1.0 - lost
+        else:
+            for j, _ in callees[i]:
+                response += latency_heard[j]
+                succeeds *= 1.0 - errors_heard[j]
+        if response > TIMEOUT_MS:
+            succeeds *= TIMEOUT_MS / response
+            response = TIMEOUT_MS
+        used = demand * response / 1000.0 / network.pool_size[i] + leaked
+        if used > 1.0:
+            succeeds /= used
+        if busy > 1.0:
+            succeeds /= busy
+        if not moved:
+            moved = (
+                abs(response - latency_before[i]) > SETTLED * response
+                or abs(1.0 - succeeds - errors_before[i]) > SETTLED
+                or abs(demand - load_before[i]) > SETTLED * demand
+            )
+        load[i], latency[i], errors[i], pool[i], cpu[i] = (demand, response, 1.0 - succeeds, used, busy)
+    return State(load, latency, errors, pool, cpu), moved
+
+
+def untreated_states(topology: Topology, injections: tuple[Injection, ...], ticks: int, lag: int = 1) -> list[State]:
+    """States of ticks 0 to `ticks` when nobody does anything. Tick 0 is at rest; each `onset` counts from there.
+
+    `lag` is the number of ticks after which a service feels its neighbours.
+    """
+    states = [rest_state(topology)]
+    if not injections:
+        return states * (ticks + 1)
+    reach = topology.reach(*[injection.position for injection in injections])
+    reached = max([injection.onset + injection.ramp - 1 for injection in injections])  # from here on strengths are constant
+    strengths, still_since = {}, reached
+    for tick in range(1, ticks + 1):
+        if tick <= reached:
+            strengths = {one.position: (one.fault, one.strength(tick)) for one in injections if tick >= one.onset}
+        state, moved = next_state(topology, states[-1], strengths, reach, states[max(0, tick - lag)])
+        states.append(state)
+        if moved:
+            still_since = max(tick, still_since)
+        elif tick >= still_since + lag:
+            states.extend([state] * (ticks - tick))
+            break
+    return states
+
+
+class Cluster:
+    """A running cluster. It replays the untreated states until a remediation takes it off that path.
+
+    Args:
+        topology: the call graph.
+        injections: the faults at work, at different services; none for a false alarm.
+        untreated: from `untreated_states`, long enough for the whole episode.
+        tick: the tick at which the agent arrives.
+        lag: ticks after which a service feels its neighbours.
+    """
+
+    def __init__(
+        self, topology: Topology, injections: tuple[Injection, ...], untreated: list[State], tick: int, lag: int = 1
+    ) -> None:
+        self.topology, self.tick, self.lag = topology, tick, lag
+        self.active = {injection.position: injection for injection in injections}  # what has not been remediated
+        self.reach = topology.reach(*self.active)  # positions that any of the faults could ever touch
+        self.states = untreated  # indexed by tick; copied before the first own state is added
+        self._diverged = False
+
+    def advance(self) -> None:
+        """Let one tick pass."""
+        self.tick += 1
+        if self._diverged:
+            heard = self.states[max(0, self.tick - self.lag)]
+            strengths = {position: (one.fault, one.strength(self.tick)) for position, one in self.active.items()}
+            self.states.append(next_state(self.topology, self.states[-1], strengths, self.reach, heard)[0])
+
+    def remediate(self, remedy: str, position: int) -> None:
+        """Apply a remedy now. The right one at a root ends its fault, and the cluster heals over the next ticks.
+
+        Restarting a service that only suffers clears its state for a moment; nothing else changes anything.
+        """
+        if not self.reach:
+            return
+        if position in self.active and remedy == self.active[position].fault.remedy:
+            self._diverge()
+            del self.active[position]
+        elif remedy == "restart":
+            self._diverge()
+            now, rest = self.states[-1], rest_state(self.topology)
+            for present, healthy in zip(now, rest, strict=True):
+                present[position] = healthy[position]
+
+    def _diverge(self) -> None:
+        if not self._diverged:
+            past = self.states[: self.tick + 1]
+            past[-1] = State(*(list(values) for values in past[-1]))
+            self.states, self._diverged = past, True

@@ -1,0 +1,315 @@
+"""What may be seen of the cluster: log lines, metrics, alerts. Partial and noisy by design.
+
+Every chance here is one of these named distributions, so that a policy can compute how likely a sight is:
+
+| what | distribution |
+|---|---|
+| is a streamed line noise | Bernoulli(`task.noise`); the service is then uniform, the text benign |
+| who speaks in the stream | categorical over `loudness` |
+| what kind of line a service prints | categorical over `line_weights` |
+| which callee a `callee` line names | categorical over errors + slowness of the callees in trouble |
+| template of a line | uniform over the split's templates |
+| metric | values of `STALENESS`-drawn age, each times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
+| missing row of the table | Bernoulli(`task.gaps`); always that of a root still quiet (asked directly, it answers) |
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from random import Random
+from typing import NamedTuple
+
+from .cluster import Cluster, State
+from .incidents import Incident, in_trouble
+from .topology import Topology
+from .wording import BOOKS, Key
+
+STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
+DETAIL_LINES = 3  # lines in an answer about one service
+VOLUME = {"edge": 6.0, "app": 3.0, "database": 2.0, "queue": 2.0}  # how much a kind of service prints
+LOUDNESS_AT_REST = 0.05  # of a service that passes every error on
+LOUDNESS_SLOW = 0.5  # likewise, of one that is slow
+STACK_TRACES = 10.0  # trouble of a service's own prints so many times what trouble passed on prints
+METRIC_NOISE = 0.2
+STALENESS = (0, 0, 1, 2)  # age of a metric in ticks, uniform over these
+FAILS = 0.01  # error share above which a line speaks of failures and not only of waiting
+ALERT_ERRORS = 0.05
+ALERT_SLOWDOWN = 3.0
+ALERTED_KINDS = ("edge", "app")  # alerts watch what users feel; stateful services have none
+
+LINE_KINDS = ("proof", "hint", "callee", "own", "benign", "normal")
+CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
+
+
+class Metric(NamedTuple):
+    """A row of the metrics table: error share in whole per cent, p95 and its usual value in ms."""
+
+    service: str
+    errors: str
+    latency: str
+    usual: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.service} {self.errors}% {self.latency}ms {self.usual}"
+
+
+class Alert(NamedTuple):
+    """A threshold crossed now: `errors` in per cent, or `p95` in ms, to one significant digit."""
+
+    service: str
+    metric: str
+    value: str
+
+    @property
+    def text(self) -> str:
+        unit = "%" if self.metric == "errors" else "ms"
+        return f"{self.service} {self.metric} {self.value}{unit}"
+
+
+def figure(value: float) -> str:
+    """A quantity as printed: two significant digits, at most one decimal, no exponent."""
+    if value >= 100.0:
+        scale = 10
+        while value >= scale * 100:
+            scale *= 10
+        return str(int(value / scale + 0.5) * scale)
+    if value >= 9.95:
+        return str(int(value + 0.5))
+    tenths = int(value * 10.0 + 0.5)
+    return str(tenths // 10) if tenths % 10 == 0 else str(tenths / 10.0)
+
+
+def coarse(value: float) -> str:
+    """A quantity as an alert prints it: one significant digit."""
+    scale = 1
+    while value >= scale * 9.5:
+        scale *= 10
+    return str(int(value / scale + 0.5) * scale)
+
+
+# Field of a template -> its value, from the state, the speaker's position, the position spoken of, and the topology.
+_FIELDS: dict[str, Callable[[State, int, int, Topology], str]] = {
+    "latency": lambda state, speaker, other, topology: figure(state.latency[speaker]),
+    "errors": lambda state, speaker, other, topology: figure(100.0 * state.errors[speaker]),
+    "usage": lambda state, speaker, other, topology: figure(min(100.0, 100.0 * state.pool[speaker])),
+    "cpu": lambda state, speaker, other, topology: figure(min(100.0, 100.0 * state.cpu[speaker])),
+    "rate": lambda state, speaker, other, topology: figure(state.load[speaker]),
+    "callee": lambda state, speaker, other, topology: topology.names[other],
+    "wait": lambda state, speaker, other, topology: figure(state.latency[other]),
+    "failures": lambda state, speaker, other, topology: figure(100.0 * state.errors[other]),
+}
+
+
+class Template(NamedTuple):
+    """A log line ready to be filled: `%s` for each field, and the functions that give them (None: a random digit)."""
+
+    level: str
+    text: str
+    fields: tuple[Callable[[State, int, int, Topology], str] | None, ...]
+
+
+def _compile(template: str) -> Template:
+    level, _, text = template.partition(" ")
+    parts, fields = [], []
+    for literal, name, _, _ in string.Formatter().parse(text):
+        parts.append(literal.replace("%", "%%") if "{" in text else literal)
+        if name:
+            parts.append("%s")
+            fields.append(None if name == "n" else _FIELDS[name])
+    return Template(level, "".join(parts), tuple(fields))
+
+
+@cache
+def _templates(kind: str, key: Key, held_out: bool) -> tuple[Template, ...]:
+    every = BOOKS[kind][key]
+    return tuple(_compile(template) for template in (every[-1:] if held_out else every[:-1]))
+
+
+class Telemetry:
+    """The eyes on one running cluster. Owns the episode's telemetry stream; every call draws from it.
+
+    Args:
+        incident: what is going on; only the simulator's quantities and the task's settings are read from it.
+        cluster: the running cluster.
+        random: the stream.
+    """
+
+    def __init__(self, incident: Incident, cluster: Cluster, random: Random) -> None:
+        self.incident, self.cluster, self.random = incident, cluster, random.random
+        self.topology, self.task = incident.topology, incident.task
+        self.decoys = dict(incident.decoys)
+        self._at_rest = [False] * len(self.topology.services)
+        self._seen_tick, self._trouble = -1, self._at_rest
+
+    def trouble(self) -> list[bool]:
+        """Which services are in trouble now, by position (see `in_trouble`)."""
+        cluster = self.cluster
+        if cluster.tick != self._seen_tick:
+            self._seen_tick, self._trouble = cluster.tick, self._at_rest[:]
+            state = cluster.states[cluster.tick]
+            for position in cluster.reach:
+                self._trouble[position] = in_trouble(self.topology, state, position)
+        return self._trouble
+
+    def dark(self) -> Collection[int]:
+        """Positions of the roots while they print nothing by themselves and their rows are missing from the table."""
+        return self.cluster.active if self.cluster.tick < self.incident.quiet_until else ()
+
+    def own_trouble(self, position: int) -> float:
+        """How much of a service's trouble, 0 to 1, arises at itself and not at those it waits for.
+
+        The fraction of requests that fail here, or `LOUDNESS_SLOW` when its own latency has doubled.
+        """
+        state, network = self.cluster.states[self.cluster.tick], self.topology.network
+        passed, own_latency, own_rest = 1.0, state.latency[position], network.rest_latency[position]
+        for other, share in network.callees[position]:
+            if network.routes[position]:
+                passed -= share * state.errors[other]
+            else:
+                passed *= 1.0 - state.errors[other]
+            own_latency -= share * state.latency[other]
+            own_rest -= share * network.rest_latency[other]
+        own_errors = 1.0 - (1.0 - state.errors[position]) / passed if passed > 0.01 else 0.0
+        return max(own_errors, LOUDNESS_SLOW if own_latency > 2.0 * own_rest else 0.0)
+
+    def loudness(self) -> list[float]:
+        """How much each service prints by itself now, relative to the others, by position."""
+        trouble, dark = self.trouble(), self.dark()
+        loudness = [VOLUME[service.kind] for service in self.topology.services]
+        for position, volume in enumerate(loudness):
+            loud = LOUDNESS_AT_REST
+            if trouble[position]:
+                errors = self.cluster.states[self.cluster.tick].errors[position]
+                loud += max(LOUDNESS_SLOW, errors) + STACK_TRACES * self.own_trouble(position)
+            loudness[position] = 0.0 if position in dark else volume * loud
+        return loudness
+
+    def line_weights(self, position: int) -> tuple[float, ...]:
+        """Weights of `LINE_KINDS` in what `position` prints now."""
+        cluster, task, trouble = self.cluster, self.task, self.trouble()
+        proof = hint = callee = 0.0
+        injection = cluster.active.get(position)
+        if injection is not None:
+            visible = min(1.0, (cluster.tick - injection.onset + 1) / injection.ramp)
+            proof, hint = task.proof * visible, task.hint * visible
+        elif position in self.decoys:
+            hint = task.hint
+        for other in self.topology.below[position]:
+            if trouble[other]:
+                callee = CALLEE_WEIGHT
+        return (proof, hint, callee, OWN_WEIGHT if trouble[position] else 0.0, task.noise, NORMAL_WEIGHT)
+
+    def callee_weights(self, position: int) -> list[tuple[int, float]]:
+        """(position, weight) of the called services that fail or stall this one: how likely a line names each."""
+        state, trouble, rest = (self.cluster.states[self.cluster.tick], self.trouble(), self.topology.network.rest_latency)
+        return [
+            (other, state.errors[other] + 1.0 - rest[other] / max(state.latency[other], rest[other]) + 0.01)
+            for other in self.topology.below[position]
+            if trouble[other]
+        ]
+
+    def lines(self, position: int, count: int = 1) -> list[str]:
+        """What `position` prints now, each `LEVEL service text`."""
+        weights, random = self.line_weights(position), self.random
+        total, lines = sum(weights), []
+        for _ in range(count):
+            lines.append(self._render(LINE_KINDS[_categorical(weights, total, random)], position))
+        return lines
+
+    def _render(self, kind: str, position: int) -> str:
+        service, random = self.topology.services[position], self.random
+        state, other = self.cluster.states[self.cluster.tick], position
+        key: Key = (service.kind,)
+        if kind == "proof":
+            key = (self.cluster.active[position].fault.name, service.kind)
+        elif kind == "hint":
+            key = (self.decoys.get(position) or self.cluster.active[position].fault.remedy, service.kind)
+        elif kind in ("callee", "own"):
+            if kind == "callee":
+                weights = self.callee_weights(position)
+                other = weights[_categorical([w for _, w in weights], sum(w for _, w in weights), random)][0]
+            fails = state.errors[other] > FAILS and (
+                random() < 0.5 or state.latency[other] < 2.0 * self.topology.network.rest_latency[other]
+            )
+            key = ("fails" if fails else "slow", service.kind)
+        templates = _templates(kind, key, self.incident.held_out_wording)
+        level, text, fields = templates[int(random() * len(templates))]
+        if fields:
+            text %= tuple(
+                [
+                    str(1 + int(random() * 9)) if field is None else field(state, position, other, self.topology)
+                    for field in fields
+                ]
+            )
+        return f"{level} {service.name} {text}"
+
+    def stream(self) -> list[str]:
+        """The first batch: what reaches the shared log by itself."""
+        size, loudness, random = len(self.topology.services), self.loudness(), self.random
+        total, lines = sum(loudness), []
+        for _ in range(STREAM_LINES):
+            if random() < self.task.noise:
+                lines.append(self._render("benign", int(random() * size)))
+            else:
+                lines.extend(self.lines(_categorical(loudness, total, random)))
+        return lines
+
+    def detail(self, position: int) -> list[str]:
+        """What one service prints when it is asked."""
+        return self.lines(position, DETAIL_LINES)
+
+    def sample(self) -> list[str]:
+        """A little of everything: a line each of `STREAM_LINES` services drawn without replacement, never a dark one."""
+        order, random, dark = list(range(len(self.topology.services))), self.random, self.dark()
+        for i in range(len(order) - 1, 0, -1):
+            j = int(random() * (i + 1))
+            order[i], order[j] = order[j], order[i]
+        return [line for i in [i for i in order if i not in dark][:STREAM_LINES] for line in self.lines(i)]
+
+    def metric(self, position: int) -> Metric:
+        """A row of the metrics table, noisy and perhaps stale."""
+        cluster, random = self.cluster, self.random
+        age = STALENESS[int(random() * len(STALENESS))]
+        state = cluster.states[max(0, cluster.tick - age)]
+        fails = 1.0 + METRIC_NOISE * (random() - random())
+        slow = 1.0 + METRIC_NOISE * (random() - random())
+        return Metric(
+            self.topology.names[position],
+            str(int(min(100.0, 100.0 * state.errors[position] * fails) + 0.5)),
+            figure(state.latency[position] * slow),
+            figure(self.topology.network.rest_latency[position]),
+        )
+
+    def metrics(self) -> list[Metric]:
+        """The metrics table, with gaps."""
+        gaps, random, dark = self.task.gaps, self.random, self.dark()
+        return [self.metric(i) for i in range(len(self.topology.services)) if random() >= gaps and i not in dark]
+
+    def alerts(self) -> list[Alert]:
+        """The thresholds crossed now. Only services that users feel are watched; a dark root is not."""
+        cluster, alerts = self.cluster, []
+        state, rest, dark = (cluster.states[cluster.tick], self.topology.network.rest_latency, self.dark())
+        for position in cluster.reach:
+            service = self.topology.services[position]
+            if service.kind not in ALERTED_KINDS or position in dark:
+                continue
+            if state.errors[position] > ALERT_ERRORS:
+                alerts.append(Alert(service.name, "errors", coarse(100.0 * state.errors[position])))
+            elif state.latency[position] > ALERT_SLOWDOWN * rest[position]:
+                alerts.append(Alert(service.name, "p95", coarse(state.latency[position])))
+        return alerts
+
+
+def _categorical(weights: Sequence[float], total: float, random: Callable[[], float]) -> int:
+    """Index drawn in proportion to `weights`, whose sum is `total`."""
+    spot, last = random() * total, 0
+    for i, weight in enumerate(weights):
+        if weight:
+            spot -= weight
+            last = i
+            if spot < 0.0:
+                return i
+    return last  # rounding left a crumb

@@ -1,0 +1,168 @@
+"""Determinism and robustness of the core, by property."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logtriage.play.actions import ACTION_TYPES
+from logtriage.play.episode import Episode
+from logtriage.play.prompts import render
+from logtriage.world.faults import REMEDIES
+from logtriage.world.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
+from logtriage.world.topology import TEAMS
+
+ROOT = Path(__file__).parents[2]
+VERSIONS = sorted({"3.11", "3.12", "3.13", "{}.{}".format(*sys.version_info)})
+BAD_NAMES = ("all", "nobody", "")
+
+
+def actions_at(topology):
+    """Any action: valid ones at this call graph, and invalid ones of every kind."""
+    names = st.sampled_from([*topology.names, *BAD_NAMES])
+    return st.one_of(
+        st.tuples(st.just("request_more_logs"), names),
+        st.tuples(st.just("identify_root_cause"), names),
+        st.tuples(st.just("classify_severity"), st.sampled_from([*SEVERITIES, "P0"])),
+        st.tuples(st.just("escalate"), st.sampled_from([*TEAMS, "ceo"])),
+        st.tuples(st.just("remediate"), st.builds("{}:{}".format, st.sampled_from(REMEDIES), names)),
+        st.tuples(st.sampled_from([*ACTION_TYPES, "sudo"]), st.text(max_size=8)),
+    )
+
+
+@st.composite
+def cases(draw):
+    """Coordinates of an incident, and actions for its call graph."""
+    task, split = draw(st.sampled_from(list(TASKS))), draw(st.sampled_from(list(SPLITS)))
+    index = draw(st.integers(0, 10**9))
+    topology = sample_incident(task, split, index).topology
+    return task, split, index, draw(st.lists(actions_at(topology), max_size=16))
+
+
+def replay(task, split, index, actions):
+    """The whole visible history of an episode, and its score, as text."""
+    episode = Episode(sample_incident(task, split, index))
+    parts = [render(episode.first, episode.incident.topology)]
+    for action in actions:
+        if episode.done:
+            break
+        parts.append(render(episode.act(*action)))
+    return "\n".join([*parts, str(episode.score)])
+
+
+@given(cases())
+@settings(max_examples=150)
+def test_any_episode_replays_byte_for_byte(case):
+    assert replay(*case) == replay(*case)
+
+
+def test_episodes_do_not_depend_on_the_process(tmp_path):
+    # Hash order differs from process to process; a set or a hash in the wrong place would show here.
+    drawn = []
+
+    @given(cases())
+    @settings(max_examples=300, database=None)
+    def collect(case):
+        drawn.append(case)
+
+    collect()
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps(drawn))
+    code = (
+        "import json, sys, hashlib; sys.path.insert(0, 'tests/play'); from test_episode import replay;"
+        f"print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in json.load(open({str(path)!r}))])"
+    )
+    mine = str([hashlib.sha256(replay(*case).encode()).hexdigest() for case in json.loads(path.read_text())])
+    for seed in ("0", "4242"):
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+        )
+        assert run.stdout.strip() == mine
+
+
+def interpreters(version):
+    """Interpreters of that Python version on this machine; this one first, where it is of that version."""
+    if sys.version.startswith(f"{version}."):
+        yield sys.executable
+    found = shutil.which(f"python{version}")
+    if found and "shims" not in found:  # a shim answers for versions that are not switched on
+        yield found
+    yield from map(str, sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python")))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_world_is_pinned_across_python_versions(version):
+    # tests/golden/world.json was written by Python 3.11; every other version must agree with it.
+    python = next(interpreters(version), None)
+    if python is None:
+        pytest.skip(f"no Python {version} on this machine")
+    run = subprocess.run([python, "tests/world_digest.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, f"{python}: {run.stdout}{run.stderr}"
+
+
+def test_an_invalid_action_costs_a_step_and_changes_nothing():
+    episode = Episode(sample_incident("cascading_failure", "train", 3))
+    before = vars(episode.record).copy()
+    sight = episode.act("escalate", "ceo")
+    assert "unknown team 'ceo'; choose one of sre, backend, dba, security" in sight.error
+    assert vars(episode.record) == {**before, "steps": 1} and not episode.done
+
+
+@pytest.mark.parametrize(
+    "action, told",
+    [
+        (("sudo", ""), "unknown action type 'sudo'; choose one of classify_severity"),
+        (("classify_severity", "P0"), "choose one of P1, P2, P3"),
+        (("identify_root_cause", "billing"), "api-gateway, auth-service"),
+        (("request_more_logs", ""), "or all"),
+        (("remediate", "restart"), "remedy:service"),
+        (("remediate", "reboot:user-db"), "restart, rollback, scale, flush-cache, kill-query"),
+        (("remediate", "restart:mainframe"), "unknown service 'mainframe'"),
+        (("resolve", "now"), "takes no value"),
+        (("escalate", "x" * 10_000), "unknown team"),
+    ],
+)
+def test_errors_name_the_value_and_the_way_out(action, told):
+    episode = Episode(sample_incident("single_crash", "train", 0))
+    sight = episode.act(*action)
+    assert told in sight.error and len(sight.error) < 400
+
+
+def test_after_the_end_there_is_nothing_to_do():
+    episode = Episode(sample_incident("single_crash", "train", 0))
+    episode.act("resolve")
+    score = episode.score
+    with pytest.raises(ValueError, match="Incident closed"):
+        episode.act("escalate", "sre")
+    assert episode.score is score
+
+
+def test_time_runs_out():
+    episode = Episode(sample_incident("single_crash", "train", 0))
+    for _ in range(8):
+        episode.act("request_more_logs", "all")
+    assert episode.done and episode.record.closed_by == "timeout"
+
+
+def test_feedback_never_says_whether_an_answer_was_right():
+    # Same incident, right and wrong answers: but for the echoed value, the words are the same.
+    incident = sample_incident("cascading_failure", "train", 5)
+    for kind, values in (
+        ("identify_root_cause", incident.topology.names),
+        ("classify_severity", SEVERITIES),
+        ("escalate", TEAMS),
+    ):
+        texts = {render(Episode(incident).act(kind, value)).replace(value, "#") for value in values}
+        assert len(texts) == 1

@@ -1,0 +1,135 @@
+"""The page at /web, over HTTP and in a real browser: Debian's `chromium`, driven by Playwright."""
+
+import os
+import re
+import shutil
+from html import unescape
+from urllib.parse import quote, urlencode
+
+import pytest
+import requests
+from playwright.sync_api import sync_playwright
+
+from logtriage.environment import TriageEnvironment
+from logtriage.models import TriageAction
+from logtriage.world.incidents import sample_incident
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+WHERE = {"task": "cascading_failure", "split": "test", "index": 21}
+
+
+@pytest.fixture
+def browser():
+    """Chromium; where there is none the test is skipped, but not in continuous integration, which installs it."""
+    if BROWSER is None and not os.environ.get("CI"):
+        pytest.skip("no browser here: install chromium (Debian: apt-get install chromium)")
+    assert BROWSER, "continuous integration must have a browser"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(browser, url):
+    """An empty tab; at the end, nothing was written to its console and nothing was asked of another host."""
+    page, told, asked = browser.new_page(viewport={"width": 1240, "height": 860}), [], []
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("dialog", lambda dialog: told.append(dialog.message))
+    page.on("request", lambda request: asked.append(request.url))
+    yield page
+    assert not told
+    assert all(address.startswith((url, "data:")) for address in asked)
+
+
+def test_an_incident_is_played_to_a_full_score_by_clicking(tab, url):
+    incident = sample_incident(**WHERE)
+    tab.goto(url)  # leads to the page
+    tab.get_by_label("task").select_option(WHERE["task"])
+    tab.get_by_label("split").select_option(WHERE["split"])
+    tab.get_by_label("incident", exact=True).fill(str(WHERE["index"]))
+    tab.get_by_role("button", name="Open").click()
+    assert (tab.get_by_label("task").input_value(), tab.get_by_label("split").input_value()) == ("cascading_failure", "test")
+    tab.get_by_text("The rules").click()
+    assert tab.get_by_text("First answers count").is_visible()
+    assert tab.locator("svg rect").count() == len(incident.topology.services)
+    for label in (
+        f"classify severity {incident.severity}",
+        f"identify root cause {incident.root}",
+        f"remediate {incident.remedy} {incident.root}",
+        f"escalate {incident.team}",
+        "resolve",
+    ):
+        assert "score" not in tab.locator(".lt").inner_text()
+        tab.get_by_role("link", name=label, exact=True).click()
+    assert "First answers count" not in tab.locator("main").inner_text()
+    assert "score 1.00" in tab.locator(".score").inner_text()
+    assert "What it was: crash." in tab.locator(".score").inner_text()
+    assert tab.get_by_role("link", name="resolve", exact=True).count() == 0
+    tab.get_by_role("link", name="the next incident").click()
+    assert tab.get_by_label("incident", exact=True).input_value() == str(WHERE["index"] + 1)
+    assert "step 0 of 12" in tab.locator(".lt").inner_text()
+
+
+def test_logs_are_coloured_by_their_level(tab, url):
+    tab.goto(f"{url}/web?{urlencode(WHERE)}")
+    tab.get_by_role("link", name="request more logs user-db").click()
+    colours = {}
+    for line in tab.locator(".lt pre span").all():
+        colours.setdefault(line.inner_text().split()[0], line.evaluate("one => getComputedStyle(one).color"))
+    assert colours["ERROR"] != colours["WARN"] != colours["INFO"] != colours["ERROR"]
+
+
+def test_what_the_address_holds_stays_text(tab, url):
+    attack = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\"'"
+    tab.goto(f"{url}/web?{urlencode(WHERE)}&did=escalate:{quote(attack)}")
+    assert tab.locator("script, img").count() == 0
+    assert f"escalate {attack}" in tab.locator(".lt").inner_text()
+
+
+def test_the_page_plays_what_the_environment_plays(url):
+    env, did = (TriageEnvironment(), ["request_more_logs:all", "remediate:restart:user-db", "sudo", "resolve"])
+    seen = env.reset(**WHERE)
+    for one in did:
+        action_type, _, value = one.partition(":")
+        seen = env.step(TriageAction(action_type=action_type, value=value))
+    answer = requests.get(f"{url}/web", {**WHERE, "did": did}, timeout=10)
+    assert answer.status_code == 200 and seen.done and env.render_web({}) in answer.text
+
+
+MISTAKES = [
+    ({"task": "<b>"}, "unknown task '<b>'; choose one of single_crash"),
+    ({"split": "dev"}, "unknown split 'dev'"),
+    ({"index": "-1"}, "got '-1'"),
+    ({"index": "²"}, "got '²'"),
+    ({"index": "9" * 5000}, "limit"),
+    ({"index": str(2**53)}, "index must be an integer"),
+    ({"did": ["resolve", "resolve"]}, "Incident closed"),
+    ({"did": "x" * 65}, "too long; open the incident anew"),
+    ({"did": "escalate:" + "x" * 300}, "too long; open the incident anew"),
+]
+
+
+@pytest.mark.parametrize("wrong, told", MISTAKES)
+def test_a_wrong_address_is_answered_with_a_page_that_says_so(url, wrong, told):
+    answer = requests.get(f"{url}/web", {**WHERE, **wrong}, timeout=10)
+    assert answer.status_code == 400 and told in unescape(answer.text) and "<b>" not in answer.text
+    assert "<form" in answer.text  # the way out
+
+
+@pytest.mark.parametrize("name", ["task", "split", "index", "did"])
+def test_nothing_of_the_address_becomes_markup(url, name):
+    attack = '"><script>alert(1)</script>'
+    text = requests.get(f"{url}/web", {**WHERE, name: attack}, timeout=10).text
+    assert "<script" not in text and "&lt;script" in text
+
+
+def test_the_page_may_load_and_run_nothing(url):
+    answer = requests.get(f"{url}/web/", timeout=10)
+    policy = answer.headers["Content-Security-Policy"].split("; ")
+    assert {"default-src 'none'", "form-action 'self'", "base-uri 'none'"} <= set(policy)
+    assert not [rule for rule in policy if "script" in rule or "http" in rule or "*" in rule]
+    assert answer.url == f"{url}/web" and answer.headers["Referrer-Policy"] == "no-referrer"
+    assert not re.search(r"<script|javascript:|\son\w+=|https?://(?!www\.w3\.org/2000/svg)", answer.text)

@@ -1,0 +1,34 @@
+"""The load benchmark counts what it says: every answer that is not the twin's, whoever else is waiting."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from websockets.asyncio.server import serve
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from serving import EPISODES, Play, load, our_plays
+
+
+def test_wrong_answers_are_counted_however_many_sessions_wait():
+    async def measure(plays, sessions):
+        async def answer(socket):
+            async for message in socket:
+                await asyncio.sleep(0)
+                await socket.send(f"{message}!")
+
+        async with serve(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            return await load(f"ws://127.0.0.1:{port}", plays, sessions, 0.5)
+
+    right, wrong = Play(["a", "b"], ["a!", "b!"]), Play(["a", "b"], ["a!", "b?"])
+    assert asyncio.run(measure([right] * 16 * EPISODES, 16)).wrong == 0
+    turn = asyncio.run(measure(([right] * 7 + [wrong]) * 16 * (EPISODES // 8), 16))
+    # One answer in sixteen is wrong, and one in eight of the steps, up to where each session stood at the end.
+    assert abs(turn.wrong - turn.steps / 8) < 16 * EPISODES / 4
+
+
+def test_the_episodes_are_whole_and_have_their_twins():
+    plays = our_plays(20)
+    assert all(len(play.sent) == len(play.answers) > 1 for play in plays)
+    assert all('"done":true' in play.answers[-1] and '"done":false' in play.answers[0] for play in plays)

@@ -1,0 +1,280 @@
+"""GRPO end to end with a model that learns nothing: the machinery, the files, and resuming after kill -9."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from conftest import free_port
+
+from logtriage.measure.runs import keep_until, last_checkpoint
+from logtriage.play.episode import Episode
+from logtriage.play.tools import TriageTools
+from logtriage.training import grpo as training
+from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run, first_and_last
+from logtriage.training.grpo import by_length, model_of, train, unreachable_calls
+from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
+from logtriage.world.incidents import TASKS, sample_incident
+
+ROOT = Path(__file__).parents[2]
+
+
+def tiny(model, **changes):
+    return make_config(
+        "mini", model=str(model), **{"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1, **changes}
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tiny_base, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "seed-0"
+    train(tiny(tiny_base), folder, progress=False)
+    return folder
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_run_leaves_what_it_says(run):
+    metrics, episodes, completions = (lines(run / f"{name}.jsonl") for name in ("metrics", "episodes", "completions"))
+    assert [row["step"] for row in metrics] == [1, 2, 3]
+    assert {"reward", "seconds", "frac_reward_zero_std", "environment_seconds", "part/root_cause", "entropy"} <= set(
+        metrics[0]
+    )
+    assert len(episodes) == 3 * 2 * 2 and {"step", "task", "index", "score", "root_cause"} <= set(episodes[0])
+    assert completions[0]["messages"][0]["role"] == "user" and "calls: " in completions[0]["messages"][0]["content"]
+    config = json.loads((run / "config.json").read_text())
+    assert config["settings"]["steps"] == 3 and config["versions"]["trl"] == "1.14.2" and "cores" in config["machine"]
+    assert (run / "model" / "model.safetensors").exists()
+
+
+def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base):
+    before = (run / "metrics.jsonl").read_bytes()
+    assert train(tiny(tiny_base), run, progress=False) == run / "model"
+    assert (run / "metrics.jsonl").read_bytes() == before
+    with pytest.raises(ValueError, match="learning_rate differ"):
+        train(tiny(tiny_base, learning_rate=1.0), run, progress=False)
+
+
+def test_a_finished_run_without_its_checkpoints_keeps_its_logs(run, tiny_base, tmp_path):
+    moved = tmp_path / "seed-0"
+    shutil.copytree(run, moved, ignore=shutil.ignore_patterns("checkpoint-*"))
+    settings = json.loads((moved / "config.json").read_text())
+    settings["settings"]["model"] = os.path.relpath(tiny_base, moved)
+    (moved / "config.json").write_text(json.dumps(settings))
+    train(tiny(tiny_base), moved, progress=False)
+    assert len(lines(moved / "metrics.jsonl")) == 3
+
+
+def test_a_run_names_its_base_relative_to_itself(run, tiny_base):
+    name = json.loads((run / "config.json").read_text())["settings"]["model"]
+    assert not Path(name).is_absolute() and Path(model_of(run)) == tiny_base.resolve()
+
+
+def test_training_on_a_server_is_the_same(run, tiny_base, tmp_path, url):
+    train(tiny(tiny_base), tmp_path / "there", progress=False, env_url=url)
+    for name in ("episodes.jsonl", "completions.jsonl"):
+        assert (tmp_path / "there" / name).read_bytes() == (run / name).read_bytes()
+    weights = (Path(folder) / "model" / "model.safetensors" for folder in (run, tmp_path / "there"))
+    assert len({path.read_bytes() for path in weights}) == 1
+    for here, there in zip(lines(run / "metrics.jsonl"), lines(tmp_path / "there" / "metrics.jsonl"), strict=True):
+        timings = {name for name in here if "seconds" in name or "time" in name}
+        assert {name: here[name] for name in here if name not in timings} == {n: there[n] for n in there if n not in timings}
+
+
+def test_a_server_that_is_not_there_leaves_nothing_behind(tiny_base, tmp_path):
+    with pytest.raises(ConnectionError, match="Failed to connect"):
+        train(tiny(tiny_base), tmp_path / "lost", env_url=f"http://127.0.0.1:{free_port()}")
+    assert not (tmp_path / "lost").exists()
+
+
+class Outage:
+    """A server that vanishes after so many episodes were opened."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def open(self, task, split, index):
+        self.calls -= 1
+        return Lost(sample_incident(task, split, index)) if self.calls < 0 else Episode.open(task, split, index)
+
+
+class Lost(Episode):
+    def act(self, *action):
+        raise ConnectionError("gone")
+
+    def refuse(self, error):
+        raise ConnectionError("gone")
+
+    def abandon(self):
+        raise ConnectionError("gone")
+
+
+def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(tiny_base, tmp_path, monkeypatch):
+    # TRL answers whatever a tool raises by a text for the model: scoring such an episode would be a result of nothing.
+    monkeypatch.setattr(training, "TriageTools", partial(TriageTools, Outage(4).open))
+    with pytest.raises(ConnectionError, match="gone"):
+        train(tiny(tiny_base), tmp_path / "run", progress=False)
+    assert len(lines(tmp_path / "run" / "episodes.jsonl")) == 4
+
+
+def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
+    frame = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    assert frame.groupby("policy", sort=False).size().to_dict() == {"base": 6, "trained": 6, "loudest": 6}
+    again = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    pd.testing.assert_frame_equal(frame, again)  # `seconds` included: nothing was played again
+    other = evaluate_run(run, episodes=2, split="train", references=("loudest",), progress=False)
+    assert set(other["split"]) == {"train"}
+    evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    curve = evaluate_checkpoints(run, episodes=2, progress=False)
+    assert sorted(set(curve["step"])) == [1, 2, 3] and len(curve) == 3 * 6
+    told = compare_transcripts(run)
+    assert told["telling"] in (True, False) and compare_transcripts(run) == told
+    assert compare_transcripts(run, task="single_crash")["task"] == "single_crash"
+
+
+def test_first_and_last_counts_different_incidents():
+    rows = pd.DataFrame({"task": "a", "index": [0, 0, 1, 1, 2, 2], "score": [0.0, 1.0, 0.2, 1.0, 0.4, 1.0]})
+    table = first_and_last(rows, count=2).iloc[0]
+    assert (table["first 2"], table["last 2"], table["incidents"]) == (0.1, pytest.approx(0.3), 3)
+
+
+def test_calls_that_never_reach_the_environment_are_counted():
+    completion = [
+        {"role": "assistant", "content": "", "tool_calls": [{}]},
+        {"role": "tool", "name": "rm", "content": "{'error': 'Tool rm not found.'}"},
+        {"role": "tool", "name": "resolve", "content": "{'error': 'Incident closed.'}"},
+        {"role": "tool", "name": "escalate", "content": "step 3 of 8\nerror: unknown team 'ceo'"},
+        {"role": "assistant", "content": "<tool_call>{"},
+    ]
+    assert unreachable_calls(completion) == 2  # the others are counted by the environment itself
+
+
+def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
+    folder = tmp_path / "killed"
+    code = (
+        "import sys; from logtriage.training.presets import make_config; from logtriage.training.grpo import train; "
+        "config = make_config('mini', model=sys.argv[1], steps=6, incidents=2, group=2, micro_batches=2, save_every=2); "
+        "train(config, sys.argv[2], progress=False)"
+    )
+    command = [sys.executable, "-c", code, str(tiny_base), str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while last_checkpoint(folder) is None and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert last_checkpoint(folder) is not None and not (folder / "model").exists()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    metrics, episodes = lines(folder / "metrics.jsonl"), lines(folder / "episodes.jsonl")
+    assert [row["step"] for row in metrics] == [1, 2, 3, 4, 5, 6]  # no step lost, none twice
+    due = incident_rows(tiny(tiny_base, steps=6))  # the incidents are those of a run that was never interrupted
+    assert [(row["step"], row["task"], row["index"]) for row in episodes] == [
+        (1 + i // 2, row["task"], row["index"]) for i, row in enumerate(due) for _ in range(2)
+    ]
+    assert [row["seconds"] for row in metrics] == sorted(row["seconds"] for row in metrics)
+    assert (folder / "model").exists()
+
+
+def test_lines_after_the_checkpoint_are_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps({"step": step}) + "\n" for step in range(1, 6)))
+    keep_until(path, 3)
+    assert [row["step"] for row in lines(path)] == [1, 2, 3]
+    path.write_text(path.read_text() + '{"step": 3, "rew')  # killed while writing
+    keep_until(path, 3)
+    assert [row["step"] for row in lines(path)] == [1, 2, 3]
+
+
+def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
+    rows = [incident_rows(TrainingConfig(model="x", seed=seed)) for seed in (0, 1)]
+    assert {row["split"] for both in rows for row in both} == {"train"}
+    indices = [{row["index"] for row in both} for both in rows]
+    assert len(indices[0]) == 44 * 16 and not indices[0] & indices[1]
+    shares = TrainingConfig(model="x").shares
+    assert set(shares) == set(TASKS)
+
+
+def test_regrouping_by_length_changes_no_row_only_padding():
+    random = torch.Generator().manual_seed(0)
+    prompt, completion = (torch.randint(1, 9, (8, 5), generator=random), torch.randint(1, 9, (8, 6), generator=random))
+    prompt_mask, completion_mask = torch.ones_like(prompt), torch.ones_like(completion)
+    for i in range(8):
+        prompt_mask[i, : i % 4] = 0
+        completion_mask[i, 1 + i % 6 :] = 0
+    whole = {
+        "prompt_ids": prompt,
+        "prompt_mask": prompt_mask,
+        "completion_ids": completion,
+        "completion_mask": completion_mask,
+        "tool_mask": completion_mask.clone(),
+        "advantages": torch.arange(8.0),
+        "num_items_in_batch": torch.tensor(3),
+    }
+    batches = [{key: value[i : i + 4] if value.dim() else value for key, value in whole.items()} for i in (0, 4)]
+
+    def contents(parts):
+        return sorted(
+            (
+                part["advantages"][i].item(),
+                part["prompt_ids"][i][part["prompt_mask"][i].bool()].tolist(),
+                part["completion_ids"][i][part["completion_mask"][i].bool()].tolist(),
+                part["tool_mask"][i].sum().item(),
+            )
+            for part in parts
+            for i in range(4)
+        )
+
+    regrouped = by_length(batches)
+    assert contents(regrouped) == contents(batches)
+    assert sum(part["completion_ids"].numel() for part in regrouped) < completion.numel()
+    assert all(part["num_items_in_batch"] == 3 for part in regrouped)
+
+
+@pytest.mark.parametrize(
+    "changes, told",
+    [
+        ({"group": 1}, "no advantage to learn from"),
+        ({"loader": "vllm"}, "choose one of transformers, unsloth"),
+        ({"micro_batches": 7}, "must divide"),
+        ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
+        ({"shares": {"single_crash": 0.0}}, "not all 0"),
+        ({"colour": 1}, "unknown setting 'colour'"),
+        ({"seed": 1420}, "the highest is 1419"),
+        ({"seed": -1}, "index must be an integer >= 0"),
+    ],
+)
+def test_bad_settings_are_answered(changes, told):
+    with pytest.raises(ValueError, match=told):
+        make_config("mini", model="x", **changes)
+
+
+def test_presets_are_what_they_are_called():
+    card = make_config("model_card")
+    assert (card.model, card.load_in_4bit, card.lora_rank, card.lora_alpha) == ("Qwen/Qwen2.5-3B-Instruct", True, 16, 32)
+    assert card.learning_rate == 1e-5 and card.incidents * card.group == 4
+    assert card.steps * 4 >= 90  # 30 episodes of each of three tasks
+    assert make_config("recommended").loader == "unsloth"
+    with pytest.raises(ValueError, match="mini, model_card, recommended"):
+        make_config("fast")
+    assert set(PRESETS) == {"mini", "model_card", "recommended"}
+
+
+def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
+    # What a GPU run does, with a small model: adapter weights out, base weights untouched.
+    model = train(tiny(tiny_base, lora_rank=4, steps=1), tmp_path / "lora", progress=False)
+    assert (model / "adapter_model.safetensors").exists()
+    from logtriage.agents.language_models import load_language_model
+
+    loaded, _ = load_language_model(tiny_base, adapter=model)
+    assert any("lora" in name for name, _ in loaded.named_parameters())

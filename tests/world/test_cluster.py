@@ -1,0 +1,123 @@
+"""The causal claims of the simulator, one by one."""
+
+import pytest
+
+from logtriage.world.cluster import Cluster, Injection, next_state, rest_state, untreated_states
+from logtriage.world.faults import FAULTS
+from logtriage.world.incidents import TASKS, sample_incident
+from logtriage.world.topology import DEFAULT_TOPOLOGY as SHOP
+
+DB, APP, EDGE = (SHOP.position[name] for name in ("payment-db", "payment-service", "api-gateway"))
+OTHER = SHOP.position["auth-service"]
+
+
+def inject(name, service, intensity=1.0, ramp=1):
+    return Injection(FAULTS[name], SHOP.position[service], intensity, 1, ramp)
+
+
+def test_rest_is_a_fixed_point():
+    state, moved = next_state(SHOP, rest_state(SHOP), {}, SHOP.reach(5), rest_state(SHOP))
+    assert not moved
+    for now, before in zip(state, rest_state(SHOP), strict=True):
+        assert now == pytest.approx(before, abs=1e-9)
+
+
+def test_trouble_needs_a_tick_a_hop():
+    states = untreated_states(SHOP, (inject("crash", "payment-db"),), 5)
+    assert [s.errors[DB] > 0.5 for s in states[:4]] == [False, True, True, True]
+    assert [s.errors[APP] > 0.5 for s in states[:4]] == [False, False, True, True]
+    assert [s.errors[EDGE] > 0.2 for s in states[:4]] == [False, False, False, True]
+
+
+def test_trouble_climbs_and_does_not_spread_sideways():
+    last = untreated_states(SHOP, (inject("crash", "payment-db"),), 10)[-1]
+    assert last.errors[OTHER] == 0.0
+
+
+def test_load_descends_and_failures_are_retried():
+    last = untreated_states(SHOP, (inject("overload", "payment-service"),), 10)[-1]
+    assert last.load[DB] > 2 * rest_state(SHOP).load[DB]
+    failing = untreated_states(SHOP, (inject("bad-deploy", "payment-service"),), 10)[-1]
+    assert failing.load[APP] > 1.05 * rest_state(SHOP).load[APP]
+
+
+def test_a_slow_callee_fills_its_callers_pool():
+    last = untreated_states(SHOP, (inject("lock-convoy", "payment-db"),), 10)[-1]
+    assert last.pool[APP] > 2 * rest_state(SHOP).pool[APP]
+
+
+def test_asynchronous_callees_do_not_hurt_users():
+    last = untreated_states(SHOP, (inject("crash", "email-queue"),), 10)[-1]
+    assert last.errors[EDGE] == 0.0 and last.errors[SHOP.position["notification-service"]] == 0.0
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_services_out_of_reach_stay_exactly_at_rest_and_the_rest_is_the_full_computation(task, monkeypatch):
+    # The simulator computes only `reach(root)`; computing everything must give the same states.
+    for index in range(40):
+        incident = sample_incident(task, "unseen_topology" if index % 2 else "train", index)
+        if incident.injection is None:
+            continue
+        topology = incident.topology
+        monkeypatch.setattr(type(topology), "reach", lambda self, root: tuple(range(len(self.names))))
+        full = untreated_states(topology, incident.injections, len(incident.untreated) - 1)
+        monkeypatch.undo()
+        for one, other in zip(incident.untreated, full, strict=True):
+            assert one.errors == pytest.approx(other.errors, abs=1e-6)
+            assert one.latency == pytest.approx(other.latency, rel=2e-3)
+
+
+def play(incident, actions, ticks=18):
+    cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
+    for remedy, position in actions:
+        cluster.remediate(remedy, position)
+    for _ in range(ticks):
+        cluster.advance()
+    return cluster
+
+
+def incidents():
+    for index in range(30):
+        for task in TASKS:
+            for split in ("train", "unseen_topology"):  # deep random graphs heal, too
+                incident = sample_incident(task, split, index)
+                if incident.injection is not None:
+                    yield incident
+
+
+def test_the_right_remedy_heals_and_a_wrong_one_does_not():
+    for incident in incidents():
+        root = incident.injection.position
+        healed = play(incident, [(incident.remedy, root)])
+        rest = rest_state(incident.topology)
+        assert not healed.active
+        assert healed.states[healed.tick].errors == pytest.approx(rest.errors, abs=5e-3)
+        wrong = "rollback" if incident.remedy != "rollback" else "scale"
+        same = play(incident, [(wrong, root)], ticks=5)
+        assert same.active and same.states[same.tick] == incident.untreated[incident.arrival + 5]
+
+
+def test_restarting_a_symptom_helps_for_a_moment_only():
+    incident = next(
+        i
+        for i in incidents()
+        if i.task.name == "cascading_failure"
+        and i.severity == "P1"
+        and i.topology.services[i.injection.position].kind == "database"
+    )
+    caller = incident.topology.position[incident.topology.callers[incident.root][0]]
+    cluster = play(incident, [("restart", caller)], ticks=0)
+    assert cluster.states[cluster.tick].errors[caller] == 0.0
+    assert incident.untreated[incident.arrival].errors[caller] > 0.02  # the incident itself is not touched
+    cluster.advance()
+    assert cluster.states[cluster.tick].errors[caller] > 0.02 and cluster.active
+
+
+def test_nothing_can_be_fixed_at_a_false_alarm():
+    incident = next(
+        sample_incident("silent_degradation", "train", i)
+        for i in range(50)
+        if sample_incident("silent_degradation", "train", i).injection is None
+    )
+    cluster = play(incident, [("restart", 0), ("scale", 1)], ticks=12)
+    assert cluster.states[cluster.tick] == rest_state(incident.topology)

@@ -1,0 +1,39 @@
+from logtriage.world.faults import FAULTS, REMEDIES, faults_at
+from logtriage.world.topology import DEFAULT_TOPOLOGY, KINDS, TEAMS
+from logtriage.world.wording import BOOKS
+
+
+def test_the_catalogue_is_large_enough():
+    assert len(FAULTS) >= 12
+
+
+def test_a_remedy_does_not_give_the_team_away():
+    for remedy in REMEDIES:
+        teams = {
+            fault.owner_at(service)
+            for fault in FAULTS.values()
+            if fault.remedy == remedy
+            for service in DEFAULT_TOPOLOGY.services
+            if fault.can_strike(service)
+        }
+        assert len(teams) >= 2 and teams <= set(TEAMS), remedy
+
+
+def test_a_kind_of_service_does_not_give_the_fault_away():
+    for service in DEFAULT_TOPOLOGY.services:
+        assert len(faults_at(service)) >= 3, service.name
+
+
+def test_every_fault_changes_something():
+    for fault in FAULTS.values():
+        assert any((fault.capacity, fault.latency, fault.errors, fault.load, fault.pool, fault.cache)), fault.name
+
+
+def test_every_fault_leaves_evidence_wherever_it_can_strike():
+    for fault in FAULTS.values():
+        for kind in fault.strikes:
+            assert (fault.name, kind) in BOOKS["proof"]
+            assert (fault.remedy, kind) in BOOKS["hint"]
+    # and every entry keeps a template back for `unseen_wording`
+    assert all(len(set(lines)) == len(lines) >= 2 for book in BOOKS.values() for lines in book.values())
+    assert set(BOOKS["normal"]) == set(BOOKS["benign"]) == {(kind,) for kind in KINDS}

@@ -1,0 +1,129 @@
+from collections import Counter
+
+import pytest
+
+from logtriage.world.cluster import Injection, untreated_states
+from logtriage.world.faults import FAULTS
+from logtriage.world.incidents import (
+    NOTICED_ERRORS,
+    OUTAGE_ERRORS,
+    SEVERITIES,
+    SPLITS,
+    TASKS,
+    candidate_pairs,
+    in_trouble,
+    is_held_out,
+    sample_incident,
+    severity_of,
+    user_impact,
+)
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+
+MANY = 200
+
+
+def sample(task, split, count=MANY):
+    return [sample_incident(task, split, index) for index in range(count)]
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (("cascade", "train", 0), "single_crash, cascading_failure, silent_degradation"),
+        (("single_crash", "dev", 0), "train, test, unseen_faults"),
+        (("single_crash", "train", -1), "got -1"),
+        (("single_crash", "train", 1.5), "got 1.5"),
+        (("single_crash", "train", True), "got True"),
+    ],
+)
+def test_bad_coordinates_are_answered_with_the_good_ones(arguments, told):
+    with pytest.raises(ValueError, match=told):
+        sample_incident(*arguments)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("task", TASKS)
+def test_severity_is_what_the_untreated_world_does_to_users(task, split):
+    for incident in sample(task, split, 60):
+        errors, slowdown = user_impact(incident.topology, incident.untreated)
+        if incident.injection is None:
+            assert (incident.severity, errors) == ("P3", 0.0)
+            continue
+        assert incident.severity == severity_of(errors, slowdown)
+        assert not OUTAGE_ERRORS[0] < errors <= OUTAGE_ERRORS[1]  # too near to call, drawn again
+        assert incident.severity != "P3" or errors <= NOTICED_ERRORS[0]
+
+
+def test_severities_vary_where_they_can():
+    assert set(Counter(i.severity for i in sample("single_crash", "test"))) == set(SEVERITIES)
+    assert {"P1", "P2"} == set(Counter(i.severity for i in sample("cascading_failure", "test")))
+    assert {"P2", "P3"} == set(Counter(i.severity for i in sample("silent_degradation", "test")))
+
+
+def test_splits_are_what_they_say():
+    for task in TASKS:
+        train = {(i.root, i.injection.fault.name) for i in sample(task, "train", 600) if i.injection}
+        for split in ("test", "unseen_wording"):
+            for incident in sample(task, split):
+                if incident.injection:  # no held-out pair leaks into the others
+                    service = incident.topology.service(incident.root)
+                    assert not is_held_out(service, incident.injection.fault)
+        unseen = {(i.root, i.injection.fault.name) for i in sample(task, "unseen_faults") if i.injection}
+        assert unseen and not unseen & train
+        names = {name for i in sample(task, "unseen_topology", 50) for name in i.topology.names}
+        assert not names & set(DEFAULT_TOPOLOGY.names)
+
+
+def test_neighbouring_and_same_numbered_incidents_share_nothing():
+    # `Random(seed + index)` would make neighbours overlap, and one stream for all splits would leak test into train.
+    streams = {}
+    for split in SPLITS:
+        for index in range(50):
+            values = tuple(sample_incident("single_crash", split, index).stream("telemetry").random() for _ in range(1))
+            assert values not in streams, (split, index, streams.get(values))
+            streams[values] = (split, index)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_cascading_roots_are_below_those_who_shout(split):
+    for incident in sample("cascading_failure", split):
+        topology, state = incident.topology, incident.untreated[incident.arrival]
+        waiting = [service.name for service in topology.services if incident.root in service.calls]
+        shouting = [name for name in waiting if in_trouble(topology, state, topology.position[name])]
+        assert topology.depth[incident.root] >= 1 and shouting, incident
+
+
+def test_silent_degradation_stays_under_the_outage_threshold_and_cries_wolf():
+    incidents = sample("silent_degradation", "test")
+    assert all(i.severity != "P1" for i in incidents)
+    share = sum(i.injection is None for i in incidents) / len(incidents)
+    assert 0.15 < share < 0.35
+
+
+def is_always_an_outage(task, position, fault):
+    """Whether the task's mildest form of the fault is a P1 already."""
+    injection = Injection(fault, position, task.intensity[0], onset=1, ramp=task.ramp[1])
+    states = untreated_states(DEFAULT_TOPOLOGY, (injection,), task.lead[0] + task.max_steps)
+    return severity_of(*user_impact(DEFAULT_TOPOLOGY, states)) == "P1"
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_pair_of_service_and_fault_that_a_task_allows_occurs_in_train(name):
+    task = TASKS[name]
+    allowed = {
+        (DEFAULT_TOPOLOGY.names[position], fault.name)
+        for position, faults in candidate_pairs(DEFAULT_TOPOLOGY, task.below_edge, "train").items()
+        for fault in faults
+        if task.outage != 0.0 or not is_always_an_outage(task, position, fault)
+    }
+    assert {(i.root, i.injection.fault.name) for i in sample(name, "train", 1500) if i.injection} == allowed
+
+
+def test_the_tasks_allow_nearly_every_service_and_fault():
+    occurring = {name: [i for i in sample(name, "train", 1500) if i.injection] for name in TASKS}
+    services = {name: {i.root for i in incidents} for name, incidents in occurring.items()}
+    faults = {name: {i.injection.fault.name for i in incidents} for name, incidents in occurring.items()}
+    assert services["single_crash"] == services["silent_degradation"] == set(DEFAULT_TOPOLOGY.names)
+    assert faults["single_crash"] == set(FAULTS)
+    assert faults["cascading_failure"] == set(FAULTS) - {"traffic-flood"}  # it strikes the edge, which nobody calls
+    assert faults["silent_degradation"] == set(FAULTS) - {"lock-convoy"}  # it is an outage even in its mildest form

@@ -1,0 +1,181 @@
+import re
+import string
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from logtriage.world.cluster import Cluster
+from logtriage.world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.reading import read_line
+from logtriage.world.telemetry import _FIELDS, DETAIL_LINES, LINE_KINDS, STREAM_LINES, Telemetry, figure
+from logtriage.world.topology import KINDS
+from logtriage.world.wording import BOOKS
+
+
+def eyes(incident):
+    cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
+    return Telemetry(incident, cluster, incident.stream("telemetry"))
+
+
+def test_figures_are_short_and_right():
+    assert [figure(x) for x in (0.0, 0.04, 0.06, 1.0, 9.94, 9.96, 12.4, 99.6, 149.0, 1234.0, 2999.0)] == [
+        "0",
+        "0",
+        "0.1",
+        "1",
+        "9.9",
+        "10",
+        "12",
+        "100",
+        "150",
+        "1200",
+        "3000",
+    ]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("task", TASKS)
+def test_every_line_reads_back_to_its_service(task, split):
+    for index in range(30):
+        incident = sample_incident(task, split, index)
+        telemetry = eyes(incident)
+        lines = telemetry.stream()
+        assert len(lines) == STREAM_LINES
+        for position in range(len(incident.topology.names)):
+            detail = telemetry.detail(position)
+            assert len(detail) == DETAIL_LINES
+            lines += detail
+        for line in lines:
+            service, reading = read_line(line)
+            assert service in incident.topology.position, line
+            assert reading.kind != "unknown", line
+            if reading.kind == "callee":
+                assert reading.subject in incident.topology.position, line
+
+
+def test_proofs_come_from_the_root_only_and_name_its_fault():
+    for index in range(100):
+        incident = sample_incident("single_crash", "train", index)
+        telemetry = eyes(incident)
+        for position, name in enumerate(incident.topology.names):
+            for line in telemetry.detail(position):
+                _, reading = read_line(line)
+                if reading.kind == "proof":
+                    assert (name, reading.subject) == (incident.root, incident.injection.fault.name)
+                elif reading.kind == "hint":
+                    assert (name, reading.subject) == (incident.root, incident.remedy)
+
+
+# What each field of a template is documented to say: from the state, the speaker, and the service spoken of.
+MEANING = {
+    "latency": lambda state, speaker, other: state.latency[speaker],
+    "errors": lambda state, speaker, other: 100 * state.errors[speaker],
+    "usage": lambda state, speaker, other: min(100, 100 * state.pool[speaker]),
+    "cpu": lambda state, speaker, other: min(100, 100 * state.cpu[speaker]),
+    "rate": lambda state, speaker, other: state.load[speaker],
+    "wait": lambda state, speaker, other: state.latency[other],
+    "failures": lambda state, speaker, other: 100 * state.errors[other],
+}
+
+
+def expressions(kind):
+    """The templates that a kind of service prints: regular expressions, and the names of the fields that they capture."""
+    for book in BOOKS.values():
+        for key, templates in book.items():
+            for template in templates if key[-1] == kind else ():
+                parts = list(string.Formatter().parse(template))
+                captures = {None: "", "callee": r"(\S+)"}
+                pattern = "".join(re.escape(text) + captures.get(field, r"([\d.]+)") for text, field, _, _ in parts)
+                yield re.compile(pattern), [field for _, field, _, _ in parts if field]
+
+
+def test_numbers_in_lines_agree_with_the_state():
+    books = {kind: list(expressions(kind)) for kind in KINDS}
+    fields = {field for book in books.values() for _, names in book for field in names}
+    assert fields == {*MEANING, "callee", "n"} == {*_FIELDS, "n"}
+    seen = Counter()
+    for task, split, index in product(TASKS, ("train", "unseen_wording", "unseen_topology"), range(60)):
+        incident = sample_incident(task, split, index)
+        telemetry, state, topology = (eyes(incident), incident.untreated[incident.arrival], incident.topology)
+        for line in telemetry.stream() + [line for i in range(len(topology.names)) for line in telemetry.detail(i)]:
+            level, service, text = line.split(" ", 2)
+            speaker, book = topology.position[service], books[topology.service(service).kind]
+            [values] = [
+                dict(zip(names, found.groups(), strict=True))
+                for pattern, names in book
+                if (found := pattern.fullmatch(f"{level} {text}"))
+            ]
+            callee = topology.position[values["callee"]] if "callee" in values else None
+            assert callee is None or callee in topology.below[speaker], line
+            for field in MEANING.keys() & values.keys():
+                assert values[field] == figure(MEANING[field](state, speaker, callee)), line
+            seen.update(values.keys())
+    assert min(seen[field] for field in fields) >= 20, seen
+
+
+def test_the_root_is_dark_at_first_and_not_for_ever():
+    dark = [i for i in (sample_incident("cascading_failure", "train", k) for k in range(100)) if i.quiet_until > i.arrival]
+    assert len(dark) > 30
+    for incident in dark:
+        telemetry = eyes(incident)
+        assert all(line.split()[1] != incident.root or read_line(line)[1].kind == "benign" for line in telemetry.stream())
+        assert incident.root not in {row.service for row in telemetry.metrics()}
+        assert incident.root not in {alert.service for alert in telemetry.alerts()}
+        while telemetry.cluster.tick < incident.quiet_until:
+            telemetry.cluster.advance()
+        assert not telemetry.dark()
+
+
+def test_silent_degradation_rarely_raises_an_alert_at_first():
+    def share(task):
+        return sum(bool(eyes(sample_incident(task, "test", index)).alerts()) for index in range(200)) / 200
+
+    assert share("silent_degradation") < 0.05
+    assert share("single_crash") > 0.7 and share("cascading_failure") > 0.7
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_stream_prints_each_kind_of_line_as_often_as_announced(task):
+    # As the table in `telemetry` has it: noise is benign; else a service speaks by loudness, and prints by line weights.
+    noise, incidents = TASKS[task].noise, 1000
+    expected, seen = Counter(benign=noise * incidents), Counter()
+    for index in range(incidents):
+        telemetry = eyes(sample_incident(task, "train", index))
+        loudness = telemetry.loudness()
+        for position, loud in enumerate(loudness):
+            weights = telemetry.line_weights(position)
+            assert dict(zip(LINE_KINDS, weights, strict=True))["benign"] == noise
+            for kind, weight in zip(LINE_KINDS, weights, strict=True):
+                expected[kind] += (1 - noise) * loud / sum(loudness) * weight / sum(weights)
+        seen.update(read_line(line)[1].kind for line in telemetry.stream())
+    lines = incidents * STREAM_LINES
+    assert seen.total() == lines and set(seen) <= set(LINE_KINDS)
+    for kind in LINE_KINDS:
+        share = expected[kind] / incidents
+        deviation = (share * (1 - share) / lines) ** 0.5
+        assert seen[kind] / lines == pytest.approx(share, abs=4 * deviation), kind
+
+
+def test_unseen_wording_shares_no_template_with_train():
+    def texts(split):
+        lines = [line for i in range(150) for line in eyes(sample_incident("single_crash", split, i)).stream()]
+        return {re.sub(r"[\d.]+|\S+-\S+", "#", line) for line in lines}
+
+    assert not texts("train") & texts("unseen_wording")
+    assert texts("train") & texts("test")
+
+
+def test_unknown_text_is_read_as_unknown():
+    assert read_line("ERROR api-gateway the dog ate the packets")[1].kind == "unknown"
+    assert read_line("")[1].kind == "unknown"
+
+
+def test_wording_is_unambiguous():
+    # A text that two entries could have printed would make reading a guess. Levels and kinds of service tell apart.
+    seen = {}
+    for kind, book in BOOKS.items():
+        for key, templates in book.items():
+            for template in templates:
+                other = seen.setdefault(template, (kind, key))
+                assert other[0] == kind and other[1][:-1] == key[:-1], template
