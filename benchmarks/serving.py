@@ -1,18 +1,22 @@
-"""Steps per second and latency of the server under hundreds of WebSocket sessions, beside OpenEnv's own echo environment.
+"""Steps per second and latency of the server under hundreds of WebSocket sessions, beside OpenEnv's
+own echo environment.
 
     python benchmarks/serving.py        about 2 minutes; writes results/serving/load.json
 
-Two servers run on free loopback ports of this machine: ours as `python -m logtriage serve` starts it, and the echo
-environment of `openenv init`, generated into a temporary folder and changed in one number, the sessions it allows. One
-client process plays whole episodes against them, in turns. It is the cheapest honest one: a loop of `websockets`, without
-compression, that sends JSON texts made beforehand and compares each answer, byte for byte, with that of the same episode
-played in this process (its twin), also made beforehand.
+Two servers run on free loopback ports of this machine: ours as `python -m logtriage serve` starts
+it, and the echo environment of `openenv init`, generated into a temporary folder and changed in one
+number, the sessions it allows. One client process plays whole episodes against them, in turns. It
+is the cheapest honest one: a loop of `websockets`, without compression, that sends JSON texts made
+beforehand and compares each answer, byte for byte, with that of the same episode played in this
+process (its twin), also made beforehand.
 
-A session sends its next message as soon as it has the answer to the last one. The load is therefore whatever the server
-can take, and a step's latency is mostly waiting for the other sessions: about sessions / (messages a second). Openings
-(`reset`) take their time, but are not counted as steps. Client and server share the machine's cores: one each where there
-are two, since the server is one process with one thread. Rounds alternate, and medians are reported. Both servers run on
-asyncio's own event loop, as the package alone installs: uvloop, which Uvicorn takes where something brought it, is hidden.
+A session sends its next message as soon as it has the answer to the last one. The load is therefore
+whatever the server can take, and a step's latency is mostly waiting for the other sessions: about
+sessions / (messages a second). Openings (`reset`) take their time, but are not counted as steps.
+Client and server share the machine's cores: one each where there are two, since the server is one
+process with one thread. Rounds alternate, and medians are reported. Both servers run on asyncio's
+own event loop, as the package alone installs: uvloop, which Uvicorn takes where something brought
+it, is hidden.
 """
 
 from __future__ import annotations
@@ -58,14 +62,18 @@ WALK_AWAY = 0.1  # chance, at each step, that the agent closes the incident
 
 
 class Play(NamedTuple):
-    """An episode as it crosses the wire: the texts sent, opening first, and the texts that its twin was answered."""
+    """An episode as it crosses the wire: the texts sent, opening first, and the texts that its twin
+    was answered.
+    """
 
     sent: list[str]
     answers: list[str]
 
 
 class Turn(NamedTuple):
-    """What one turn of load measured. Latencies are of steps, in milliseconds; `wrong` answers differ from the twin's."""
+    """What one turn of load measured. Latencies are of steps, in milliseconds; `wrong` answers
+    differ from the twin's.
+    """
 
     steps_per_second: float
     p50_ms: float
@@ -78,28 +86,47 @@ class Turn(NamedTuple):
 def script(number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Arguments of `reset` and the actions of an episode: random ones, most of them valid."""
     random = Random(f"load/{number}")
-    task, split, index = (random.choice(list(TASKS)), random.choice(list(SPLITS)), random.randrange(10_000))
+    task, split, index = (
+        random.choice(list(TASKS)),
+        random.choice(list(SPLITS)),
+        random.randrange(10_000),
+    )
     incident = sample_incident(task, split, index)
     values, actions = action_values(incident.topology), []
     for _ in range(incident.task.max_steps):
         kind = random.choice([name for name in values if name not in ("resolve", "ignore")])
         action = {"action_type": kind, "value": random.choice(values[kind])}
         if random.random() < INVALID:
-            action = random.choice([{**action, "value": "nobody"}, {"action_type": "sudo", "value": "make me a sandwich"}])
+            action = random.choice(
+                [
+                    {**action, "value": "nobody"},
+                    {"action_type": "sudo", "value": "make me a sandwich"},
+                ]
+            )
         elif random.random() < WALK_AWAY:
             action = {"action_type": random.choice(["resolve", "ignore"])}
         actions.append(action)
     return {"task": task, "split": split, "index": index}, actions
 
 
-def twin(environment: Environment, action_class: type[Action], reset: dict[str, Any], actions: list[dict[str, Any]]) -> Play:
-    """The episode played in this process, up to its end, and put into the bytes that OpenEnv would send."""
+def twin(
+    environment: Environment,
+    action_class: type[Action],
+    reset: dict[str, Any],
+    actions: list[dict[str, Any]],
+) -> Play:
+    """The episode played in this process, up to its end, and put into the bytes that OpenEnv would
+    send.
+    """
     observations, sent = [environment.reset(**reset)], [{"type": "reset", "data": reset}]
     for action in actions:
         if not observations[-1].done:
             observations.append(environment.step(action_class(**action)))
             sent.append({"type": "step", "data": action})
-    answers = [WSObservationResponse(data=serialize_observation(one)).model_dump_json() for one in observations]
+    answers = [
+        WSObservationResponse(data=serialize_observation(one)).model_dump_json()
+        for one in observations
+    ]
     return Play([json.dumps(message) for message in sent], answers)
 
 
@@ -113,18 +140,25 @@ def echo_plays(plays: list[Play]) -> list[Play]:
     from echo_env.models import EchoAction
     from echo_env.server.echo_env_environment import EchoEnvironment
 
-    messages = [[{"message": " ".join(json.loads(text)["data"].values())} for text in play.sent[1:]] for play in plays]
+    messages = [
+        [{"message": " ".join(json.loads(text)["data"].values())} for text in play.sent[1:]]
+        for play in plays
+    ]
     return [twin(EchoEnvironment(), EchoAction, {}, actions) for actions in messages]
 
 
 def make_echo(folder: Path) -> None:
-    """OpenEnv's template in `folder`/echo_env, with room for as many sessions as ours has, and what hides uvloop."""
+    """OpenEnv's template in `folder`/echo_env, with room for as many sessions as ours has, and what
+    hides uvloop.
+    """
     command = [sys.executable, "-m", "openenv.cli", "init", "echo_env", "--output-dir", str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     app = folder / "echo_env" / "server" / "app.py"
     before, after = "max_concurrent_envs=1,", f"max_concurrent_envs={ROOM},"
     if app.read_text().count(before) != 1:
-        raise RuntimeError(f"the template of openenv {version('openenv')} does not hold {before!r} once; look at it anew")
+        raise RuntimeError(
+            f"the template of openenv {version('openenv')} does not hold {before!r} once; look at it anew"
+        )
     app.write_text(app.read_text().replace(before, after))
     (folder / "uvloop.py").write_text("raise ImportError\n")
     sys.path.insert(0, str(folder))
@@ -132,14 +166,18 @@ def make_echo(folder: Path) -> None:
 
 @contextmanager
 def running(arguments: list[str], cwd: Path, path: Path) -> Iterator[str]:
-    """A server started in `cwd` with `python -m ARGUMENTS --host --port`; its WebSocket's address once it is healthy."""
+    """A server started in `cwd` with `python -m ARGUMENTS --host --port`; its WebSocket's address
+    once it is healthy.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", *arguments, "--host", "127.0.0.1", "--port", str(port)]
     with tempfile.TemporaryFile("w+") as log:
         environment = {**os.environ, "PYTHONPATH": str(path)}
-        process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=cwd, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
         try:
             until = time.monotonic() + 120
             while not _healthy(port):
@@ -165,12 +203,16 @@ def _healthy(port: int) -> bool:
 
 
 async def load(url: str, plays: list[Play], sessions: int, seconds: float) -> Turn:
-    """So many sessions at once, each with episodes of its own, for so long from the moment when all of them are there."""
+    """So many sessions at once, each with episodes of its own, for so long from the moment when all
+    of them are there.
+    """
     everybody, latencies, wrong = asyncio.Barrier(sessions + 1), [], 0
 
     async def one(own: list[Play]) -> None:
         nonlocal wrong
-        async with connect(url, compression=None, max_size=None, proxy=None, open_timeout=60) as socket:
+        async with connect(
+            url, compression=None, max_size=None, proxy=None, open_timeout=60
+        ) as socket:
             await everybody.wait()
             until = time.perf_counter() + seconds
             for play in cycle(own):
@@ -178,7 +220,9 @@ async def load(url: str, plays: list[Play], sessions: int, seconds: float) -> Tu
                     began = time.perf_counter()
                     await socket.send(message)
                     got = await socket.recv()
-                    wrong += got != answer  # in one piece: across an `await`, others' counts would be lost
+                    wrong += (
+                        got != answer
+                    )  # in one piece: across an `await`, others' counts would be lost
                     now = time.perf_counter()
                     if now > until:
                         return
@@ -197,14 +241,20 @@ async def load(url: str, plays: list[Play], sessions: int, seconds: float) -> Tu
 
 
 def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
-    """Rows of the table: for each number of sessions, ours and the echo environment, medians over the rounds."""
+    """Rows of the table: for each number of sessions, ours and the echo environment, medians over
+    the rounds.
+    """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         make_echo(Path(folder))
         ours = our_plays(max(SESSIONS) * EPISODES)
         plays = {"logtriage": ours, "echo": echo_plays(ours)}
         urls = {
-            "logtriage": stack.enter_context(running(["logtriage", "serve", "--sessions", str(ROOM)], ROOT, Path(folder))),
-            "echo": stack.enter_context(running(["echo_env.server.app"], Path(folder), Path(folder))),
+            "logtriage": stack.enter_context(
+                running(["logtriage", "serve", "--sessions", str(ROOM)], ROOT, Path(folder))
+            ),
+            "echo": stack.enter_context(
+                running(["echo_env.server.app"], Path(folder), Path(folder))
+            ),
         }
         rows = []
         for sessions in SESSIONS:
@@ -213,8 +263,14 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
                 for name, url in urls.items():
                     turns[name].append(asyncio.run(load(url, plays[name], sessions, seconds)))
             for name, measured in turns.items():
-                middle = {field: statistics.median(getattr(turn, field) for turn in measured) for field in Turn._fields[:4]}
-                total = {field: sum(getattr(turn, field) for turn in measured) for field in Turn._fields[4:]}
+                middle = {
+                    field: statistics.median(getattr(turn, field) for turn in measured)
+                    for field in Turn._fields[:4]
+                }
+                total = {
+                    field: sum(getattr(turn, field) for turn in measured)
+                    for field in Turn._fields[4:]
+                }
                 rounded = {field: round(value, 2) for field, value in middle.items()}
                 rows.append({"server": name, "sessions": sessions, **rounded, **total})
     return rows
@@ -223,7 +279,8 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
 def main(
     seconds: Annotated[float, typer.Option(min=1.0, help="length of a turn")] = 8.0,
     rounds: Annotated[int, typer.Option(min=1, help="turns each")] = 3,
-    json_path: Annotated[Path, typer.Option("--json", help="where the figures go")] = ROOT / "results/serving/load.json",
+    json_path: Annotated[Path, typer.Option("--json", help="where the figures go")] = ROOT
+    / "results/serving/load.json",
 ) -> None:
     """Measure, print the table, write the figures. Exit code 1 when an answer was not the twin's."""
     rows = measure(seconds, rounds)

@@ -1,11 +1,13 @@
 """Steps per second, observation text included, one core, in process.
 
     python benchmarks/speed.py                                  ours
-    python benchmarks/speed.py path/to/environment.py:Class     ours and another one, in turns, in one run
+    python benchmarks/speed.py path/to/environment.py:Class     ours and another one, in turns, in
+    one run
 
-Any class with `reset(...)` and `step(action)` can be measured. Its module may define `SPEED_EPISODE`, a function of
-(environment, episode number) that plays one episode and returns its number of steps; without one, `reset()` is called
-and then `step` with the actions that `--actions` lists as JSON, made into the class named by `--action-class`.
+Any class with `reset(...)` and `step(action)` can be measured. Its module may define
+`SPEED_EPISODE`, a function of (environment, episode number) that plays one episode and returns its
+number of steps; without one, `reset()` is called and then `step` with the actions that `--actions`
+lists as JSON, made into the class named by `--action-class`.
 
 Machines are noisy: rounds alternate, and the ratio of the medians is what counts.
 """
@@ -45,7 +47,9 @@ Player = Callable[[int], int]  # plays episode n, returns its number of steps
 
 def _actions(names: tuple[str, ...]) -> list[tuple[str, str]]:
     filled = [(kind, names[value] if isinstance(value, int) else value) for kind, value in SCRIPT]
-    return [(kind, f"kill-query:{value}" if kind == "remediate" else value) for kind, value in filled]
+    return [
+        (kind, f"kill-query:{value}" if kind == "remediate" else value) for kind, value in filled
+    ]
 
 
 def core_player() -> Player:
@@ -56,7 +60,7 @@ def core_player() -> Player:
         nonlocal actions
         episode = Episode(sample_incident(tasks[number % 3], "train", number))
         actions = actions or _actions(episode.incident.topology.names)
-        render(episode.first, episode.incident.topology)
+        render(episode.opening, episode.incident.topology)
         for kind, value in actions:
             render(episode.act(kind, value))
         return len(actions)
@@ -80,7 +84,9 @@ def openenv_player() -> Player:
 
 
 def other_player(location: str, action_class: str, actions: str, reset: str) -> Player:
-    """Another world, by `path/to/module.py:Class`; raises `typer.BadParameter` when it cannot be found."""
+    """Another world, by `path/to/module.py:Class`; raises `typer.BadParameter` when it cannot be
+    found.
+    """
     path, _, name = location.rpartition(":")
     file = Path(path).resolve()
     if not name or not file.is_file():
@@ -96,14 +102,19 @@ def other_player(location: str, action_class: str, actions: str, reset: str) -> 
     if "SPEED_EPISODE" in vars(module):
         return lambda number: module.SPEED_EPISODE(environment, number)
     if not action_class or not actions:
-        raise typer.BadParameter(f"{location} has no SPEED_EPISODE; give --action-class and --actions")
+        raise typer.BadParameter(
+            f"{location} has no SPEED_EPISODE; give --action-class and --actions"
+        )
     where, _, kind = action_class.rpartition(":")
     make = vars(importlib.import_module(where))[kind]
     ready = [make(**fields) for fields in json.loads(actions)]
     settings = json.loads(reset)
 
     def play(number: int) -> int:
-        choices = {key: value[number % len(value)] if isinstance(value, list) else value for key, value in settings.items()}
+        choices = {
+            key: value[number % len(value)] if isinstance(value, list) else value
+            for key, value in settings.items()
+        }
         environment.reset(**{**choices, **({"seed": number} if "seed" in choices else {})})
         steps = 0
         for action in ready:
@@ -116,7 +127,9 @@ def other_player(location: str, action_class: str, actions: str, reset: str) -> 
 
 
 def measure(players: dict[str, Player], seconds: float, rounds: int) -> dict[str, list[float]]:
-    """Steps per second, `rounds` values a player; players take turns within each round, on fresh episodes."""
+    """Steps per second, `rounds` values a player; players take turns within each round, on fresh
+    episodes.
+    """
     rates: dict[str, list[float]] = {name: [] for name in players}
     numbers: dict[str, Iterator[int]] = {name: iter(range(10**9)) for name in players}
     for _ in range(rounds):
@@ -129,10 +142,14 @@ def measure(players: dict[str, Player], seconds: float, rounds: int) -> dict[str
 
 
 def main(
-    other: Annotated[str | None, typer.Argument(help="path/to/module.py:Class of another world")] = None,
+    other: Annotated[
+        str | None, typer.Argument(help="path/to/module.py:Class of another world")
+    ] = None,
     action_class: Annotated[str, typer.Option(help="package.module:Class of its actions")] = "",
     actions: Annotated[str, typer.Option(help="JSON array of its actions' fields")] = "",
-    reset: Annotated[str, typer.Option(help="JSON object of reset's arguments; lists are cycled; seed counts up")] = "{}",
+    reset: Annotated[
+        str, typer.Option(help="JSON object of reset's arguments; lists are cycled; seed counts up")
+    ] = "{}",
     seconds: Annotated[float, typer.Option(help="length of a turn")] = 1.0,
     rounds: Annotated[int, typer.Option(help="turns each")] = 5,
 ) -> None:
@@ -145,7 +162,9 @@ def main(
     last = list(medians)[-1]
     for name, values in rates.items():
         ratio = f"  {medians[name] / medians[last]:.2f} x {last}" if other and name != last else ""
-        print(f"{name:24} {medians[name]:9,.0f} steps/s  (min {min(values):,.0f}, max {max(values):,.0f}){ratio}")
+        print(
+            f"{name:24} {medians[name]:9,.0f} steps/s  (min {min(values):,.0f}, max {max(values):,.0f}){ratio}"
+        )
 
 
 if __name__ == "__main__":

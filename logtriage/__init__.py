@@ -1,14 +1,17 @@
 """LogTriage: incidents in a microservice cluster, for language models to trace to their root.
 
-The world needs nothing but the standard library; the environment needs OpenEnv; only training needs torch.
+The world needs nothing but the standard library; the environment needs OpenEnv; only training needs
+torch.
 """
 
-REPOSITORY = "OWNER/logtriage"  # the public address; README and notebooks are written from it by `make address`
+# the public address; README and notebooks are written from it by `make address`
+REPOSITORY = "OWNER/logtriage"
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """What `verifiers` looks for in the package of an environment, `__all__` included. Only asking for it imports verifiers.
+    """What `verifiers` looks for in the package of an environment, `__all__` included. Only asking
+    for it imports verifiers.
 
     Raises:
         AttributeError: for any other name, and where verifiers is not installed.
@@ -16,7 +19,9 @@ def __getattr__(name: str) -> object:
     if name not in ("__all__", "TriageEnv", "TriageHarness", "TriageTaskset"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from . import verifiers_env
+        from .adapters import verifiers
     except ModuleNotFoundError as error:
-        raise AttributeError(f"{name} is for verifiers, which cannot be imported: {error}") from error
-    return vars(verifiers_env)[name]
+        raise AttributeError(
+            f"{name} is for verifiers, which cannot be imported: {error}"
+        ) from error
+    return vars(verifiers)[name]

@@ -13,19 +13,22 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from . import REPOSITORY, __version__
 from .models import TriageAction, TriageObservation, TriageState
 from .play.actions import action_values, shown
-from .play.drawing import Seen, draw, draw_verdict
-from .play.episode import Episode, Sight
+from .play.drawing import Step, draw, draw_verdict
+from .play.episode import Episode, Observation
 from .play.prompts import render
 from .play.rewards import Score, TriageRubric
 from .world.incidents import SPLITS, TASKS, check_coordinates, sample_incident
 
-NUMBERED = 1_000  # incidents of each task that the task API numbers in a split; indices themselves have no end
-RESET_SECONDS = 0.005  # of a reset on a server: a false alarm is made in a tenth of the time of a fault, which told it
+# incidents of each task that the task API numbers in a split; indices themselves have no end
+NUMBERED = 1_000
+# of a reset on a server: a false alarm is made in a tenth of the time of a fault, which told it
+RESET_SECONDS = 0.005
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
 
 
 class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState]):
-    """Incidents in a microservice cluster, to be traced to their root, fixed, and handed to the right team.
+    """Incidents in a microservice cluster, to be traced to their root, fixed, and handed to the
+    right team.
 
     | | |
     |---|---|
@@ -42,14 +45,16 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
-    REQUIRES_SINGLE_THREAD_EXECUTOR = True  # the server makes all environments in one thread, instead of keeping one each
+    REQUIRES_SINGLE_THREAD_EXECUTOR = (
+        True  # the server makes all environments in one thread, instead of keeping one each
+    )
 
     def __init__(self) -> None:
         super().__init__(rubric=TriageRubric())
         self._episode: Episode | None = None
         self._episode_id: str | None = None
         self._next_index = 0
-        self._seen: list[Seen] = []
+        self._seen: list[Step] = []
 
     def reset(
         self,
@@ -64,18 +69,24 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     ) -> TriageObservation:
         """Open an incident.
 
-        With `task`, `index` is the incident's own; without, it numbers the split's tasks as `get_task` does. Without
-        `index`, `seed` is the index; without either, indices count up from 0.
+        With `task`, `index` is the incident's own; without, it numbers the split's tasks as
+        `get_task` does. Without `index`, `seed` is the index; without either, indices count up from
+        0.
 
         Raises:
-            ValueError: unknown task, split, index or argument; an incident that was open stays open.
+            ValueError: unknown task, split, index or argument; an incident that was open stays
+                open.
         """
         if kwargs:
             raise ValueError(
                 f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task, split, index"
             )
-        if episode_id is not None and (not isinstance(episode_id, str) or len(episode_id) > MAX_EPISODE_ID):
-            raise ValueError(f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got {shown(episode_id)}")
+        if episode_id is not None and (
+            not isinstance(episode_id, str) or len(episode_id) > MAX_EPISODE_ID
+        ):
+            raise ValueError(
+                f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got {shown(episode_id)}"
+            )
         if index is None:
             index = self._next_index if seed is None else seed
         if isinstance(index, float) and index.is_integer():
@@ -88,22 +99,26 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._next_index = index + 1
         self._reset_rubric()
         self._episode, self._episode_id = Episode(incident, self.rubric), episode_id
-        self._seen = [Seen("", self._episode.first)]
-        return self._observe(self._episode.first, opening=True)
+        self._seen = [Step("", self._episode.opening)]
+        return self._observe(self._episode.opening, opening=True)
 
-    def step(self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any) -> TriageObservation:
-        """Take one action. An invalid one costs the step, and the observation's `error` names the allowed values.
+    def step(
+        self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any
+    ) -> TriageObservation:
+        """Take one action. An invalid one costs the step, and the observation's `error` names the
+        allowed values.
 
         Raises:
             ValueError: before `reset`, and after the incident is closed.
         """
         if self._episode is None:
             raise ValueError("no incident is open; call reset first")
-        sight = self._episode.act(action.action_type, action.value, action.confidence)
-        self._seen.append(Seen(f"{action.action_type} {action.value}", sight))
-        return self._observe(sight)
+        observation = self._episode.act(action.action_type, action.value, action.confidence)
+        self._seen.append(Step(f"{action.action_type} {action.value}", observation))
+        return self._observe(observation)
 
-    # A step takes microseconds: on the server's event loop it costs less than the way to a thread and back.
+    # A step takes microseconds: on the server's event loop it costs less than the way to a thread
+    # and back.
 
     async def reset_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
         """See `reset`; answers after `RESET_SECONDS` at the earliest."""
@@ -164,12 +179,16 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         return NUMBERED * len(TASKS)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """Task spec: `task`, `split` and the incident's own `index`. `IndexError` beyond `num_tasks`."""
+        """Task spec: `task`, `split` and the incident's own `index`. `IndexError` beyond
+        `num_tasks`.
+        """
         if not 0 <= index < self.num_tasks(split):
             raise IndexError(f"task index must be 0 to {self.num_tasks(split) - 1}, got {index}")
         return _numbered(split, index)
 
-    def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
+    def get_task_range(
+        self, split: str, start: int | None = None, stop: int | None = None
+    ) -> list[dict[str, Any]]:
         """Task specs of a slice, bounds as Python's slices have them."""
         return [_numbered(split, index) for index in range(self.num_tasks(split))[start:stop]]
 
@@ -180,36 +199,47 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     # The page at /web, OpenEnv's and ours.
 
     def render_web(self, observation: dict[str, Any]) -> str | None:
-        """HTML of all that was shown since reset, and once done the score and the truth; None before the first reset."""
+        """HTML of all that was shown since reset, and once done the score and the truth; None
+        before the first reset.
+        """
         if self._episode is None:
             return None
-        verdict = draw_verdict(self.score, self._episode.record, self._episode.incident) if self.score else ""
+        verdict = (
+            draw_verdict(self.score, self._episode.record, self._episode.incident)
+            if self.score
+            else ""
+        )
         return draw(self._episode.incident.topology, self._seen, verdict)
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        """Every valid action as (label, the dict that `step` receives); none when no incident is open."""
+        """Every valid action as (label, the dict that `step` receives); none when no incident is
+        open.
+        """
         if self._episode is None or self._episode.done:
             return []
         return [
-            (f"{kind.replace('_', ' ')} {value.replace(':', ' ')}".strip(), {"action_type": kind, "value": value})
+            (
+                f"{kind.replace('_', ' ')} {value.replace(':', ' ')}".strip(),
+                {"action_type": kind, "value": value},
+            )
             for kind, values in action_values(self._episode.incident.topology).items()
             for value in values
         ]
 
-    def _observe(self, sight: Sight, opening: bool = False) -> TriageObservation:
+    def _observe(self, observation: Observation, opening: bool = False) -> TriageObservation:
         topology = self._episode.incident.topology if opening else None
         return TriageObservation(
-            done=sight.done,
-            reward=self._episode.score.total if sight.done else 0.0,
-            text=render(sight, topology),
-            step=sight.step,
-            max_steps=sight.max_steps,
-            notice=sight.notice,
-            error=sight.error,
+            done=observation.done,
+            reward=self._episode.score.total if observation.done else 0.0,
+            text=render(observation, topology),
+            step=observation.step,
+            max_steps=observation.max_steps,
+            notice=observation.notice,
+            error=observation.error,
             services=topology.services if topology else None,
-            alerts=sight.alerts,
-            metrics=sight.metrics,
-            logs=sight.lines,
+            alerts=observation.alerts,
+            metrics=observation.metrics,
+            logs=observation.lines,
         )
 
 

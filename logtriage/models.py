@@ -24,22 +24,33 @@ class TriageAction(Action):
     """
 
     action_type: str = Field(max_length=64, description=f"one of {', '.join(ACTION_TYPES)}")
-    value: str = Field(default="", max_length=256, description="what the action applies to; empty for resolve and ignore")
+    value: str = Field(
+        default="",
+        max_length=256,
+        description="what the action applies to; empty for resolve and ignore",
+    )
     confidence: float | None = Field(
-        default=None, ge=0.0, le=1.0, description="how sure the agent is of the service it blames, or of ignoring"
+        default=None,
+        ge=0.0,
+        le=1.0,
+        description="how sure the agent is of the service it blames, or of ignoring",
     )
     reasoning: str = Field(
-        default="", max_length=20_000, description="room for the agent's own words; neither scored nor kept"
+        default="",
+        max_length=20_000,
+        description="room for the agent's own words; neither scored nor kept",
     )
 
 
 class TriageObservation(Observation):
-    """What the agent sees. `text` is all of it as a language model reads it; the rest is the same for programs.
+    """What the agent sees. `text` is all of it as a language model reads it; the rest is the same
+    for programs.
 
-    `services` is the call graph, callers before callees, and comes with the opening only. `alerts` are the thresholds
-    crossed, `metrics` rows of the metrics table (in JSON both are arrays, in the order of their fields), `logs` lines of
-    `LEVEL service text`. What the step did not bring is None. `notice` repeats what was done, never whether it was right;
-    `error` explains an invalid action. `reward` is 0 until the end, then the score.
+    `services` is the call graph, callers before callees, and comes with the opening only. `alerts`
+    are the thresholds crossed, `metrics` rows of the metrics table (in JSON both are arrays, in the
+    order of their fields), `logs` lines of `LEVEL service text`. What the step did not bring is
+    None. `notice` repeats what was done, never whether it was right; `error` explains an invalid
+    action. `reward` is 0 until the end, then the score.
     """
 
     text: str = ""
@@ -54,10 +65,12 @@ class TriageObservation(Observation):
 
 
 class TriageState(State):
-    """Where the episode stands. Holds nothing of the truth before the end; then `score` has the named parts.
+    """Where the episode stands. Holds nothing of the truth before the end; then `score` has the
+    named parts.
 
-    `task`, `split` and `index` are the coordinates that open the same incident again. `closed_by` is `resolve`, `ignore` or
-    `timeout`, and empty while it is open; `confidence` is what the agent stated with its answer.
+    `task`, `split` and `index` are the coordinates that open the same incident again. `closed_by`
+    is `resolve`, `ignore` or `timeout`, and empty while it is open; `confidence` is what the agent
+    stated with its answer.
     """
 
     task: str = ""

@@ -21,7 +21,9 @@ NOTEBOOKS = (
     "05_benchmark.ipynb",
 )
 # This project's own links: whatever owner, the name is `logtriage`.
-ADDRESS = re.compile(r"(?:github\.com|com/github)/(?P<repository>[\w.-]+/logtriage)(?=[/\s\")#.]|$)", re.MULTILINE)
+ADDRESS = re.compile(
+    r"(?:github\.com|com/github)/(?P<repository>[\w.-]+/logtriage)(?=[/\s\")#.]|$)", re.MULTILINE
+)
 LIGHT_FILES = (
     "config.json",
     "metrics.jsonl",
@@ -39,14 +41,21 @@ LIGHT_FILES = (
 def with_address(text: str, old: str, new: str) -> str:
     """`text` with every link to the repository `old` pointing to `new`."""
     return re.sub(
-        rf"((?:github\.com|com/github)/){re.escape(old)}(?=[/\s\")#.]|$)", rf"\g<1>{new}", text, flags=re.MULTILINE
+        rf"((?:github\.com|com/github)/){re.escape(old)}(?=[/\s\")#.]|$)",
+        rf"\g<1>{new}",
+        text,
+        flags=re.MULTILINE,
     )
 
 
 def write_address() -> list[Path]:
     """Write `REPOSITORY` into README, Space card and notebooks; returns the files that changed."""
     changed = []
-    for path in (ROOT / "README.md", ROOT / "logtriage" / "README.md", *(ROOT / "notebooks" / name for name in NOTEBOOKS)):
+    for path in (
+        ROOT / "README.md",
+        ROOT / "logtriage" / "README.md",
+        *(ROOT / "notebooks" / name for name in NOTEBOOKS),
+    ):
         text = path.read_text()
         new = text
         for found in {match["repository"] for match in ADDRESS.finditer(text)}:
@@ -58,7 +67,9 @@ def write_address() -> list[Path]:
 
 
 def gallery_text() -> str:
-    """GALLERY.md: one opening of each task, a detail of its root, the truth, and the same task in the other splits."""
+    """GALLERY.md: one opening of each task, a detail of its root, the truth, and the same task in
+    the other splits.
+    """
     parts = [
         "# Gallery",
         "Real samples of the generator, written by `make gallery`; a test holds them fresh. "
@@ -66,11 +77,15 @@ def gallery_text() -> str:
     ]
     for name, task in TASKS.items():
         parts.append(f"## {name.replace('_', ' ')}")
-        parts.append(f"{task.max_steps} steps; at least {task.noise:.0%} of the streamed lines are noise.")
+        parts.append(
+            f"{task.max_steps} steps; at least {task.noise:.0%} of the streamed lines are noise."
+        )
         for index in (0, 1):
             episode = Episode(sample_incident(name, "train", index))
             incident = episode.incident
-            parts.append(f"`train/{index}`\n\n```text\n{render(episode.first, incident.topology)}\n```")
+            parts.append(
+                f"`train/{index}`\n\n```text\n{render(episode.opening, incident.topology)}\n```"
+            )
             if incident.injection is None:
                 parts.append("Truth: a false alarm; P3, and `ignore`.")
                 continue
@@ -84,17 +99,23 @@ def gallery_text() -> str:
     for split, meaning in SPLITS.items():
         if split.startswith("unseen"):
             incident = sample_incident("cascading_failure", split, 0)
-            lines = "\n".join(Episode(incident).first.lines)
-            parts.append(f"`{split}`: {meaning}. Lines of `cascading_failure/{split}/0`:\n\n```text\n{lines}\n```")
+            lines = "\n".join(Episode(incident).opening.lines)
+            parts.append(
+                f"`{split}`: {meaning}. Lines of `cascading_failure/{split}/0`:\n\n```text\n{lines}\n```"
+            )
     return "\n\n".join(parts) + "\n"
 
 
 def publish(run: str | Path, name: str) -> Path:
-    """Copy the light files of a finished run to `results/<name>`; `FileNotFoundError` when it is not finished."""
+    """Copy the light files of a finished run to `results/<name>`; `FileNotFoundError` when it is
+    not finished.
+    """
     run, target = Path(run), ROOT / "results" / name
     missing = [file for file in LIGHT_FILES if not (run / file).exists()]
     if missing:
-        raise FileNotFoundError(f"{run} lacks {', '.join(missing)}; run `make demo` to its end first")
+        raise FileNotFoundError(
+            f"{run} lacks {', '.join(missing)}; run `make demo` to its end first"
+        )
     target.mkdir(parents=True, exist_ok=True)
     for file in LIGHT_FILES:
         shutil.copyfile(run / file, target / file)
@@ -130,7 +151,9 @@ def demo_table() -> str:
 
 
 def benchmark_table() -> str:
-    """The README's scores of scripted policies on `test`, and the adversary's best, from `results/benchmark`."""
+    """The README's scores of scripted policies on `test`, and the adversary's best, from
+    `results/benchmark`.
+    """
     results = ROOT / "results" / "benchmark"
     scores = json.loads((results / "scores.json").read_text())
     found = json.loads((results / "exploits.json").read_text())["rows"]
@@ -142,7 +165,9 @@ def benchmark_table() -> str:
     for row in scores["rows"]:
         if row["split"] == "test":
             cells = ["{:.2f} [{:.2f}, {:.2f}]".format(*row[name]) for name in (*TASKS, "mean")]
-            lines.append(f"| `{row['policy']}` | {' | '.join(cells)} | {row['share_of_ceiling'][0]:.2f} |")
+            lines.append(
+                f"| `{row['policy']}` | {' | '.join(cells)} | {row['share_of_ceiling'][0]:.2f} |"
+            )
     best = [exploits[task] for task in TASKS]
     cells = [f"{score:.2f}" for score in (*best, sum(best) / len(best))]
     lines.append(f"| best rule without diagnosis | {' | '.join(cells)} | |")
@@ -177,10 +202,17 @@ TABLES = {"demo": demo_table, "benchmark": benchmark_table, "load": load_table}
 
 
 def with_tables(text: str) -> str:
-    """`text` with every block between `<!-- name -->` and `<!-- /name -->` of `TABLES` written anew."""
+    """`text` with every block between `<!-- name -->` and `<!-- /name -->` of `TABLES` written
+    anew.
+    """
     for name, table in TABLES.items():
         block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
-        text, count = re.subn(rf"<!-- {name} -->.*?<!-- /{name} -->", lambda _, block=block: block, text, flags=re.DOTALL)
+        text, count = re.subn(
+            rf"<!-- {name} -->.*?<!-- /{name} -->",
+            lambda _, block=block: block,
+            text,
+            flags=re.DOTALL,
+        )
         if count != 1:
             raise ValueError(f"README.md must hold the block <!-- {name} --> once, found {count}")
     return text

@@ -1,4 +1,6 @@
-"""Shared settings. Tests run offline, on toy sizes; `slow` ones, of which one installs packages, by `make test-slow`."""
+"""Shared settings. Tests run offline, on toy sizes; `slow` ones, of which one installs packages, by
+`make test-slow`.
+"""
 
 import os
 import signal
@@ -32,11 +34,24 @@ def free_port():
 
 @contextmanager
 def serving(log, sessions=SESSIONS):
-    """A server on loopback: yields its address and process. `log`: where its output goes, and stays clean."""
+    """A server on loopback: yields its address and process. `log`: where its output goes, and stays
+    clean.
+    """
     port = free_port()
-    command = [sys.executable, "-m", "logtriage", "serve", "--port", str(port), "--sessions", str(sessions)]
+    command = [
+        sys.executable,
+        "-m",
+        "logtriage",
+        "serve",
+        "--port",
+        str(port),
+        "--sessions",
+        str(sessions),
+    ]
     with log.open("w") as out:
-        process = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=Path(__file__).parents[1], stdout=out, stderr=subprocess.STDOUT
+        )
     address, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
     try:
         while True:
@@ -61,23 +76,37 @@ def serving(log, sessions=SESSIONS):
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory):
-    """The address of a running server with room for `SESSIONS`, the same for all tests that ask for it."""
+    """The address of a running server with room for `SESSIONS`, the same for all tests that ask for
+    it.
+    """
     with serving(tmp_path_factory.mktemp("server") / "log") as (address, _):
         yield address
 
 
 @pytest.fixture(scope="session")
 def tiny_base(tmp_path_factory):
-    """A base model that has learned nothing, made in seconds: for testing everything around a model."""
+    """A base model that has learned nothing, made in seconds: for testing everything around a
+    model.
+    """
     from logtriage.training.mini import build_base
 
-    toy = {"drills": 16, "drill_epochs": 1, "juniors": 16, "junior_epochs": 1, "hidden": 32, "layers": 1, "parity": 0.0}
+    toy = {
+        "drills": 16,
+        "drill_epochs": 1,
+        "juniors": 16,
+        "junior_epochs": 1,
+        "hidden": 32,
+        "layers": 1,
+        "parity": 0.0,
+    }
     return build_base(tmp_path_factory.mktemp("tiny") / "base", **toy)
 
 
 @pytest.fixture(scope="session")
 def constant():
-    """The shipped open-loop policy, trained. Training takes a while, so one instance serves the session."""
+    """The shipped open-loop policy, trained. Training takes a while, so one instance serves the
+    session.
+    """
     from logtriage.agents.registry import make_policy
     from logtriage.world.incidents import TASKS
 

@@ -1,6 +1,7 @@
 """A digest of what episodes say and score; unlike `world_digest` it needs the whole package.
 
-python tests/score_digest.py --write     add this BENCHMARK_VERSION to tests/golden/scores.json; one that is there stays
+python tests/score_digest.py --write     add this BENCHMARK_VERSION to tests/golden/scores.json; one
+that is there stays
 """
 
 import hashlib
@@ -18,12 +19,26 @@ GOLDEN = Path(__file__).parent / "golden" / "scores.json"
 
 
 def play(incident, half_right):
-    """Ask around, answer (rightly, or with the wrong service and team), close: every sight, and the score."""
+    """Ask around, answer (rightly, or with the wrong service and team), close: every observation, and the
+    score.
+    """
     episode, names = Episode(incident), incident.topology.names
-    root, team = (incident.root or names[0], incident.team or "sre") if half_right else (names[-1], "security")
-    actions = [("request_more_logs", "all"), ("request_more_logs", root), ("classify_severity", "P2")]
-    actions += [("identify_root_cause", root), ("remediate", f"{incident.remedy or 'scale'}:{root}"), ("escalate", team)]
-    seen = [render(episode.first, incident.topology)]
+    root, team = (
+        (incident.root or names[0], incident.team or "sre")
+        if half_right
+        else (names[-1], "security")
+    )
+    actions = [
+        ("request_more_logs", "all"),
+        ("request_more_logs", root),
+        ("classify_severity", "P2"),
+    ]
+    actions += [
+        ("identify_root_cause", root),
+        ("remediate", f"{incident.remedy or 'scale'}:{root}"),
+        ("escalate", team),
+    ]
+    seen = [render(episode.opening, incident.topology)]
     for action in [*actions, ("escalate", "ceo"), ("resolve", "")]:
         seen.append(render(episode.act(*action)))
     return seen, episode.score
@@ -34,7 +49,9 @@ def digests():
     for task in ALL_TASKS:
         for split in SPLITS:
             incidents = [sample_incident(task, split, index) for index in range(20)]
-            played = [play(incident, half_right) for incident in incidents for half_right in (True, False)]
+            played = [
+                play(incident, half_right) for incident in incidents for half_right in (True, False)
+            ]
             found[f"{task}/{split}"] = hashlib.sha256(json.dumps(played).encode()).hexdigest()
     return found
 
@@ -44,5 +61,7 @@ if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
         sys.exit(__doc__)
     if BENCHMARK_VERSION in versions:
-        sys.exit(f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md")
+        sys.exit(
+            f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md"
+        )
     GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")

@@ -1,4 +1,6 @@
-"""Write docs/page.png, the README's picture of the page: `make screenshot`. Needs a browser, see test_page."""
+"""Write docs/page.png, the README's picture of the page: `make screenshot`. Needs a browser, see
+test_page.
+"""
 
 import tempfile
 from pathlib import Path
@@ -11,7 +13,11 @@ from test_page import BROWSER, FLAGS, WHERE
 PATH = Path(__file__).parents[1] / "docs" / "page.png"
 DID = ["request_more_logs:all", "request_more_logs:auth-service", "request_more_logs:user-db"]
 
-with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "log") as (url, _), sync_playwright() as playwright:
+with (
+    tempfile.TemporaryDirectory() as folder,
+    serving(Path(folder) / "log") as (url, _),
+    sync_playwright() as playwright,
+):
     browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
     page = browser.new_page(viewport={"width": 1180, "height": 640})
     page.goto(f"{url}/web?{urlencode({**WHERE, 'did': DID}, doseq=True)}")

@@ -13,8 +13,22 @@ from logtriage.agents.registry import POLICIES
 from logtriage.measure.rollouts import COLUMNS, PARTS
 from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS
 
-COMMANDS = ("evaluate", "build-base", "train", "demo", "gallery", "address", "publish", "tables", "benchmark", "serve")
-REGISTERED = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
+COMMANDS = (
+    "evaluate",
+    "build-base",
+    "train",
+    "demo",
+    "gallery",
+    "address",
+    "publish",
+    "tables",
+    "benchmark",
+    "serve",
+)
+REGISTERED = {
+    command.name or command.callback.__name__: command.callback
+    for command in app.registered_commands
+}
 
 
 def run(*arguments):
@@ -48,17 +62,23 @@ def test_every_command_and_every_parameter_is_explained(command):
 def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):
     path = tmp_path / "out.json"
     policies = ("--policy", "loudest", "--policy", "trace")
-    result = run("evaluate", *policies, "--task", "all", "--split", "test", "--episodes", 4, "--json", path)
+    result = run(
+        "evaluate", *policies, "--task", "all", "--split", "test", "--episodes", 4, "--json", path
+    )
     assert result.exit_code == 0, result.output
     rows = json.loads(path.read_text())
     assert isinstance(rows, list) and all(tuple(row) == COLUMNS for row in rows)
     coordinates = [(row["policy"], row["task"], row["split"], row["index"]) for row in rows]
-    assert coordinates == [(p, task, "test", i) for p in ("loudest", "trace") for task in TASKS for i in range(4)]
+    assert coordinates == [
+        (p, task, "test", i) for p in ("loudest", "trace") for task in TASKS for i in range(4)
+    ]
 
     said, header, *lines, wrote = result.stdout.splitlines()
     assert said.startswith("test, incidents 0 to 3 of each task") and str(path) in wrote
     assert header.split() == ["policy", "task", "score", *PARTS, "steps"]
-    assert [tuple(line.split()[:2]) for line in lines] == [(p, task) for p in ("loudest", "trace") for task in TASKS]
+    assert [tuple(line.split()[:2]) for line in lines] == [
+        (p, task) for p in ("loudest", "trace") for task in TASKS
+    ]
     means = pd.DataFrame(rows).groupby(["policy", "task"])[["score", *PARTS, "steps"]].mean()
     for line in lines:
         policy, task, score, _low, _high, *others = line.split()
@@ -72,7 +92,16 @@ def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):
 
 def test_evaluate_starts_where_it_is_told(tmp_path):
     path = tmp_path / "out.json"
-    arguments = ("--policy", "loudest", "--task", "single_crash", "--split", "unseen_wording", "--episodes", 2)
+    arguments = (
+        "--policy",
+        "loudest",
+        "--task",
+        "single_crash",
+        "--split",
+        "unseen_wording",
+        "--episodes",
+        2,
+    )
     result = run("evaluate", *arguments, "--first", 7, "--json", path)
     assert result.exit_code == 0, result.output
     rows = json.loads(path.read_text())
@@ -83,7 +112,11 @@ def test_evaluate_starts_where_it_is_told(tmp_path):
 
 @pytest.mark.parametrize(
     "option, bad, valid",
-    [("--policy", "guess", POLICIES), ("--task", "casc", [*ALL_TASKS, "or all"]), ("--split", "dev", SPLITS)],
+    [
+        ("--policy", "guess", POLICIES),
+        ("--task", "casc", [*ALL_TASKS, "or all"]),
+        ("--split", "dev", SPLITS),
+    ],
 )
 def test_evaluate_answers_unknown_names_with_the_valid_ones(option, bad, valid):
     told = refusal("evaluate", option, bad)
@@ -97,11 +130,15 @@ def test_evaluate_does_not_play_what_it_could_not_write(tmp_path):
 
 
 def test_evaluate_does_not_play_what_it_would_write_over_a_folder(tmp_path):
-    assert str(tmp_path) in refusal("evaluate", "--policy", "loudest", "--episodes", 2, "--json", tmp_path)
+    assert str(tmp_path) in refusal(
+        "evaluate", "--policy", "loudest", "--episodes", 2, "--json", tmp_path
+    )
 
 
 def test_an_unknown_task_beside_all_is_no_less_unknown():
-    assert "'casc'" in refusal("evaluate", "--policy", "loudest", "--episodes", 2, "--task", "all", "--task", "casc")
+    assert "'casc'" in refusal(
+        "evaluate", "--policy", "loudest", "--episodes", 2, "--task", "all", "--task", "casc"
+    )
 
 
 @pytest.mark.parametrize("folder", ["{}/nowhere", "runs/nowhere"])
@@ -117,14 +154,21 @@ def test_train_mini_asks_for_a_model_and_says_how_to_get_one(tmp_path):
 
 
 def test_train_answers_an_unknown_preset_with_the_valid_ones(tmp_path):
-    assert "mini, model_card, recommended" in refusal("train", tmp_path / "run", "--preset", "large")
+    assert "mini, model_card, recommended" in refusal(
+        "train", tmp_path / "run", "--preset", "large"
+    )
 
 
 def test_train_answers_a_model_that_is_not_there_and_leaves_nothing(tmp_path):
-    assert str(tmp_path / "nowhere") in refusal("train", tmp_path / "run", "--model", tmp_path / "nowhere")
+    assert str(tmp_path / "nowhere") in refusal(
+        "train", tmp_path / "run", "--model", tmp_path / "nowhere"
+    )
     assert not (tmp_path / "run" / "config.json").exists()
 
 
 def test_publish_says_what_an_unfinished_run_lacks(tmp_path, monkeypatch):
     monkeypatch.setattr(repository, "ROOT", tmp_path)
-    assert "summary.json" in refusal("publish", tmp_path / "run") and not (tmp_path / "results").exists()
+    assert (
+        "summary.json" in refusal("publish", tmp_path / "run")
+        and not (tmp_path / "results").exists()
+    )

@@ -23,11 +23,21 @@ def act(kind, value=""):
 def test_the_example_of_the_docstring():
     env = TriageEnvironment()
     observation = env.reset(task="cascading_failure", split="test", index=7)
-    assert isinstance(observation, TriageObservation) and observation.reward == 0.0 and not observation.done
+    assert (
+        isinstance(observation, TriageObservation)
+        and observation.reward == 0.0
+        and not observation.done
+    )
     assert observation.max_steps == 12 and tuple(observation.services) == DEFAULT_TOPOLOGY.services
     observation = env.step(act("request_more_logs", "user-db"))
-    assert observation.step == 1 and observation.metrics[0].service == "user-db" and len(observation.logs) == 3
-    assert observation.services is None and observation.alerts is None  # what the step did not bring
+    assert (
+        observation.step == 1
+        and observation.metrics[0].service == "user-db"
+        and len(observation.logs) == 3
+    )
+    assert (
+        observation.services is None and observation.alerts is None
+    )  # what the step did not bring
 
 
 def test_a_full_score_by_the_openenv_interface():
@@ -39,7 +49,15 @@ def test_a_full_score_by_the_openenv_interface():
         observation = env.step(act(*action))
     assert observation.done and observation.reward == 1.0 == env.score.total
     named = {name: rubric.last_score for name, rubric in env.rubric.named_children()}
-    assert named == {"severity": 1, "root_cause": 1, "remediation": 1, "escalation": 1, "speed": 1, "cost": 0, "gate": 1}
+    assert named == {
+        "severity": 1,
+        "root_cause": 1,
+        "remediation": 1,
+        "escalation": 1,
+        "speed": 1,
+        "cost": 0,
+        "gate": 1,
+    }
 
 
 def test_reset_takes_seed_and_episode_id_as_openenv_has_them():
@@ -71,7 +89,9 @@ def test_the_task_api_counts_and_cuts_as_python_does():
     count = env.num_tasks("train")
     every = env.list_tasks("train")
     assert len(every) == count == len({tuple(spec.values()) for spec in every})
-    assert every[5:9] == env.get_task_range("train", 5, 9) and env.get_task_range("train", count) == []
+    assert (
+        every[5:9] == env.get_task_range("train", 5, 9) and env.get_task_range("train", count) == []
+    )
     for index in (-1, count, 10**30):
         with pytest.raises(IndexError, match=f"0 to {count - 1}"):
             env.get_task("train", index)
@@ -121,7 +141,11 @@ def test_invalid_actions_are_answered_and_unknown_fields_refused():
     env = TriageEnvironment()
     env.reset()
     observation = env.step(act("escalate", "ceo"))
-    assert "choose one of sre" in observation.error and observation.error in observation.text and not observation.done
+    assert (
+        "choose one of sre" in observation.error
+        and observation.error in observation.text
+        and not observation.done
+    )
     for bad in (
         {"action_type": "resolve", "value": "", "cheat": 1},
         {"value": "x"},
@@ -135,8 +159,29 @@ def test_invalid_actions_are_answered_and_unknown_fields_refused():
 
 OBSERVED = {"done", "reward", "metadata", "text", "step", "max_steps", "notice", "error"}
 OBSERVED |= {"services", "alerts", "metrics", "logs"}
-STATE = {"episode_id", "step_count", "task", "split", "index", "max_steps", "done", "closed_by", "confidence", "score"}
-TRUTH = {"root", "fault", "injection", "remedy", "severity", "team", "quiet", "arrival", "untreated"}
+STATE = {
+    "episode_id",
+    "step_count",
+    "task",
+    "split",
+    "index",
+    "max_steps",
+    "done",
+    "closed_by",
+    "confidence",
+    "score",
+}
+TRUTH = {
+    "root",
+    "fault",
+    "injection",
+    "remedy",
+    "severity",
+    "team",
+    "quiet",
+    "arrival",
+    "untreated",
+}
 
 
 def keys(data):
@@ -147,18 +192,28 @@ def keys(data):
 
 
 def watch(env, incident, actions):
-    """Everything that crosses the wire while `actions` are taken, as JSON values: observation, state, metadata."""
+    """Everything that crosses the wire while `actions` are taken, as JSON values: observation,
+    state, metadata.
+    """
     observation = env.reset(task=incident.task.name, split=incident.split, index=incident.index)
     for action in [*actions, None]:
-        yield [json.loads(model.model_dump_json()) for model in (observation, env.state, env.get_metadata())]
+        yield [
+            json.loads(model.model_dump_json())
+            for model in (observation, env.state, env.get_metadata())
+        ]
         if action:
             observation = env.step(action)
 
 
 def investigation(incident):
-    """Actions whose answers name no team, remedy or severity: a tour of the logs and an action that does not exist."""
+    """Actions whose answers name no team, remedy or severity: a tour of the logs and an action that
+    does not exist.
+    """
     others = [name for name in incident.topology.names if name != incident.root][:3]
-    return [*(act("request_more_logs", name) for name in ("all", *others, incident.root or "all")), act("sudo")]
+    return [
+        *(act("request_more_logs", name) for name in ("all", *others, incident.root or "all")),
+        act("sudo"),
+    ]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -172,9 +227,14 @@ def test_the_truth_is_not_on_the_wire_before_the_end(task):
             assert set(observation) == OBSERVED and set(state) == STATE
             assert metadata.pop("readme_content") == README  # the same for all incidents
             assert not TRUTH & (keys(observation) | keys(state) | keys(metadata))
-            assert state["score"] == {} and observation["reward"] == 0.0 and observation["metadata"] == {}
+            assert (
+                state["score"] == {}
+                and observation["reward"] == 0.0
+                and observation["metadata"] == {}
+            )
             logs = observation.pop("logs") or []
-            # Log lines use ordinary words such as crash and restart, but no names of ours; nothing else has a reason to.
+            # Log lines use ordinary words such as crash and restart, but no names of ours; nothing
+            # else has a reason to.
             text = [line for line in observation.pop("text").splitlines() if line not in logs]
             elsewhere = json.dumps([text, observation, state, metadata])
             for answer in answers:
@@ -186,7 +246,8 @@ def test_the_truth_is_not_on_the_wire_before_the_end(task):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
-    # Twins differ in these answers only; everything that crosses the wire is the same until the score tells them apart.
+    # Twins differ in these answers only; everything that crosses the wire is the same until the
+    # score tells them apart.
     for index in range(30):
         incident = sample_incident(task, "test", index)
         if incident.injection is None:
@@ -194,15 +255,28 @@ def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
         team = next(team for team in TEAMS if team != incident.team)
         severity = next(severity for severity in SEVERITIES if severity != incident.severity)
         fault = replace(incident.injection.fault, team=team)
-        twin = replace(incident, severity=severity, injections=(replace(incident.injection, fault=fault),))
-        answers = [act("classify_severity", incident.severity), act("escalate", incident.team), act("resolve")]
+        twin = replace(
+            incident, severity=severity, injections=(replace(incident.injection, fault=fault),)
+        )
+        answers = [
+            act("classify_severity", incident.severity),
+            act("escalate", incident.team),
+            act("resolve"),
+        ]
         seen = []
         for version in (incident, twin):
             monkeypatch.setattr(environment, "sample_incident", lambda *_, version=version: version)
-            seen.append(list(watch(TriageEnvironment(), incident, [*investigation(incident)[-3:], *answers])))
+            seen.append(
+                list(
+                    watch(TriageEnvironment(), incident, [*investigation(incident)[-3:], *answers])
+                )
+            )
         assert seen[0][:-1] == seen[1][:-1]
         one, other = (state["score"] for _, state, _ in (steps[-1] for steps in seen))
-        assert one["severity"] == one["escalation"] == 1.0 and other["severity"] == other["escalation"] == 0.0
+        assert (
+            one["severity"] == one["escalation"] == 1.0
+            and other["severity"] == other["escalation"] == 0.0
+        )
 
 
 def test_environments_are_isolated():

@@ -1,4 +1,5 @@
-"""The package alone, in a fresh environment: light, from the folder and from a git URL. Needs a package index; slow.
+"""The package alone, in a fresh environment: light, from the folder and from a git URL. Needs a
+package index; slow.
 
 The git URL is of this repository, and so installs what was committed last.
 """
@@ -34,5 +35,11 @@ def test_the_package_alone_plays_and_serves_without_torch(source, tmp_path):
     python = tmp_path / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", source], check=True, cwd=tmp_path)
     subprocess.run([python, "-c", f"ROOT = {str(ROOT)!r}\n{USE}"], check=True, cwd=tmp_path)
-    told = subprocess.run([tmp_path / "bin" / "server", "--help"], check=True, cwd=tmp_path, capture_output=True, text=True)
+    told = subprocess.run(
+        [tmp_path / "bin" / "server", "--help"],
+        check=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert "--sessions" in told.stdout and sys.prefix not in told.stdout

@@ -34,7 +34,11 @@ def text_of(notebook):
 def test_01_explore(tmp_path, task):
     notebook = run("01_explore_the_environment.ipynb", tmp_path, task=task, index=4)
     assert "root:" in text_of(notebook)
-    pictures = sum("image/png" in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ()))
+    pictures = sum(
+        "image/png" in output.get("data", {})
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+    )
     assert pictures >= 2
 
 
@@ -44,9 +48,13 @@ def folder(tmp_path_factory):
 
 
 def test_02_baselines(folder):
-    notebook = run("02_zero_shot_baselines.ipynb", folder, folder=str(folder / "demo"), episodes=6, **TINY)
+    notebook = run(
+        "02_zero_shot_baselines.ipynb", folder, folder=str(folder / "demo"), episodes=6, **TINY
+    )
     text = text_of(notebook)
-    assert all(name in text for name in ("random", "constant", "loudest", "trace", "oracle", "mini base"))
+    assert all(
+        name in text for name in ("random", "constant", "loudest", "trace", "oracle", "mini base")
+    )
 
 
 def test_03_and_04_train_and_report(folder):
@@ -55,8 +63,14 @@ def test_03_and_04_train_and_report(folder):
     assert len((demo / "seed-0" / "metrics.jsonl").read_text().splitlines()) == 2
     run("04_learning_curves.ipynb", folder, folder=str(demo), episodes=6, curve_episodes=3)
     rows = json.loads((demo / "seed-0" / "summary.json").read_text())
-    assert [row["task"] for row in rows] == ["single_crash", "cascading_failure", "silent_degradation"]
-    assert all(0.0 <= row["trained"][1] <= row["trained"][0] <= row["trained"][2] <= 1.0 for row in rows)
+    assert [row["task"] for row in rows] == [
+        "single_crash",
+        "cascading_failure",
+        "silent_degradation",
+    ]
+    assert all(
+        0.0 <= row["trained"][1] <= row["trained"][0] <= row["trained"][2] <= 1.0 for row in rows
+    )
     for picture in ("gain.png", "learning.png", "parts.png"):
         assert (demo / "seed-0" / picture).stat().st_size > 10_000
 
@@ -64,6 +78,12 @@ def test_03_and_04_train_and_report(folder):
 def test_05_shows_the_benchmark(folder):
     notebook = run("05_benchmark.ipynb", folder)
     text = text_of(notebook)
-    assert all(name in text for name in ("belief", "share_of_ceiling", "power_of_ten", "ece", "rule"))
-    pictures = sum("image/png" in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ()))
+    assert all(
+        name in text for name in ("belief", "share_of_ceiling", "power_of_ten", "ece", "rule")
+    )
+    pictures = sum(
+        "image/png" in output.get("data", {})
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+    )
     assert pictures == 7

@@ -16,13 +16,29 @@ import yaml
 import logtriage
 from logtriage import client, repository
 from logtriage.environment import TriageEnvironment
-from logtriage.repository import ADDRESS, LIGHT_FILES, NOTEBOOKS, gallery_text, with_address, with_tables
+from logtriage.repository import (
+    ADDRESS,
+    LIGHT_FILES,
+    NOTEBOOKS,
+    gallery_text,
+    with_address,
+    with_tables,
+)
 from logtriage.world.incidents import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [
     path
-    for pattern in ("*.md", "docs/*.md", "logtriage/**/*", "notebooks/*.ipynb", "Makefile", "*.txt", "*.toml", "tests/*.py")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "logtriage/**/*",
+        "notebooks/*.ipynb",
+        "Makefile",
+        "*.txt",
+        "*.toml",
+        "tests/*.py",
+    )
     for path in ROOT.glob(pattern)
     if path.is_file() and "__pycache__" not in path.parts
 ]
@@ -32,7 +48,9 @@ PACKAGE = sorted(path for path in (ROOT / "logtriage").rglob("*.py") if "build" 
 def test_the_address_stands_in_one_constant():
     for path in TEXTS:
         for found in ADDRESS.finditer(path.read_text()):
-            assert found["repository"] == logtriage.REPOSITORY, f"{path}: {found[0]}; run `make address`"
+            assert found["repository"] == logtriage.REPOSITORY, (
+                f"{path}: {found[0]}; run `make address`"
+            )
 
 
 def test_a_new_address_reaches_every_place():
@@ -72,7 +90,9 @@ def finished_run(folder):
     """A run's folder with something in every file that is published, and in some that are not."""
     folder.mkdir(parents=True)
     for name in LIGHT_FILES:
-        (folder / name).write_bytes(f"{name} \u00e9".encode() + b"\x00\xff" * name.endswith(("png", "parquet")))
+        (folder / name).write_bytes(
+            f"{name} \u00e9".encode() + b"\x00\xff" * name.endswith(("png", "parquet"))
+        )
     (folder / "completions.jsonl").write_text("{}\n")
     (folder.parent / "base").mkdir()
     (folder.parent / "base" / "base.json").write_text("{}")
@@ -121,7 +141,11 @@ def test_every_file_of_the_package_is_short_and_documented():
         assert ast.get_docstring(tree), path.name
         assert len(source.splitlines()) <= 370, path.name
         for node in ast.walk(tree):
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_") and node.col_offset == 0:
+            if (
+                isinstance(node, (ast.FunctionDef, ast.ClassDef))
+                and not node.name.startswith("_")
+                and node.col_offset == 0
+            ):
                 assert ast.get_docstring(node), f"{path.name}: {node.name} has no docstring"
 
 
@@ -137,14 +161,34 @@ def test_the_world_needs_the_standard_library_only_and_the_environment_no_torch(
 def test_the_openenv_package_is_whole_and_light():
     folder = ROOT / "logtriage"
     project = tomllib.loads((folder / "pyproject.toml").read_text())
-    packages, data = (project["tool"]["setuptools"]["packages"], project["tool"]["setuptools"]["package-data"])
+    packages, data = (
+        project["tool"]["setuptools"]["packages"],
+        project["tool"]["setuptools"]["package-data"],
+    )
     packaged = {folder / "pyproject.toml"}
     for package in packages:
         at = ROOT / package.replace(".", "/")
         packaged |= {*at.glob("*.py"), *(at / name for name in data.get(package, ()))}
-    present = {path for path in folder.rglob("*") if path.is_file() and not {"__pycache__", "build"} & set(path.parts)}
-    assert {path for path in present if not any("egg-info" in part for part in path.parts)} == packaged
-    heavy = ("torch", "transformers", "trl", "peft", "datasets", "jupyter", "ipywidgets", "papermill", "nbmake", "unsloth")
+    present = {
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not {"__pycache__", "build"} & set(path.parts)
+    }
+    assert {
+        path for path in present if not any("egg-info" in part for part in path.parts)
+    } == packaged
+    heavy = (
+        "torch",
+        "transformers",
+        "trl",
+        "peft",
+        "datasets",
+        "jupyter",
+        "ipywidgets",
+        "papermill",
+        "nbmake",
+        "unsloth",
+    )
     assert not [need for need in project["project"]["dependencies"] if need.startswith(heavy)]
     assert project["project"]["version"] == logtriage.__version__
 
@@ -152,8 +196,13 @@ def test_the_openenv_package_is_whole_and_light():
 def test_the_manifest_tells_what_the_environment_does():
     manifest = yaml.safe_load((ROOT / "logtriage" / "openenv.yaml").read_text())
     env = TriageEnvironment()
-    assert (manifest["name"], manifest["version"]) == (env.get_metadata().name, logtriage.__version__)
-    assert [(task["id"], task["max_steps"]) for task in manifest["tasks"]] == [(t.name, t.max_steps) for t in TASKS.values()]
+    assert (manifest["name"], manifest["version"]) == (
+        env.get_metadata().name,
+        logtriage.__version__,
+    )
+    assert [(task["id"], task["max_steps"]) for task in manifest["tasks"]] == [
+        (t.name, t.max_steps) for t in TASKS.values()
+    ]
     declared = manifest["validation"]["capabilities"]["declared_task_count"]
     assert declared == {split["name"]: env.num_tasks(split["name"]) for split in env.list_splits()}
     assert manifest["validation"]["task_distribution"]["dataset_version"] == BENCHMARK_VERSION
@@ -167,9 +216,15 @@ def test_the_image_runs_as_nobody_and_listens_where_the_manifest_says():
     lines = (ROOT / "logtriage" / "server" / "Dockerfile").read_text().splitlines()
     user = next(line.split()[1] for line in lines if line.startswith("USER"))
     assert int(user.partition(":")[0]) > 0
-    command = json.loads(next(line for line in lines if line.startswith("CMD ")).removeprefix("CMD "))
+    command = json.loads(
+        next(line for line in lines if line.startswith("CMD ")).removeprefix("CMD ")
+    )
     project = tomllib.loads((ROOT / "logtriage" / "pyproject.toml").read_text())["project"]
-    assert command[0] in project["scripts"] and command[command.index("--port") + 1] == "8000" and "EXPOSE 8000" in lines
+    assert (
+        command[0] in project["scripts"]
+        and command[command.index("--port") + 1] == "8000"
+        and "EXPOSE 8000" in lines
+    )
 
 
 def test_nothing_is_evaluated():
@@ -191,15 +246,25 @@ def test_notebooks_keep_to_the_form(name):
     assert [cell for cell in code if "skip-execution" in cell.metadata.get("tags", ())] == [code[0]]
     assert "parameters" in code[1].metadata.get("tags", ())
     assert "colab-badge" in notebook.cells[0].source and "Run time" in notebook.cells[0].source
-    assert any('environment_record()["versions"]' in cell.source for cell in code[:3])  # versions stand in the opening
+    assert any(
+        'environment_record()["versions"]' in cell.source for cell in code[:3]
+    )  # versions stand in the opening
     assert "T4" in notebook.cells[0].source
     for cell in code[2:]:  # a loop with a branch belongs in the package
-        loops = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, (ast.For, ast.While))]
+        loops = [
+            node
+            for node in ast.walk(ast.parse(cell.source))
+            if isinstance(node, (ast.For, ast.While))
+        ]
         assert not any(isinstance(inner, ast.If) for loop in loops for inner in ast.walk(loop))
-        assert not any(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(cell.source)))
+        assert not any(
+            isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(cell.source))
+        )
     assert "widgets" not in notebook.metadata  # a widget without state shows an error
     assert len((ROOT / "notebooks" / name).read_bytes()) < 500_000
     for cell in code:
         for output in cell.get("outputs", ()):
             assert output.output_type != "error"
-            assert not re.search(r"/(root|home|work|tmp|opt)/", str(output.get("text", ""))), "a path of somebody's machine"
+            assert not re.search(r"/(root|home|work|tmp|opt)/", str(output.get("text", ""))), (
+                "a path of somebody's machine"
+            )

@@ -1,7 +1,8 @@
 """A digest of what the world shows, standard library only, so that any Python can be asked for it.
 
-python tests/world_digest.py --check     compare with what tests/golden/world.json holds of this BENCHMARK_VERSION
-python tests/world_digest.py --write     add a new version to it; a version that is there is never written again
+python tests/world_digest.py --check     compare with what tests/golden/world.json holds of this
+BENCHMARK_VERSION python tests/world_digest.py --write     add a new version to it; a version that
+is there is never written again
 """
 
 import hashlib
@@ -25,13 +26,26 @@ def digests():
             digest = hashlib.sha256()
             for index in range(20):
                 incident = sample_incident(task, split, index)
-                cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
+                cluster = Cluster(
+                    incident.topology, incident.injections, incident.untreated, incident.arrival
+                )
                 telemetry = Telemetry(incident, cluster, incident.stream("telemetry"))
-                seen = [incident.root, incident.severity, incident.remedy, incident.team, incident.topology.names]
+                seen = [
+                    incident.root,
+                    incident.severity,
+                    incident.remedy,
+                    incident.team,
+                    incident.topology.names,
+                ]
                 for tick in range(6):
                     if tick == 3 and incident.injection is not None:
                         cluster.remediate(incident.remedy, incident.injection.position)
-                    seen += [telemetry.alerts(), telemetry.metrics(), telemetry.stream(), telemetry.sample()]
+                    seen += [
+                        telemetry.alerts(),
+                        telemetry.metrics(),
+                        telemetry.stream(),
+                        telemetry.sample(),
+                    ]
                     cluster.advance()
                 digest.update(json.dumps(seen).encode())
             found[f"{task}/{split}"] = digest.hexdigest()
@@ -42,11 +56,17 @@ if __name__ == "__main__":
     versions = json.loads(GOLDEN.read_text())
     if sys.argv[1:] == ["--write"]:
         if BENCHMARK_VERSION in versions:
-            sys.exit(f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md")
+            sys.exit(
+                f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md"
+            )
         GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")
     elif sys.argv[1:] == ["--check"]:
         pinned = versions[BENCHMARK_VERSION]
         wrong = [name for name, digest in digests().items() if pinned.get(name) != digest]
-        sys.exit(f"Python {sys.version.split()[0]} sees another world in {wrong}; raise BENCHMARK_VERSION" if wrong else 0)
+        sys.exit(
+            f"Python {sys.version.split()[0]} sees another world in {wrong}; raise BENCHMARK_VERSION"
+            if wrong
+            else 0
+        )
     else:
         sys.exit(__doc__)

@@ -4,7 +4,8 @@ import gymnasium, logtriage.adapters.gymnasium
 
 env = gymnasium.make("LogTriage-v1", task="cascading_failure")
 text, info = env.reset(seed=0)  # or options={"index": 7}
-text, reward, terminated, truncated, info = env.step(env.unwrapped.actions.index(("request_more_logs", "all")))
+text, reward, terminated, truncated, info =
+env.step(env.unwrapped.actions.index(("request_more_logs", "all")))
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import gymnasium
 from gymnasium.spaces import Discrete, Text
 
 from ..play.actions import action_values
-from ..play.episode import Episode, Sight
+from ..play.episode import Episode, Observation
 from ..play.prompts import render
 from ..world.incidents import MAX_INDEX, check_coordinates
 from ..world.topology import DEFAULT_TOPOLOGY
 
-MAX_TEXT = 4_000  # characters; the longest opening of the default call graph has about a quarter of it
+MAX_TEXT = (
+    4_000  # characters; the longest opening of the default call graph has about a quarter of it
+)
 
 
 class TriageGym(gymnasium.Env[str, int]):
@@ -38,7 +41,8 @@ class TriageGym(gymnasium.Env[str, int]):
     Args:
         task: name of the task.
         split: `unseen_topology` is refused: its call graphs differ, and so would the actions.
-        open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on a server.
+        open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on
+            a server.
 
     Raises:
         ValueError: unknown task or split.
@@ -52,14 +56,22 @@ class TriageGym(gymnasium.Env[str, int]):
     ) -> None:
         check_coordinates(task, split, 0)
         if split == "unseen_topology":
-            raise ValueError("every call graph of unseen_topology has actions of its own; choose another split")
+            raise ValueError(
+                "every call graph of unseen_topology has actions of its own; choose another split"
+            )
         self.task, self.split, self._open_episode = task, split, open_episode
-        self.actions = [(kind, value) for kind, values in action_values(DEFAULT_TOPOLOGY).items() for value in values]
+        self.actions = [
+            (kind, value)
+            for kind, values in action_values(DEFAULT_TOPOLOGY).items()
+            for value in values
+        ]
         self.action_space = Discrete(len(self.actions))
         self.observation_space = Text(MAX_TEXT, charset="".join(map(chr, range(32, 127))) + "\n")
         self._episode: Episode | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
         """Open the incident `options["index"]`, or one drawn by the environment's generator."""
         super().reset(seed=seed)
         index = (options or {}).get("index")
@@ -68,7 +80,7 @@ class TriageGym(gymnasium.Env[str, int]):
         check_coordinates(self.task, self.split, index)
         self.close()
         self._episode = self._open_episode(self.task, self.split, index)
-        return self._answer(self._episode.first, opening=True), self._info()
+        return self._answer(self._episode.opening, opening=True), self._info()
 
     def step(self, action: int) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take the action of that number; `ValueError` before `reset` and after the end."""
@@ -83,8 +95,8 @@ class TriageGym(gymnasium.Env[str, int]):
         if self._episode is not None:
             self._episode.leave()
 
-    def _answer(self, sight: Sight, opening: bool = False) -> str:
-        return render(sight, self._episode.incident.topology if opening else None)
+    def _answer(self, observation: Observation, opening: bool = False) -> str:
+        return render(observation, self._episode.incident.topology if opening else None)
 
     def _info(self) -> dict[str, Any]:
         incident = self._episode.incident

@@ -1,4 +1,6 @@
-"""Incidents played on a server as if they were here: `Server.open` stands wherever `Episode.open` does."""
+"""Incidents played on a server as if they were here: `Server.open` stands wherever `Episode.open`
+does.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,16 @@ from websockets.exceptions import WebSocketException
 from ..client import LogtriageEnv
 from ..models import TriageAction, TriageObservation
 from ..play.actions import check_action
-from ..play.episode import ENDED, Sight
+from ..play.episode import ENDED, Observation
 from ..play.rewards import Record, Score
 from ..world.incidents import ALL_TASKS, Task, check_coordinates
 from ..world.topology import DEFAULT_TOPOLOGY, Topology
 
 
-class Brief(NamedTuple):
-    """What is known of an incident that is played elsewhere: its coordinates and the call graph, nothing of the truth."""
+class IncidentView(NamedTuple):
+    """What is known of an incident that is played elsewhere: its coordinates and the call graph,
+    nothing of the truth.
+    """
 
     task: Task
     split: str
@@ -28,25 +32,31 @@ class Brief(NamedTuple):
 
 
 class RemoteEpisode:
-    """An incident on a server, with the interface that policies know from `Episode`. Made by `Server.open`.
+    """An incident on a server, with the interface that policies know from `Episode`. Made by
+    `Server.open`.
 
     Attributes:
-        incident: a `Brief`.
-        first: the opening.
-        record: once done, how many steps the agent took, what closed the incident, and the confidence stated.
+        incident: a `IncidentView`.
+        opening: what is shown before the first action.
+        record: once done, how many steps the agent took, what closed the incident, and the
+            confidence stated.
         score: the `Score`, once `done`; None before.
     """
 
-    def __init__(self, server: Server, session: SyncEnvClient, task: Task, split: str, index: int) -> None:
+    def __init__(
+        self, server: Server, session: SyncEnvClient, task: Task, split: str, index: int
+    ) -> None:
         self._server, self._session = server, session
         opening = server.ask(session.reset, task=task.name, split=split, index=index).observation
         topology = Topology(tuple(opening.services))
         # The belief keeps its hypotheses of the default call graph, and knows it by identity.
         known = DEFAULT_TOPOLOGY if topology == DEFAULT_TOPOLOGY else topology
-        self.incident, self.first = Brief(task, split, index, known), _sight(opening)
+        self.incident, self.opening = IncidentView(task, split, index, known), _observation(opening)
         self.record, self.score, self.done = Record(), None, False
 
-    def act(self, action_type: str, value: str = "", confidence: float | None = None) -> Sight:
+    def act(
+        self, action_type: str, value: str = "", confidence: float | None = None
+    ) -> Observation:
         """See `Episode.act`; raises ConnectionError when the server does not answer."""
         if self.done:
             raise ValueError(ENDED)
@@ -56,14 +66,18 @@ class RemoteEpisode:
             return self.refuse(str(error))
         return self._step(TriageAction(action_type=action_type, value=value, confidence=confidence))
 
-    def refuse(self, error: str) -> Sight:
-        """See `Episode.refuse`: the server is sent an action that does not exist, and the agent reads `error`."""
+    def refuse(self, error: str) -> Observation:
+        """See `Episode.refuse`: the server is sent an action that does not exist, and the agent
+        reads `error`.
+        """
         if self.done:
             raise ValueError(ENDED)
         return self._step(TriageAction(action_type="refused"))._replace(error=error)
 
     def abandon(self) -> None:
-        """See `Episode.abandon`. There is no message for it: the steps left are wasted, and not counted as the agent's."""
+        """See `Episode.abandon`. There is no message for it: the steps left are wasted, and not
+        counted as the agent's.
+        """
         steps = self.record.steps
         while not self.done:
             self.refuse("")
@@ -75,19 +89,20 @@ class RemoteEpisode:
             self.done = True
             self._server.release(self._session)
 
-    def _step(self, action: TriageAction) -> Sight:
-        sight = _sight(self._server.ask(self._session.step, action).observation)
-        self.record.steps = sight.step
-        if sight.done:
+    def _step(self, action: TriageAction) -> Observation:
+        observation = _observation(self._server.ask(self._session.step, action).observation)
+        self.record.steps = observation.step
+        if observation.done:
             state = self._server.ask(self._session.state)
             self.score, self.done = Score(**state.score), True
             self.record.closed_by, self.record.confidence = state.closed_by, state.confidence
             self._server.release(self._session)
-        return sight
+        return observation
 
 
 class Server:
-    """A LogTriage server, and the sessions opened on it: each is used again once its episode is done.
+    """A LogTriage server, and the sessions opened on it: each is used again once its episode is
+    done.
 
         with Server("http://127.0.0.1:8000") as server:
             rollout(TracePolicy(), ["cascading_failure"], open_episode=server.open)
@@ -137,23 +152,27 @@ class Server:
         self._idle.append(session)
 
     def ask(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What a client's call returns; whatever goes wrong with the server is a ConnectionError that names it."""
+        """What a client's call returns; whatever goes wrong with the server is a ConnectionError
+        that names it.
+        """
         try:
             return call(*args, **kwargs)
         except (OSError, RuntimeError, WebSocketException) as error:
             raise ConnectionError(f"{self.url}: {error}") from error
         except (ValidationError, KeyError) as error:
-            raise ConnectionError(f"{self.url} does not answer as a LogTriage server of this version") from error
+            raise ConnectionError(
+                f"{self.url} does not answer as a LogTriage server of this version"
+            ) from error
 
 
-def _sight(observation: TriageObservation) -> Sight:
-    return Sight(
-        observation.step,
-        observation.max_steps,
-        observation.notice,
-        observation.error,
-        observation.alerts,
-        observation.metrics,
-        observation.logs,
-        observation.done,
+def _observation(answer: TriageObservation) -> Observation:
+    return Observation(
+        answer.step,
+        answer.max_steps,
+        answer.notice,
+        answer.error,
+        answer.alerts,
+        answer.metrics,
+        answer.logs,
+        answer.done,
     )

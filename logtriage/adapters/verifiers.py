@@ -1,8 +1,11 @@
-"""Incidents for PrimeIntellect's `verifiers`: a taskset, the harness that plays it, and both as one environment.
+"""Incidents for PrimeIntellect's `verifiers`: a taskset, the harness that plays it, and both as one
+environment.
 
-    env eval logtriage --env.taskset.split test --env.taskset.episodes 50 -m MODEL --client.base-url URL --no-push
+    env eval logtriage --env.taskset.split test --env.taskset.episodes 50 -m MODEL --client.base-url
+    URL --no-push
 
-For `verifiers.v1` of 0.3.1, and of 0.4.0, where `eval` is `vf-eval`; but 0.4.0 needs mcp 2, with which OpenEnv fails.
+For `verifiers.v1` of 0.3.1, and of 0.4.0, where `eval` is `vf-eval`; but 0.4.0 needs mcp 2, with
+which OpenEnv fails.
 """
 
 from __future__ import annotations
@@ -19,7 +22,11 @@ from ..play.prompts import SYSTEM_PROMPT
 from ..play.tools import TriageTools
 from ..world.incidents import TASKS
 
-__all__ = ["TriageEnv", "TriageHarness", "TriageTaskset"]  # one of a kind: verifiers finds them by their base classes
+__all__ = [
+    "TriageEnv",
+    "TriageHarness",
+    "TriageTaskset",
+]  # one of a kind: verifiers finds them by their base classes
 
 
 class TriageTasksetConfig(vf.TasksetConfig):
@@ -40,7 +47,9 @@ class TriageData(vf.TaskData):
 
 
 class TriageTask(vf.Task[TriageData]):
-    """One incident. The reward is the total of the score; all of the score are metrics, which weigh nothing."""
+    """One incident. The reward is the total of the score; all of the score are metrics, which weigh
+    nothing.
+    """
 
     @vf.reward
     async def total(self, trace: vf.Trace) -> float:
@@ -57,27 +66,58 @@ class TriageTaskset(vf.Taskset[TriageTask, TriageTasksetConfig]):
     def load(self) -> Iterator[TriageTask]:
         c = self.config
         for idx, (index, task) in enumerate(product(range(c.first, c.first + c.episodes), c.tasks)):
-            at = {"idx": idx, "task": task, "split": c.split, "index": index, "name": f"{task}/{c.split}/{index}"}
-            yield TriageTask(TriageData(**at, prompt=TriageTools().reset(**at), system_prompt=SYSTEM_PROMPT), c.task)
+            at = {
+                "idx": idx,
+                "task": task,
+                "split": c.split,
+                "index": index,
+                "name": f"{task}/{c.split}/{index}",
+            }
+            yield TriageTask(
+                TriageData(**at, prompt=TriageTools().reset(**at), system_prompt=SYSTEM_PROMPT),
+                c.task,
+            )
 
 
 class TriageHarness(vf.Harness[vf.HarnessConfig]):
-    """Plays the incident in process, as `ConversationPolicy` does. Only it plays these tasks, and only these."""
+    """Plays the incident in process, as `ConversationPolicy` does. Only it plays these tasks, and
+    only these.
+    """
 
     APPENDS_SYSTEM_PROMPT, EXECUTES_CODE, NEEDS_CONTAINER = True, False, False
 
     async def launch(
-        self, ctx: vf.ModelContext, trace: vf.Trace, runtime: vf.Runtime, url: str, secret: str, mcp: dict, data: TriageData
+        self,
+        ctx: vf.ModelContext,
+        trace: vf.Trace,
+        runtime: vf.Runtime,
+        url: str,
+        secret: str,
+        mcp: dict,
+        data: TriageData,
     ) -> vf.ProgramResult:
-        episode, tools, schemas = (Episode.open(data.task, data.split, data.index), TriageTools(), tool_schemas())
+        episode, tools, schemas = (
+            Episode.open(data.task, data.split, data.index),
+            TriageTools(),
+            tool_schemas(),
+        )
         tools._adopt(episode)
-        messages = said = [{"role": "system", "content": data.system_prompt}, {"role": "user", "content": data.prompt}]
+        messages = said = [
+            {"role": "system", "content": data.system_prompt},
+            {"role": "user", "content": data.prompt},
+        ]
         try:
             async with AsyncOpenAI(base_url=url, api_key=secret) as client:
                 while said and not episode.done:
-                    reply = await client.chat.completions.create(model=ctx.model, messages=messages, tools=schemas)
+                    reply = await client.chat.completions.create(
+                        model=ctx.model, messages=messages, tools=schemas
+                    )
                     said = answers(tools, from_wire(message := reply.choices[0].message))
-                    messages = [*messages, message.model_dump(exclude_none=True), *map(to_wire, said)]
+                    messages = [
+                        *messages,
+                        message.model_dump(exclude_none=True),
+                        *map(to_wire, said),
+                    ]
         finally:  # walked away, or out of the turns, tokens or time that verifiers may limit
             episode.abandon()
             trace.info["score"] = episode.score._asdict()

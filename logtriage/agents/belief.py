@@ -1,8 +1,10 @@
-"""The practical ceiling: a policy that knows the simulator, though not the draw, and plays for expected score.
+"""The practical ceiling: a policy that knows the simulator, though not the draw, and plays for
+expected score.
 
-It holds a `Belief` over every hypothesis. Before each step it weighs the best set of answers it could give now against
-asking one more service, by the expected score of the best answers afterwards, less the step that asking costs. It looks one
-question ahead and never asks all services at once, so what it earns is a lower bound of the ceiling.
+It holds a `Belief` over every hypothesis. Before each step it weighs the best set of answers it
+could give now against asking one more service, by the expected score of the best answers
+afterwards, less the step that asking costs. It looks one question ahead and never asks all services
+at once, so what it earns is a lower bound of the ceiling.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..play.episode import Episode, Sight
+from ..play.episode import Episode, Observation
 from ..play.rewards import FALSE_PAGE_COST, FRUITLESS_COST, PAR_STEPS, WEIGHTS
 from ..world.faults import FAULTS
 from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Task
@@ -32,7 +34,9 @@ NONE = -1
 
 
 class Outcomes(NamedTuple):
-    """What decides the score, one entry an outcome: root position (-1: none), remedy, team, severity, probability."""
+    """What decides the score, one entry an outcome: root position (-1: none), remedy, team,
+    severity, probability.
+    """
 
     root: np.ndarray
     remedy: np.ndarray  # index into the remedies of `rewards`, by name below
@@ -42,7 +46,9 @@ class Outcomes(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """One complete way to close an episode; NONE where it says nothing. `ignore` closes by ignoring."""
+    """One complete way to close an episode; NONE where it says nothing. `ignore` closes by
+    ignoring.
+    """
 
     severity: int
     blame: int
@@ -51,7 +57,9 @@ class Answers(NamedTuple):
     ignore: bool = False
 
 
-def answer_actions(answers: Answers, topology: Topology, confidence: float | None = None) -> list[Action]:
+def answer_actions(
+    answers: Answers, topology: Topology, confidence: float | None = None
+) -> list[Action]:
     """The steps that give these answers."""
     actions: list[Action] = [("classify_severity", SEVERITIES[answers.severity])]
     if answers.ignore:
@@ -66,13 +74,21 @@ def answer_actions(answers: Answers, topology: Topology, confidence: float | Non
 
 
 def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
-    """Score of every option under every outcome, (options, outcomes), after `asked` questions. As `rewards` has it."""
+    """Score of every option under every outcome, (options, outcomes), after `asked` questions. As
+    `rewards` has it.
+    """
     table = np.empty((len(options), len(outcomes.root)))
     fault, outage = outcomes.root >= 0, outcomes.severity == 0
     for row, option in enumerate(options):
-        steps = asked + 2 + (not option.ignore) * ((option.blame >= 0) + (option.fix is not None) + (option.team >= 0))
+        steps = (
+            asked
+            + 2
+            + (not option.ignore)
+            * ((option.blame >= 0) + (option.fix is not None) + (option.team >= 0))
+        )
         speed = {
-            faults: WEIGHTS["speed"] * (1.0 - min(1.0, max(0, steps - par) / (task.max_steps - par)))
+            faults: WEIGHTS["speed"]
+            * (1.0 - min(1.0, max(0, steps - par) / (task.max_steps - par)))
             for faults, par in ((0, PAR_STEPS[0]), (1, PAR_STEPS[1]))
         }
         points = WEIGHTS["severity"] * (outcomes.severity == option.severity)
@@ -99,14 +115,20 @@ def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: i
 
 @cache
 def _handfuls(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every unordered draw of `lines` from `kinds`: indices (draws, lines), and how many orders each has."""
+    """Every unordered draw of `lines` from `kinds`: indices (draws, lines), and how many orders
+    each has.
+    """
     draws = list(combinations_with_replacement(range(kinds), lines))
-    orders = [factorial(lines) / np.prod([factorial(draw.count(k)) for k in set(draw)]) for draw in draws]
+    orders = [
+        factorial(lines) / np.prod([factorial(draw.count(k)) for k in set(draw)]) for draw in draws
+    ]
     return np.array(draws), np.array(orders)
 
 
 class BeliefPolicy(Policy):
-    """Exact enumeration, Bayes, and one step of lookahead. Knows the generator of the split, not the incident."""
+    """Exact enumeration, Bayes, and one step of lookahead. Knows the generator of the split, not
+    the incident.
+    """
 
     name = "belief"
 
@@ -116,7 +138,9 @@ class BeliefPolicy(Policy):
     def prepare(self, task: str | Task, split: str) -> None:
         settings = ALL_TASKS[task] if isinstance(task, str) else task
         if settings.faults > 1:
-            raise ValueError(f"belief enumerates single faults; play {settings.name} with another policy")
+            raise ValueError(
+                f"belief enumerates single faults; play {settings.name} with another policy"
+            )
         if split != "unseen_topology" and not settings.services:
             default_prior(settings, split)
 
@@ -124,18 +148,22 @@ class BeliefPolicy(Policy):
         self._task, self._split = episode.incident.task, episode.incident.split
         super()._open(episode)
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
+    def begin(self, topology: Topology, observation: Observation) -> None:
         known = topology is DEFAULT_TOPOLOGY
-        prior = default_prior(self._task, self._split) if known else Prior(topology, self._task, self._split)
+        prior = (
+            default_prior(self._task, self._split)
+            if known
+            else Prior(topology, self._task, self._split)
+        )
         self.belief, self.topology, self.task = Belief(prior), topology, self._task
         self._queue: list[Action] = []
         self._asked: str | None = None
-        self.see(sight)
+        self.see(observation)
 
-    def see(self, sight: Sight) -> None:
-        self._step = sight.step
+    def see(self, observation: Observation) -> None:
+        self._step = observation.step
         if not self._queue:
-            self.belief.see(sight, self._asked)
+            self.belief.see(observation, self._asked)
 
     def act(self) -> Action:
         if not self._queue:
@@ -147,7 +175,9 @@ class BeliefPolicy(Policy):
         return self._queue.pop(0)
 
     def _outcomes(self) -> tuple[Outcomes, np.ndarray]:
-        """The likeliest outcomes, and for each living hypothesis the index of its outcome (-1: too unlikely)."""
+        """The likeliest outcomes, and for each living hypothesis the index of its outcome (-1: too
+        unlikely).
+        """
         prior, alive = self.belief.prior, self.belief.alive
         root, fault, severity = prior.position[alive], prior.fault[alive], prior.severity[alive]
         label = np.where(root < 0, -1, (root * len(prior.faults) + fault) * 3 + severity)
@@ -163,23 +193,38 @@ class BeliefPolicy(Policy):
                 remedies.append("")
                 teams.append(NONE)
                 continue
-            what, where = (prior.faults[one // 3 % len(prior.faults)], self.topology.services[one // 3 // len(prior.faults)])
+            what, where = (
+                prior.faults[one // 3 % len(prior.faults)],
+                self.topology.services[one // 3 // len(prior.faults)],
+            )
             remedies.append(what.remedy)
             teams.append(TEAMS.index(what.owner_at(where)))
         roots = np.where(labels < 0, NONE, labels // 3 // len(prior.faults))
         severities = np.where(labels < 0, 2, labels % 3)
-        return Outcomes(roots, np.array(remedies), np.array(teams), severities, chance[best] / chance[best].sum()), place[of]
+        return Outcomes(
+            roots,
+            np.array(remedies),
+            np.array(teams),
+            severities,
+            chance[best] / chance[best].sum(),
+        ), place[of]
 
     def _options(self, outcomes: Outcomes) -> list[Answers]:
-        """The sets of answers worth considering: likely roots, fixes and teams in every combination, and ignoring."""
+        """The sets of answers worth considering: likely roots, fixes and teams in every
+        combination, and ignoring.
+        """
         severity = int(np.bincount(outcomes.severity, outcomes.chance, minlength=3).argmax())
         fault = outcomes.root >= 0
         roots = np.bincount(outcomes.root[fault], outcomes.chance[fault], minlength=1)
         fixes: dict[tuple[int, str], float] = {}
-        for root, remedy, chance in zip(outcomes.root, outcomes.remedy, outcomes.chance, strict=True):
+        for root, remedy, chance in zip(
+            outcomes.root, outcomes.remedy, outcomes.chance, strict=True
+        ):
             if root >= 0:
                 fixes[int(root), str(remedy)] = fixes.get((int(root), str(remedy)), 0.0) + chance
-        likely_roots = [int(at) for at in np.argsort(-roots, kind="stable")[:SUSPECTS] if roots[at] > 0.0]
+        likely_roots = [
+            int(at) for at in np.argsort(-roots, kind="stable")[:SUSPECTS] if roots[at] > 0.0
+        ]
         likely_fixes = sorted(fixes, key=lambda fix: -fixes[fix])[:SUSPECTS]
         teams = sorted({int(team) for team in outcomes.team[fault]})
         combined = product([*likely_roots, NONE], [*likely_fixes, None], [*teams, NONE])
@@ -189,12 +234,18 @@ class BeliefPolicy(Policy):
     def _answers(self) -> list[Action]:
         outcomes, _ = self._outcomes()
         options = self._options(outcomes)
-        best = options[int((score_table(options, outcomes, self.task, self._step) @ outcomes.chance).argmax())]
+        best = options[
+            int((score_table(options, outcomes, self.task, self._step) @ outcomes.chance).argmax())
+        ]
         roots = self.belief.roots()
-        return answer_actions(best, self.topology, float(min(1.0, roots[-1] if best.ignore else roots[best.blame])))
+        return answer_actions(
+            best, self.topology, float(min(1.0, roots[-1] if best.ignore else roots[best.blame]))
+        )
 
     def _question(self) -> str | None:
-        """The service worth asking, by what its answer is expected to be worth; None when answering is better."""
+        """The service worth asking, by what its answer is expected to be worth; None when answering
+        is better.
+        """
         if self._step + 1 > self.task.max_steps - PAR_STEPS[1]:
             return None
         outcomes, place = self._outcomes()
@@ -202,7 +253,9 @@ class BeliefPolicy(Policy):
         now = (score_table(options, outcomes, self.task, self._step) @ outcomes.chance).max()
         later = score_table(options, outcomes, self.task, self._step + 1)
         gains = {
-            name: self._value(at, later, outcomes, place) + self._severity_gain(at, outcomes, place) - now
+            name: self._value(at, later, outcomes, place)
+            + self._severity_gain(at, outcomes, place)
+            - now
             for at, name in enumerate(self.topology.names)
             if self._tells(at)
         }
@@ -210,9 +263,14 @@ class BeliefPolicy(Policy):
         return best if best is not None and gains[best] > WORTHWHILE else None
 
     def _tells(self, at: int) -> bool:
-        """Whether asking `at` can matter: it may be the root, it may call one, or it is what users touch."""
+        """Whether asking `at` can matter: it may be the root, it may call one, or it is what users
+        touch.
+        """
         roots = self.belief.roots()
-        return self.topology.services[at].kind == "edge" or max(roots[[at, *self.topology.below[at]]]) > 0.005
+        return (
+            self.topology.services[at].kind == "edge"
+            or max(roots[[at, *self.topology.below[at]]]) > 0.005
+        )
 
     def _value(self, at: int, later: np.ndarray, outcomes: Outcomes, place: np.ndarray) -> float:
         """Expected score of the best answers after the lines that `at` would show at the next step."""
@@ -220,16 +278,34 @@ class BeliefPolicy(Policy):
         known = place >= 0
         mass = belief.weight.sum(1)
         readings = [
-            Reading("proof", fault.name) for fault in belief.prior.faults if fault.can_strike(self.topology.services[at])
+            Reading("proof", fault.name)
+            for fault in belief.prior.faults
+            if fault.can_strike(self.topology.services[at])
         ]
-        readings += [Reading("hint", remedy) for remedy in dict.fromkeys(FAULTS[r.subject].remedy for r in readings)]
-        readings += [Reading("callee", self.topology.names[other]) for other in self.topology.below[at]]
+        readings += [
+            Reading("hint", remedy)
+            for remedy in dict.fromkeys(FAULTS[r.subject].remedy for r in readings)
+        ]
+        readings += [
+            Reading("callee", self.topology.names[other]) for other in self.topology.below[at]
+        ]
         readings += [Reading("own")]
-        chances = np.stack([belief.says(at, [reading], step) for reading in readings])  # (readings, alive)
-        chances = np.stack([np.bincount(place[known], (row * mass)[known], minlength=len(outcomes.root)) for row in chances])
-        chances /= np.maximum(np.bincount(place[known], mass[known], minlength=len(outcomes.root)), 1e-300)
+        chances = np.stack(
+            [belief.says(at, [reading], step) for reading in readings]
+        )  # (readings, alive)
+        chances = np.stack(
+            [
+                np.bincount(place[known], (row * mass)[known], minlength=len(outcomes.root))
+                for row in chances
+            ]
+        )
+        chances /= np.maximum(
+            np.bincount(place[known], mass[known], minlength=len(outcomes.root)), 1e-300
+        )
         chances = chances[chances.max(1) > 0.0]
-        chances = np.vstack([chances, np.maximum(0.0, 1.0 - chances.sum(0))])  # the rest tells nothing apart
+        chances = np.vstack(
+            [chances, np.maximum(0.0, 1.0 - chances.sum(0))]
+        )  # the rest tells nothing apart
         draws, orders = _handfuls(len(chances), DETAIL_LINES)
         seen = orders[:, None] * chances[draws].prod(1)  # (draws, outcomes)
         return float((later @ (seen * outcomes.chance).T).max(0).sum())
@@ -238,7 +314,10 @@ class BeliefPolicy(Policy):
         """What the row of metrics that comes with the answer is worth for telling the severity."""
         belief, step = self.belief, self._step + 1
         severity, mass = belief.prior.severity[belief.alive], belief.weight.sum(1)
-        errors, latency = (belief.states("errors", step)[:, at], belief.states("latency", step)[:, at])
+        errors, latency = (
+            belief.states("errors", step)[:, at],
+            belief.states("latency", step)[:, at],
+        )
         usual = self.topology.network.rest_latency[at]
         bins = np.searchsorted((0.001, 0.01, 0.03, 0.05, 0.1, 0.3), errors) * 4 + np.searchsorted(
             (1.15, 1.4, 2.0), latency / usual

@@ -16,34 +16,45 @@ _STYLE = "font-family: monospace; font-size: 12px; white-space: pre-wrap; margin
 
 
 class Console:
-    """Plays one incident by buttons. All state is in `episode` and `history`; `html()` shows it without a kernel.
+    """Plays one incident by buttons. All state is in `episode` and `history`; `html()` shows it
+    without a kernel.
 
     Args:
         task, split, index: the incident's coordinates.
     """
 
-    def __init__(self, task: str = "cascading_failure", split: str = "train", index: int = 0) -> None:
+    def __init__(
+        self, task: str = "cascading_failure", split: str = "train", index: int = 0
+    ) -> None:
         self.episode = Episode(sample_incident(task, split, index))
-        self.history = [render(self.episode.first, self.episode.incident.topology)]
+        self.history = [render(self.episode.opening, self.episode.incident.topology)]
 
     def act(self, action_type: str, value: str = "") -> None:
         """Take one step; on a closed incident nothing happens."""
         if not self.episode.done:
-            self.history.append(f">>> {action_type} {value}\n{render(self.episode.act(action_type, value))}")
+            self.history.append(
+                f">>> {action_type} {value}\n{render(self.episode.act(action_type, value))}"
+            )
 
     def values(self, action_type: str) -> list[str]:
         """The values that an action type can take here."""
         return list(action_values(self.episode.incident.topology)[action_type])
 
     def html(self) -> str:
-        """Everything seen so far, newest last, and the score once the incident is closed. Text is escaped."""
+        """Everything seen so far, newest last, and the score once the incident is closed. Text is
+        escaped.
+        """
         lines = []
         for line in "\n".join(self.history).splitlines():
-            colour = LEVEL_COLOURS.get(line.partition(" ")[0], "#0072B2" if line.startswith(">>>") else "inherit")
+            colour = LEVEL_COLOURS.get(
+                line.partition(" ")[0], "#0072B2" if line.startswith(">>>") else "inherit"
+            )
             lines.append(f'<span style="color: {colour}">{escape(line)}</span>')
         if self.episode.score is not None:
             score = self.episode.score
-            parts = ", ".join(f"{part.replace('_', ' ')} {getattr(score, part):.2f}" for part in PARTS)
+            parts = ", ".join(
+                f"{part.replace('_', ' ')} {getattr(score, part):.2f}" for part in PARTS
+            )
             lines.append(f"<b>score {score.total:.2f}</b> ({parts}, gate {score.gate:.0f})")
         return f'<pre style="{_STYLE}">' + "\n".join(lines) + "</pre>"
 

@@ -1,7 +1,8 @@
 """What the base model is taught: drills in reading, and the episodes of a junior on-call.
 
-Neither ever sees the right answer of an incident: both look only at what an agent sees, and at the runbook
-(`faults.FAULTS`: what a line proves, which remedy and team go with it), which is true in the simulated world.
+Neither ever sees the right answer of an incident: both look only at what an agent sees, and at the
+runbook (`faults.FAULTS`: what a line proves, which remedy and team go with it), which is true in
+the simulated world.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from ..play.episode import Episode, Sight
+from ..play.episode import Episode, Observation
 from ..play.prompts import render
 from ..world.incidents import sample_incident
 from ..world.topology import Topology
@@ -17,10 +18,18 @@ from .language_models import Message, opening_messages
 from .scripted import Action, ReadingPolicy
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
-DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = (1_000_000, 2_000_000, 3_000_000)  # slices of `train`, far from GRPO's
+DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = (
+    1_000_000,
+    2_000_000,
+    3_000_000,
+)  # slices of `train`, far from GRPO's
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
-SOUGHT = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}  # kinds of line that a question is made of, by share
+SOUGHT = {
+    (): 0.46,
+    ("proof", "hint"): 0.34,
+    ("callee",): 0.2,
+}  # kinds of line that a question is made of, by share
 LINE_ROUNDS = 2  # times each service is looked at for one
 
 ARGUMENTS = {
@@ -37,8 +46,8 @@ ARGUMENTS = {
 class JuniorPolicy(ReadingPolicy):
     """Reads well, knows the runbook, and blames the loudest. Wanders with the logs it asks for.
 
-    It asks until something tells it what is wrong, or its patience ends; then it mostly blames the loudest anyway. With
-    no alert and nothing telling, it often goes back to bed.
+    It asks until something tells it what is wrong, or its patience ends; then it mostly blames the
+    loudest anyway. With no alert and nothing telling, it often goes back to bed.
 
     Args:
         random: the stream of its whims.
@@ -49,25 +58,27 @@ class JuniorPolicy(ReadingPolicy):
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
-        super().begin(topology, sight)
+    def begin(self, topology: Topology, observation: Observation) -> None:
+        super().begin(topology, observation)
         self._loudest = self.loudest()
-        self._quiet = not sight.alerts
+        self._quiet = not observation.alerts
         self._patience = self._random.choices((1, 2, 3, 4), (0.15, 0.35, 0.3, 0.2))[0]
         self._asked: list[str] = []
 
     def decide(self) -> list[Action]:
         random = self._random.random
-        told = bool(self._asked) and self.fault_at(self._asked[-1]) is not None
-        if len(self._asked) < self._patience and not (told and random() < 0.8):
+        informed = bool(self._asked) and self.fault_at(self._asked[-1]) is not None
+        if len(self._asked) < self._patience and not (informed and random() < 0.8):
             self._asked.append(self._whom_to_ask())
             return [("request_more_logs", self._asked[-1])]
-        if self._quiet and not told and random() < 0.5:
+        if self._quiet and not informed and random() < 0.5:
             return [("classify_severity", self.severity()), ("ignore", "")]
         return self.answer(self._loudest if random() < 0.6 else self._asked[-1])
 
     def _whom_to_ask(self) -> str:
-        """At first the loudest or whom it complains of, later whom the last one complains of; often just anybody."""
+        """At first the loudest or whom it complains of, later whom the last one complains of; often
+        just anybody.
+        """
         whim = self._random.random()
         source = self._asked[-1] if self._asked else self._loudest
         named = [reading.subject for reading in self.readings[source] if reading.kind == "callee"]
@@ -87,17 +98,25 @@ def tool_call(action: Action) -> dict[str, Any]:
 
 
 def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
-    """Play an episode turn by turn and write it down as a conversation; what a policy decides at once is one turn."""
+    """Play an episode turn by turn and write it down as a conversation; what a policy decides at
+    once is one turn.
+    """
     topology = episode.incident.topology
-    policy.begin(topology, episode.first)
-    messages = opening_messages(render(episode.first, topology))
+    policy.begin(topology, episode.opening)
+    messages = opening_messages(render(episode.opening, topology))
     while not episode.done:
         turn = policy.decide()
-        messages.append({"role": "assistant", "content": "", "tool_calls": [tool_call(action) for action in turn]})
+        messages.append(
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [tool_call(action) for action in turn],
+            }
+        )
         for action in turn:
-            sight = episode.act(*action)
-            policy.see(sight)
-            messages.append({"role": "tool", "name": action[0], "content": render(sight)})
+            observation = episode.act(*action)
+            policy.see(observation)
+            messages.append({"role": "tool", "name": action[0], "content": render(observation)})
             if episode.done:
                 break
     while messages[-1]["role"] == "tool":
@@ -105,11 +124,13 @@ def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
     return messages
 
 
-# -- the drills -------------------------------------------------------------------------------------------------
+# -- the drills
+# -------------------------------------------------------------------------------------------------
 
 
 def drill(index: int) -> list[Message]:
-    """One reading exercise: short questions about text of `train`, answered from that text and the runbook alone.
+    """One reading exercise: short questions about text of `train`, answered from that text and the
+    runbook alone.
 
     Questions are log lines, blocks of one service's lines, metric rows of the edge, and openings.
     """
@@ -128,26 +149,29 @@ def _question(kind: str, episode: Episode, random: Random) -> tuple[str, Message
     topology, telemetry = episode.incident.topology, episode.telemetry
     reader = ReadingPolicy()
     if kind in ("edges", "opening"):
-        reader.begin(topology, episode.first)
+        reader.begin(topology, episode.opening)
         if kind == "opening":
             answer = _calls(f"loudest {reader.loudest()}", ("classify_severity", reader.severity()))
-            return render(episode.first, topology), answer
-        sight = Sight(0, 0, alerts=episode.first.alerts, metrics=[telemetry.metric(0)])
-        reader.begin(topology, sight)
-        return render(sight), _calls("", ("classify_severity", reader.severity()))
-    # Telling lines are rare, and reading them is the point: every other time, look on until one is found.
+            return render(episode.opening, topology), answer
+        observation = Observation(
+            0, 0, alerts=episode.opening.alerts, metrics=[telemetry.metric(0)]
+        )
+        reader.begin(topology, observation)
+        return render(observation), _calls("", ("classify_severity", reader.severity()))
+    # Telling lines are rare, and reading them is the point: every other time, look on until one is
+    # found.
     positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
     random.shuffle(positions)
     sought = random.choices(list(SOUGHT), list(SOUGHT.values()))[0]
     for position in positions if sought else positions[:1]:
         service = topology.names[position]
         if kind == "lines":
-            sight = Sight(0, 0, lines=telemetry.lines(position))
-            text = sight.lines[0]
+            observation = Observation(0, 0, lines=telemetry.lines(position))
+            text = observation.lines[0]
         else:
-            sight = episode.act("request_more_logs", service)
-            text = render(sight)
-        reader.begin(topology, sight)
+            observation = episode.act("request_more_logs", service)
+            text = render(observation)
+        reader.begin(topology, observation)
         if any(reading.kind in sought for reading in reader.readings[service]):
             break
     return text, _meaning(reader, service)
@@ -158,7 +182,8 @@ def _calls(content: str, *actions: Action) -> Message:
 
 
 def _meaning(reader: ReadingPolicy, service: str) -> Message:
-    """What the runbook says to the lines of `service`, in calls; else whom they complain of; else nothing.
+    """What the runbook says to the lines of `service`, in calls; else whom they complain of; else
+    nothing.
 
     Lines that only hint name a remedy and no team.
     """
@@ -175,7 +200,10 @@ def _meaning(reader: ReadingPolicy, service: str) -> Message:
 def junior_episode(index: int) -> list[Message]:
     """One episode of the junior, as a conversation."""
     random = Random(f"junior/{index}")
-    return transcript(JuniorPolicy(random), Episode(sample_incident(_draw_task(random), "train", JUNIOR_INDEX + index)))
+    return transcript(
+        JuniorPolicy(random),
+        Episode(sample_incident(_draw_task(random), "train", JUNIOR_INDEX + index)),
+    )
 
 
 def _draw_task(random: Random) -> str:

@@ -1,7 +1,9 @@
-"""Language models as policies: loaded from a folder, from a hub, in 4 bit, through Unsloth, or behind an endpoint.
+"""Language models as policies: loaded from a folder, from a hub, in 4 bit, through Unsloth, or
+behind an endpoint.
 
-Whatever the model, it reads `prompts.render`, calls the tools of `tools.TriageTools`, and may make several calls in
-one message. Everything it writes is data: calls are parsed as JSON and checked, never evaluated.
+Whatever the model, it reads `prompts.render`, calls the tools of `tools.TriageTools`, and may make
+several calls in one message. Everything it writes is data: calls are parsed as JSON and checked,
+never evaluated.
 """
 
 from __future__ import annotations
@@ -38,23 +40,31 @@ def tool_schemas() -> list[dict[str, Any]]:
 
 
 def call_tool(tools: TriageTools, name: str, arguments: object) -> str:
-    """Run one call and return its answer. A malformed call costs a step, and its answer says what is wrong with it."""
+    """Run one call and return its answer. A malformed call costs a step, and its answer says what
+    is wrong with it.
+    """
     if tools._episode.done:
         return CLOSED
     if name not in TOOL_NAMES:
         return tools._refuse(f"unknown tool {shown(name)}; choose one of {', '.join(TOOL_NAMES)}")
     if not isinstance(arguments, dict):
-        return tools._refuse(f"arguments of {name} must be a JSON object, got {type(arguments).__name__}")
+        return tools._refuse(
+            f"arguments of {name} must be a JSON object, got {type(arguments).__name__}"
+        )
     tool = getattr(tools, name)
     try:
         signature(tool).bind(**arguments)
     except TypeError as error:
-        return tools._refuse(f"{name}: {error}; it takes {', '.join(signature(tool).parameters) or 'nothing'}")
+        return tools._refuse(
+            f"{name}: {error}; it takes {', '.join(signature(tool).parameters) or 'nothing'}"
+        )
     return tool(**arguments)
 
 
 def answers(tools: TriageTools, message: Message) -> list[Message]:
-    """Run the calls of an assistant message, a step each, and return their answers; none means the agent walked away."""
+    """Run the calls of an assistant message, a step each, and return their answers; none means the
+    agent walked away.
+    """
     said: list[Message] = []
     for call in message.get("tool_calls") or ():
         function = call["function"]
@@ -62,13 +72,16 @@ def answers(tools: TriageTools, message: Message) -> list[Message]:
         answer = {"role": "tool", "name": function["name"], "content": content}
         said.append({**answer, "tool_call_id": call["id"]} if "id" in call else answer)
     if not said and CALL_TAG in message["content"]:
-        error = tools._refuse("the call could not be read; write one JSON object with name and arguments")
+        error = tools._refuse(
+            "the call could not be read; write one JSON object with name and arguments"
+        )
         said.append({"role": "tool", "name": "unreadable", "content": error})
     return said
 
 
 class ConversationPolicy(Policy):
-    """Plays episodes in lockstep by conversation. Subclasses say how messages become the next assistant message.
+    """Plays episodes in lockstep by conversation. Subclasses say how messages become the next
+    assistant message.
 
     Attributes:
         transcripts: the conversations of the last `play`, one a played episode.
@@ -79,14 +92,21 @@ class ConversationPolicy(Policy):
         self.transcripts: list[list[Message]] = []
 
     def reply(self, conversations: list[list[Message]], seats: list[int]) -> list[Message]:
-        """Next assistant messages; `seats` are the stable numbers of the conversations within this `play`."""
+        """Next assistant messages; `seats` are the stable numbers of the conversations within this
+        `play`.
+        """
         raise NotImplementedError
 
     def play(self, episodes: Iterable[Episode]) -> None:
-        """Play all episodes at once. One that ends a turn without a call, or runs out of turns, has walked away."""
+        """Play all episodes at once. One that ends a turn without a call, or runs out of turns, has
+        walked away.
+        """
         episodes = list(episodes)
         tools = [TriageTools() for _ in episodes]
-        self.transcripts = [opening_messages(tool._adopt(episode)) for tool, episode in zip(tools, episodes, strict=True)]
+        self.transcripts = [
+            opening_messages(tool._adopt(episode))
+            for tool, episode in zip(tools, episodes, strict=True)
+        ]
         self.start(len(episodes))
         seats = list(range(len(episodes)))
         for _ in range(self.max_turns):
@@ -96,7 +116,11 @@ class ConversationPolicy(Policy):
             for seat, message in zip(seats, replies, strict=True):
                 self.transcripts[seat].append(message)
                 self.transcripts[seat] += answers(tools[seat], message)
-            seats = [seat for seat in seats if self.transcripts[seat][-1]["role"] == "tool" and not episodes[seat].done]
+            seats = [
+                seat
+                for seat in seats
+                if self.transcripts[seat][-1]["role"] == "tool" and not episodes[seat].done
+            ]
         for episode in episodes:
             episode.abandon()
 
@@ -117,7 +141,13 @@ class LanguageModelPolicy(ConversationPolicy):
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, name: str, temperature: float = 0.0, turn_tokens: int = TURN_TOKENS, seed: int = 0
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        temperature: float = 0.0,
+        turn_tokens: int = TURN_TOKENS,
+        seed: int = 0,
     ) -> None:
         super().__init__(name)
         self.model, self.tokenizer = model, tokenizer
@@ -137,7 +167,9 @@ class LanguageModelPolicy(ConversationPolicy):
         for conversation, seat in zip(conversations, seats, strict=True):
             self._ids[seat] = self._prompt_ids(conversation, self._ids[seat])
         batch = self.tokenizer.pad(
-            {"input_ids": [self._ids[seat] for seat in seats]}, padding_side="left", return_tensors="pt"
+            {"input_ids": [self._ids[seat] for seat in seats]},
+            padding_side="left",
+            return_tensors="pt",
         ).to(self.model.device)
         sampling = (
             {"do_sample": True, "temperature": self.temperature, "top_k": 0, "top_p": 1.0}
@@ -161,22 +193,37 @@ class LanguageModelPolicy(ConversationPolicy):
         return messages
 
     def _prompt_ids(self, conversation: list[Message], before: list[int]) -> list[int]:
-        """Ids of the conversation up to the next turn: `before` is kept as it was generated, never re-tokenized."""
+        """Ids of the conversation up to the next turn: `before` is kept as it was generated, never
+        re-tokenized.
+        """
 
         def ids_of(messages: list[Message], add_generation_prompt: bool) -> list[int]:
             return self.tokenizer.apply_chat_template(
-                messages, tools=self._schemas, return_dict=False, add_generation_prompt=add_generation_prompt
+                messages,
+                tools=self._schemas,
+                return_dict=False,
+                add_generation_prompt=add_generation_prompt,
             )
 
         if not before:
             return ids_of(conversation, True)
         last = max(i for i, message in enumerate(conversation) if message["role"] == "assistant")
-        # A minimal conversation with the same call names gives the ids that separate a turn from the next.
-        call = {"type": "function", "function": {"name": conversation[last + 1]["name"], "arguments": {}}}
-        stem = [{"role": "user", "content": ""}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+        # A minimal conversation with the same call names gives the ids that separate a turn from
+        # the next.
+        call = {
+            "type": "function",
+            "function": {"name": conversation[last + 1]["name"], "arguments": {}},
+        }
+        stem = [
+            {"role": "user", "content": ""},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+        ]
         head = ids_of(stem, False)
         eos = len(head) - 1 - head[::-1].index(self.tokenizer.eos_token_id)
-        return before + ids_of(stem + conversation[last + 1 :], True)[eos + (before[-1] == head[eos]) :]
+        return (
+            before
+            + ids_of(stem + conversation[last + 1 :], True)[eos + (before[-1] == head[eos]) :]
+        )
 
 
 class EndpointPolicy(ConversationPolicy):
@@ -185,15 +232,22 @@ class EndpointPolicy(ConversationPolicy):
     Args:
         base_url: e.g. `http://localhost:8000/v1`.
         model: its name there.
-        api_key: by default the environment variable `OPENAI_API_KEY`, or a placeholder, which local servers accept.
+        api_key: by default the environment variable `OPENAI_API_KEY`, or a placeholder, which local
+            servers accept.
         workers: requests under way at once.
     """
 
-    def __init__(self, base_url: str, model: str, api_key: str | None = None, workers: int = 8) -> None:
+    def __init__(
+        self, base_url: str, model: str, api_key: str | None = None, workers: int = 8
+    ) -> None:
         from openai import OpenAI
 
         super().__init__(model)
-        self._client = OpenAI(base_url=base_url, api_key=api_key or os.environ.get("OPENAI_API_KEY", "none"), max_retries=0)
+        self._client = OpenAI(
+            base_url=base_url,
+            api_key=api_key or os.environ.get("OPENAI_API_KEY", "none"),
+            max_retries=0,
+        )
         self._workers, self._schemas = workers, tool_schemas()
 
     def reply(self, conversations: list[list[Message]], seats: list[int]) -> list[Message]:
@@ -202,11 +256,19 @@ class EndpointPolicy(ConversationPolicy):
 
     def _ask(self, conversation: list[Message]) -> Message:
         from openai import APIConnectionError, InternalServerError, RateLimitError
-        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+        from tenacity import (
+            Retrying,
+            retry_if_exception_type,
+            stop_after_attempt,
+            wait_random_exponential,
+        )
 
         passing = retry_if_exception_type((APIConnectionError, InternalServerError, RateLimitError))
         for attempt in Retrying(
-            retry=passing, stop=stop_after_attempt(5), wait=wait_random_exponential(0.5, 20), reraise=True
+            retry=passing,
+            stop=stop_after_attempt(5),
+            wait=wait_random_exponential(0.5, 20),
+            reraise=True,
         ):
             with attempt:
                 answer = self._client.chat.completions.create(
@@ -219,25 +281,45 @@ class EndpointPolicy(ConversationPolicy):
 
 
 def from_wire(message: Any) -> Message:
-    """An assistant message of the `openai` package as the message that `answers` takes: arguments are read as JSON."""
+    """An assistant message of the `openai` package as the message that `answers` takes: arguments
+    are read as JSON.
+    """
     calls = []
     for call in message.tool_calls or ():
         try:
             arguments = json.loads(call.function.arguments or "{}")
         except (ValueError, RecursionError):  # endless integers and depth included
             arguments = call.function.arguments  # `call_tool` answers that it must be an object
-        calls.append({"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}})
-    return {"role": "assistant", "content": message.content or "", **({"tool_calls": calls} if calls else {})}
+        calls.append(
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function.name, "arguments": arguments},
+            }
+        )
+    return {
+        "role": "assistant",
+        "content": message.content or "",
+        **({"tool_calls": calls} if calls else {}),
+    }
 
 
 def to_wire(message: Message) -> Message:
-    """A message as the OpenAI protocol has it: arguments are a JSON string, and a tool's message answers a call."""
+    """A message as the OpenAI protocol has it: arguments are a JSON string, and a tool's message
+    answers a call.
+    """
     if message["role"] == "tool" and "tool_call_id" not in message:
         return {"role": "user", "content": message["content"]}
     if not message.get("tool_calls"):
         return {key: value for key, value in message.items() if key != "name"}
     calls = [
-        {**call, "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
+        {
+            **call,
+            "function": {
+                **call["function"],
+                "arguments": json.dumps(call["function"]["arguments"]),
+            },
+        }
         for call in message["tool_calls"]
     ]
     return {**message, "tool_calls": calls}
@@ -249,7 +331,8 @@ def load_language_model(
     """Load (model, tokenizer) with plain transformers, from a folder or a hub.
 
     Args:
-        source: a folder made by `mini.build_base` or by training, or a hub name such as `Qwen/Qwen2.5-3B-Instruct`.
+        source: a folder made by `mini.build_base` or by training, or a hub name such as
+            `Qwen/Qwen2.5-3B-Instruct`.
         load_in_4bit: quantise to NF4 by bitsandbytes; needs an NVIDIA GPU.
         adapter: a LoRA adapter to put on top.
 
@@ -257,13 +340,20 @@ def load_language_model(
         ValueError: when 4 bit is asked for without a GPU, or there is no such model.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedTokenizerFast
+    from transformers import (
+        AutoModelForCausalLM,
+        AutoTokenizer,
+        BitsAndBytesConfig,
+        PreTrainedTokenizerFast,
+    )
     from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
     options: dict[str, Any] = {}
     if load_in_4bit:
         if not torch.cuda.is_available():
-            raise ValueError("load_in_4bit=True needs an NVIDIA GPU, and none was found; leave it out on a CPU")
+            raise ValueError(
+                "load_in_4bit=True needs an NVIDIA GPU, and none was found; leave it out on a CPU"
+            )
         options["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=True,
             bnb_4bit_quant_type="nf4",
@@ -272,15 +362,24 @@ def load_language_model(
         )
     if torch.cuda.is_available():
         options["device_map"] = "auto"
-    half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False)  # a T4
-    # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must be loaded as saved.
+    half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(
+        including_emulation=False
+    )  # a T4
+    # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
+    # be loaded as saved.
     try:
         generic = get_tokenizer_config(str(source)).get("tokenizer_class") == "TokenizersBackend"
-        tokenizer = (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(str(source))
-        model = AutoModelForCausalLM.from_pretrained(str(source), dtype=torch.float16 if half else "auto", **options)
+        tokenizer = (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(
+            str(source)
+        )
+        model = AutoModelForCausalLM.from_pretrained(
+            str(source), dtype=torch.float16 if half else "auto", **options
+        )
     except OSError as error:
         reason = str(error).strip().splitlines()[0]
-        raise ValueError(f"cannot load {source}: no folder here holds it, and the hub answered: {reason}") from error
+        raise ValueError(
+            f"cannot load {source}: no folder here holds it, and the hub answered: {reason}"
+        ) from error
     if adapter is not None:
         from peft import PeftModel
 
@@ -289,7 +388,9 @@ def load_language_model(
 
 
 def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
-    """The tokenizer, able to parse tool calls; `qwen` puts TRL's own Qwen2.5 template in, which training relies on."""
+    """The tokenizer, able to parse tool calls; `qwen` puts TRL's own Qwen2.5 template in, which
+    training relies on.
+    """
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
 
     if qwen:

@@ -1,9 +1,10 @@
 """What can be known: hypotheses weighed by what is seen, with the simulator's own distributions.
 
-`Belief` applies Bayes' rule to each sight, with the distributions that `telemetry` names, over the hypotheses of a `Prior`.
-It never looks at an incident's truth. Approximate are the intensity, a grid (so a figure is compared within half the
-distance to the neighbours on it, and what the grid excludes keeps a chance of `ODDITY`), and decoys, taken as drawn anew for
-each sight. Of a log line only its reading counts, not the numbers in it: a coarser sight, not a wrong one.
+`Belief` applies Bayes' rule to each observation, with the distributions that `telemetry` names, over the
+hypotheses of a `Prior`. It never looks at an incident's truth. Approximate are the intensity, a
+grid (so a figure is compared within half the distance to the neighbours on it, and what the grid
+excludes keeps a chance of `ODDITY`), and decoys, taken as drawn anew for each observation. Of a log line
+only its reading counts, not the numbers in it: a coarser observation, not a wrong one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from ..play.episode import Sight
+from ..play.episode import Observation
 from ..world import telemetry
 from ..world.faults import faults_at
 from ..world.reading import Reading, read_line
@@ -26,7 +27,9 @@ ODDITY = 1e-5  # chance left to a figure that a hypothesis excludes: the grid is
 
 
 def printed_between(value: float, digits: int) -> tuple[float, float]:
-    """The quantities that are printed as `value`: two digits as `telemetry.figure` does, one as `telemetry.coarse`."""
+    """The quantities that are printed as `value`: two digits as `telemetry.figure` does, one as
+    `telemetry.coarse`.
+    """
     scale = 10.0 ** max(0, len(str(int(value))) - digits)
     if digits == 2 and value < 10.0:
         scale = 0.1
@@ -48,9 +51,14 @@ def _triangular(x: np.ndarray) -> np.ndarray:
 
 
 def _noisy(low: float, high: float, mean: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Chance that a quantity known as mean and gap lies in [low, high] after the noise of the metrics table."""
+    """Chance that a quantity known as mean and gap lies in [low, high] after the noise of the
+    metrics table.
+    """
     width = telemetry.METRIC_NOISE * mean + gap + 1e-6
-    return np.maximum(0.0, _triangular((high - mean) / width) - _triangular((low - mean) / width)) + ODDITY
+    return (
+        np.maximum(0.0, _triangular((high - mean) / width) - _triangular((low - mean) / width))
+        + ODDITY
+    )
 
 
 class Belief:
@@ -65,87 +73,114 @@ class Belief:
         self._know_nothing()
 
     def _know_nothing(self) -> None:
-        self.alive = np.arange(len(self.prior.run))  # indices of the hypotheses that are still likely
+        self.alive = np.arange(
+            len(self.prior.run)
+        )  # indices of the hypotheses that are still likely
         self.weight = self.prior.weight / self.prior.weight.sum()  # (len(alive), Q)
         self._known: dict[tuple, Any] = {}  # what was worked out for the hypotheses alive now
 
-    def see(self, sight: Sight, asked: str | None) -> None:
-        """Update on a sight. `asked` is the service or `all` whose logs it answers; None for the opening.
+    def see(self, observation: Observation, asked: str | None) -> None:
+        """Update on a observation. `asked` is the service or `all` whose logs it answers; None for the
+        opening.
 
-        A sight that no living hypothesis allows says that a dropped one was true: all are taken up again, with this sight
-        alone to go by.
+        A observation that no living hypothesis allows says that a dropped one was true: all are taken up
+        again, with this observation alone to go by.
 
         Raises:
-            ValueError: when no hypothesis allows the sight.
+            ValueError: when no hypothesis allows the observation.
         """
-        dark = sight.step < self.prior.quiet
+        dark = observation.step < self.prior.quiet
         for _ in range(2):
-            likelihood = self._likelihood(sight, asked)
+            likelihood = self._likelihood(observation, asked)
             weight = self.weight * np.where(dark, likelihood[:, 1:], likelihood[:, :1])
             if weight.sum() > 0.0:
                 break
             self._know_nothing()
         else:
-            raise ValueError("what was seen is impossible under every hypothesis; was the world changed without the belief?")
+            raise ValueError(
+                "what was seen is impossible under every hypothesis; was the world changed without the belief?"
+            )
         weight /= weight.sum()
         mass = weight.sum(1)
         keep = mass > UNLIKELY * mass.max()
         self.alive, self.weight = self.alive[keep], weight[keep]
         self._known.clear()
 
-    def _likelihood(self, sight: Sight, asked: str | None) -> np.ndarray:
-        """Chance of a sight, (len(alive), 2): when the root speaks, and when it is dark."""
-        step, size = sight.step, len(self.topology.services)
+    def _likelihood(self, observation: Observation, asked: str | None) -> np.ndarray:
+        """Chance of a observation, (len(alive), 2): when the root speaks, and when it is dark."""
+        step, size = observation.step, len(self.topology.services)
         root, alive = self.prior.position[self.alive], len(self.alive)
         likelihood = np.ones((alive, 2))
         if asked is None or asked == "all":
-            self._see_alerts(sight, likelihood)
-            self._see_rows(sight, likelihood)
-        for metric in sight.metrics or ():
-            likelihood *= self._metric(self.topology.position[metric.service], metric, step)[:, None]
+            self._see_alerts(observation, likelihood)
+            self._see_rows(observation, likelihood)
+        for metric in observation.metrics or ():
+            likelihood *= self._metric(self.topology.position[metric.service], metric, step)[
+                :, None
+            ]
         if asked is None:
             loud = self.loudness(step)
-            lit, dark = (loud.sum(1), loud.sum(1) - np.where(root >= 0, loud[np.arange(alive), root], 0.0))
-            for line in sight.lines or ():
+            lit, dark = (
+                loud.sum(1),
+                loud.sum(1) - np.where(root >= 0, loud[np.arange(alive), root], 0.0),
+            )
+            for line in observation.lines or ():
                 name, reading = read_line(line)
                 at = self.topology.position[name]
                 said = (1.0 - self.task.noise) * loud[:, at] * self.says(at, [reading], step)
                 noise = self.task.noise / size * (reading.kind == "benign")
-                likelihood *= noise + np.stack([said / lit, np.where(root == at, 0.0, said / dark)], 1)
+                likelihood *= noise + np.stack(
+                    [said / lit, np.where(root == at, 0.0, said / dark)], 1
+                )
         else:
             said_by: dict[int, list[Reading]] = {}
-            for name, reading in map(read_line, sight.lines or ()):
+            for name, reading in map(read_line, observation.lines or ()):
                 said_by.setdefault(self.topology.position[name], []).append(reading)
             for at, readings in said_by.items():
                 likelihood *= self.says(at, readings, step)[:, None]
             if asked == "all":
-                # Speakers are drawn without regard to the state, but a dark root is never among them.
+                # Speakers are drawn without regard to the state, but a dark root is never among
+                # them.
                 lit, dark = min(telemetry.STREAM_LINES, size), min(telemetry.STREAM_LINES, size - 1)
-                unheard = ~np.isin(root, list(said_by)) * (len(said_by) == dark) * comb(size, lit) / comb(size - 1, dark)
+                unheard = (
+                    ~np.isin(root, list(said_by))
+                    * (len(said_by) == dark)
+                    * comb(size, lit)
+                    / comb(size - 1, dark)
+                )
                 likelihood[:, 0] *= len(said_by) == lit
                 likelihood[:, 1] *= np.where(root < 0, len(said_by) == lit, unheard)
         return likelihood
 
     def states(self, name: str, step: int) -> np.ndarray:
-        """Values of the prior's array `name` at that step, (len(alive), S), or (len(alive),) for `visible`."""
+        """Values of the prior's array `name` at that step, (len(alive), S), or (len(alive),) for
+        `visible`.
+        """
         prior, key = self.prior, (name, step)
         if key not in self._known:
-            self._known[key] = getattr(prior, name)[prior.run[self.alive], prior.arrival[self.alive] + step]
+            self._known[key] = getattr(prior, name)[
+                prior.run[self.alive], prior.arrival[self.alive] + step
+            ]
         return self._known[key]
 
-    def _see_rows(self, sight: Sight, likelihood: np.ndarray) -> None:
+    def _see_rows(self, observation: Observation, likelihood: np.ndarray) -> None:
         """Which rows of the metrics table are missing; those of a dark root always are."""
         root = self.prior.position[self.alive]
-        shown = [self.topology.position[metric.service] for metric in sight.metrics or ()]
+        shown = [self.topology.position[metric.service] for metric in observation.metrics or ()]
         absent = np.isin(root, np.setdiff1d(np.arange(len(self.topology.services)), shown))
         likelihood[:, 1] *= np.where(root < 0, 1.0, absent / max(self.task.gaps, ODDITY))
 
-    def _see_alerts(self, sight: Sight, likelihood: np.ndarray) -> None:
+    def _see_alerts(self, observation: Observation, likelihood: np.ndarray) -> None:
         root, rest = self.prior.position[self.alive], self.topology.network.rest_latency
-        errors, latency = (100.0 * self.states("errors", sight.step), self.states("latency", sight.step))
-        error_spread = 100.0 * self.states("errors_gap", sight.step) + 0.02
-        spread = self.states("latency_gap", sight.step) + 0.02
-        alerts = {self.topology.position[alert.service]: alert for alert in sight.alerts or ()}
+        errors, latency = (
+            100.0 * self.states("errors", observation.step),
+            self.states("latency", observation.step),
+        )
+        error_spread = 100.0 * self.states("errors_gap", observation.step) + 0.02
+        spread = self.states("latency_gap", observation.step) + 0.02
+        alerts = {
+            self.topology.position[alert.service]: alert for alert in observation.alerts or ()
+        }
         for at, service in enumerate(self.topology.services):
             if service.kind not in telemetry.ALERTED_KINDS:
                 continue
@@ -156,7 +191,9 @@ class Belief:
             elif alerts[at].metric == "errors":
                 chance = _printed(float(alerts[at].value), errors[:, at], error_spread[:, at])
             else:
-                chance = calm * _printed(float(alerts[at].value), latency[:, at], spread[:, at]) + ODDITY
+                chance = (
+                    calm * _printed(float(alerts[at].value), latency[:, at], spread[:, at]) + ODDITY
+                )
             likelihood[:, 0] *= chance
             likelihood[:, 1] *= np.where(root == at, float(at not in alerts), chance)
 
@@ -164,23 +201,44 @@ class Belief:
         """Chance of a row's figures, (len(alive),): the age of the reading is not known."""
         prior, errors = self.prior, float(metric.errors)
         latencies = printed_between(float(metric.latency), digits=2)
-        shares = (errors - 0.5, np.inf if errors == 100.0 else errors + 0.5)  # whole per cents, cut at 100
+        shares = (
+            errors - 0.5,
+            np.inf if errors == 100.0 else errors + 0.5,
+        )  # whole per cents, cut at 100
         run, now = prior.run[self.alive], prior.arrival[self.alive] + step
         ages, times = np.unique(telemetry.STALENESS, return_counts=True)
         chance = np.zeros(len(self.alive))
         for age, share in zip(ages, times / times.sum(), strict=True):
             tick = np.maximum(0, now - age)
-            slow = _noisy(*latencies, prior.latency[run, tick, at], prior.latency_gap[run, tick, at])
-            fails = _noisy(*shares, 100.0 * prior.errors[run, tick, at], 100.0 * prior.errors_gap[run, tick, at])
+            slow = _noisy(
+                *latencies, prior.latency[run, tick, at], prior.latency_gap[run, tick, at]
+            )
+            fails = _noisy(
+                *shares,
+                100.0 * prior.errors[run, tick, at],
+                100.0 * prior.errors_gap[run, tick, at],
+            )
             chance += share * slow * fails
         return chance
 
     def own_trouble(self, at: int, step: int) -> np.ndarray:
         """`Telemetry.own_trouble` of service `at` under each hypothesis, (len(alive),)."""
-        network, errors, latency = (self.topology.network, self.states("errors", step), self.states("latency", step))
-        passed, own_latency, own_rest = (np.ones(len(errors)), latency[:, at].copy(), network.rest_latency[at])
+        network, errors, latency = (
+            self.topology.network,
+            self.states("errors", step),
+            self.states("latency", step),
+        )
+        passed, own_latency, own_rest = (
+            np.ones(len(errors)),
+            latency[:, at].copy(),
+            network.rest_latency[at],
+        )
         for other, share in network.callees[at]:
-            passed = passed - share * errors[:, other] if network.routes[at] else passed * (1.0 - errors[:, other])
+            passed = (
+                passed - share * errors[:, other]
+                if network.routes[at]
+                else passed * (1.0 - errors[:, other])
+            )
             own_latency -= share * latency[:, other]
             own_rest -= share * network.rest_latency[other]
         own = np.where(passed > 0.01, 1.0 - (1.0 - errors[:, at]) / np.maximum(passed, 0.01), 0.0)
@@ -192,11 +250,16 @@ class Belief:
         loud = np.full(errors.shape, telemetry.LOUDNESS_AT_REST)
         for at in range(loud.shape[1]):
             own = telemetry.STACK_TRACES * self.own_trouble(at, step)
-            loud[:, at] += trouble[:, at] * (np.maximum(telemetry.LOUDNESS_SLOW, errors[:, at]) + own)
-        return loud * np.array([telemetry.VOLUME[service.kind] for service in self.topology.services])
+            loud[:, at] += trouble[:, at] * (
+                np.maximum(telemetry.LOUDNESS_SLOW, errors[:, at]) + own
+            )
+        return loud * np.array(
+            [telemetry.VOLUME[service.kind] for service in self.topology.services]
+        )
 
     def line_shares(self, at: int, step: int, decoy: bool = False) -> dict[str, np.ndarray]:
-        """`Telemetry.line_weights` of service `at` under each hypothesis, by kind of line, as shares of their sum.
+        """`Telemetry.line_weights` of service `at` under each hypothesis, by kind of line, as
+        shares of their sum.
 
         With `decoy`, as they are when the service hints at a remedy in all innocence.
         """
@@ -219,9 +282,11 @@ class Belief:
         return self._known[key]
 
     def says(self, at: int, readings: Sequence[Reading], step: int) -> np.ndarray:
-        """Chance that lines of service `at` read so, under each hypothesis; whether it is a decoy is not known.
+        """Chance that lines of service `at` read so, under each hypothesis; whether it is a decoy
+        is not known.
 
-        Sights are taken as if the decoys were drawn anew for each: an approximation, and exact without decoys.
+        Observations are taken as if the decoys were drawn anew for each: an approximation, and exact
+        without decoys.
         """
         chance = np.ones(len(self.alive))
         for reading in readings:
@@ -236,18 +301,24 @@ class Belief:
                 one = one * self._says(at, reading, step, remedy)
             as_decoy += one / len(remedies)
         root = self.prior.position[self.alive]
-        share = np.where(root == at, 0.0, self.task.decoys / (len(self.topology.services) - (root >= 0)))
+        share = np.where(
+            root == at, 0.0, self.task.decoys / (len(self.topology.services) - (root >= 0))
+        )
         return (1.0 - share) * chance + share * as_decoy
 
     def _says(self, at: int, reading: Reading, step: int, decoy: str = "") -> np.ndarray:
-        """Chance that one line reads so; 1 for text nobody can read. `decoy` is what an innocent service hints at."""
+        """Chance that one line reads so; 1 for text nobody can read. `decoy` is what an innocent
+        service hints at.
+        """
         shares = self.line_shares(at, step, bool(decoy))
         if reading.kind not in shares:
             return np.ones(len(self.alive))
         chance = shares[reading.kind]
         fault, here = self.prior.fault[self.alive], self.prior.position[self.alive] == at
         if reading.kind == "proof":
-            chance = chance * np.array([f.name == reading.subject for f in self.prior.faults])[fault]
+            chance = (
+                chance * np.array([f.name == reading.subject for f in self.prior.faults])[fault]
+            )
         elif reading.kind == "hint":
             own = np.array([f.remedy == reading.subject for f in self.prior.faults])[fault]
             chance = chance * np.where(here, own, decoy == reading.subject)
@@ -258,7 +329,9 @@ class Belief:
 
     def _callee_share(self, at: int, named: int, step: int) -> np.ndarray:
         """Chance that a line of `at` about a callee names `named`."""
-        errors, latency, trouble = (self.states(name, step) for name in ("errors", "latency", "trouble"))
+        errors, latency, trouble = (
+            self.states(name, step) for name in ("errors", "latency", "trouble")
+        )
         rest, total, share = self.topology.network.rest_latency, 0.0, 0.0
         for other in self.topology.below[at]:
             slow = 1.0 - rest[other] / np.maximum(latency[:, other], rest[other])

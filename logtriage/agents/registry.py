@@ -7,7 +7,14 @@ from random import Random
 
 from .belief import BeliefPolicy
 from .junior import JuniorPolicy
-from .scripted import LoudestPolicy, OraclePolicy, Policy, RandomPolicy, TracePolicy, TrainedConstantPolicy
+from .scripted import (
+    LoudestPolicy,
+    OraclePolicy,
+    Policy,
+    RandomPolicy,
+    TracePolicy,
+    TrainedConstantPolicy,
+)
 
 # Name to a maker that takes a seed; only `random` and `junior` have whims of their own.
 POLICIES: dict[str, Callable[[int], Policy]] = {

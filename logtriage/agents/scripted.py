@@ -1,7 +1,8 @@
-"""Policies: from what was seen to the next action. Scripted ones here; a language model or a human is one more.
+"""Policies: from what was seen to the next action. Scripted ones here; a language model or a human
+is one more.
 
-Scripted policies read log lines by their text alone (`telemetry.read_line`) and know the runbook (`faults.FAULTS`).
-Only `oracle` is told the answer.
+Scripted policies read log lines by their text alone (`telemetry.read_line`) and know the runbook
+(`faults.FAULTS`). Only `oracle` is told the answer.
 """
 
 from __future__ import annotations
@@ -13,36 +14,45 @@ from itertools import product
 from random import Random
 
 from ..play.actions import ACTION_TYPES, action_values
-from ..play.episode import Episode, Sight
+from ..play.episode import Episode, Observation
 from ..play.rewards import by_fault
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Incident, Task, sample_incident
 from ..world.reading import Reading, read_line
 from ..world.topology import TEAMS, Topology
 
-Action = tuple[str, str] | tuple[str, str, float | None]  # (action_type, value), and the confidence if there is one
+Action = (
+    tuple[str, str] | tuple[str, str, float | None]
+)  # (action_type, value), and the confidence if there is one
 
 TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
-EDGE_ERRORS_P2, EDGE_SLOWDOWN_P2 = (0.4, 1.25)  # what a careful reader of noisy metrics takes for real
+EDGE_ERRORS_P2, EDGE_SLOWDOWN_P2 = (
+    0.4,
+    1.25,
+)  # what a careful reader of noisy metrics takes for real
 
 
 class Policy:
-    """One agent for one episode at a time. `play` runs whole episodes; language models override it with batches."""
+    """One agent for one episode at a time. `play` runs whole episodes; language models override it
+    with batches.
+    """
 
     name = "policy"
 
     def prepare(self, task: str | Task, split: str) -> None:
-        """What can be worked out before any incident of that task and split is seen; not part of an episode's time."""
+        """What can be worked out before any incident of that task and split is seen; not part of an
+        episode's time.
+        """
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
+    def begin(self, topology: Topology, observation: Observation) -> None:
         """A new incident: forget everything, see the opening."""
 
     def act(self) -> Action:
         """The next action."""
         raise NotImplementedError
 
-    def see(self, sight: Sight) -> None:
+    def see(self, observation: Observation) -> None:
         """What the last action brought."""
 
     def play(self, episodes: Iterable[Episode]) -> None:
@@ -53,28 +63,31 @@ class Policy:
                 self.see(episode.act(*self.act()))
 
     def _open(self, episode: Episode) -> None:
-        self.begin(episode.incident.topology, episode.first)
+        self.begin(episode.incident.topology, episode.opening)
 
 
 class FunctionPolicy(Policy):
     """Any function as a policy.
 
     Args:
-        function: takes the call graph and the sights so far (the opening first) and returns the next action.
+        function: takes the call graph and the observations so far (the opening first) and returns the
+            next action.
         name: shown in results.
     """
 
-    def __init__(self, function: Callable[[Topology, Sequence[Sight]], Action], name: str) -> None:
+    def __init__(
+        self, function: Callable[[Topology, Sequence[Observation]], Action], name: str
+    ) -> None:
         self.function, self.name = function, name
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
-        self._topology, self._sights = topology, [sight]
+    def begin(self, topology: Topology, observation: Observation) -> None:
+        self._topology, self._observations = topology, [observation]
 
     def act(self) -> Action:
-        return self.function(self._topology, tuple(self._sights))
+        return self.function(self._topology, tuple(self._observations))
 
-    def see(self, sight: Sight) -> None:
-        self._sights.append(sight)
+    def see(self, observation: Observation) -> None:
+        self._observations.append(observation)
 
 
 class RandomPolicy(Policy):
@@ -85,7 +98,7 @@ class RandomPolicy(Policy):
     def __init__(self, seed: int = 0) -> None:
         self._random = Random(f"policy/random/{seed}")
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
+    def begin(self, topology: Topology, observation: Observation) -> None:
         self._values = action_values(topology)
 
     def act(self) -> Action:
@@ -101,7 +114,7 @@ class ConstantPolicy(Policy):
     def __init__(self, script: Sequence[Action]) -> None:
         self.script = tuple(script)
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
+    def begin(self, topology: Topology, observation: Observation) -> None:
         self._rest = iter(self.script)
 
     def act(self) -> Action:
@@ -147,29 +160,32 @@ class OraclePolicy(Policy):
 
 
 class ReadingPolicy(Policy):
-    """What the policies that read have in common: memory of everything read, and the closing answers."""
+    """What the policies that read have in common: memory of everything read, and the closing
+    answers.
+    """
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
-        self.topology, self.sight = topology, sight
+    def begin(self, topology: Topology, observation: Observation) -> None:
+        self.topology, self.observation = topology, observation
         self.readings: dict[str, list[Reading]] = {name: [] for name in topology.names}
         self.errors: Counter[str] = Counter()
         self.edge_errors: list[float] = []
         self.edge_slowdowns: list[float] = []
         self.queue: list[Action] = []
-        self.see(sight)
+        self.see(observation)
 
-    def see(self, sight: Sight) -> None:
-        self.sight = sight
-        for line in sight.lines or ():
+    def see(self, observation: Observation) -> None:
+        self.observation = observation
+        for line in observation.lines or ():
             service, reading = read_line(line)
             if service in self.readings:
                 self.readings[service].append(reading)
-                # PostgreSQL reports its troubles at level LOG, so the level alone does not tell who complains.
+                # PostgreSQL reports its troubles at level LOG, so the level alone does not tell who
+                # complains.
                 self.errors[service] += line.startswith("ERROR") or reading.kind in TROUBLE_KINDS
-        for alert in sight.alerts or ():
+        for alert in observation.alerts or ():
             if self.topology.service(alert.service).kind == "edge" and alert.metric == "errors":
                 self.edge_errors.append(float(alert.value))
-        for row in sight.metrics or ():
+        for row in observation.metrics or ():
             if self.topology.service(row.service).kind == "edge":
                 self.edge_errors.append(float(row.errors))
                 self.edge_slowdowns.append(float(row.latency) / float(row.usual))
@@ -211,7 +227,9 @@ class ReadingPolicy(Policy):
         return None
 
     def answer(self, service: str) -> list[Action]:
-        """Blame `service`; fix it and page by the runbook. With nothing read there, touch nothing and page its owner."""
+        """Blame `service`; fix it and page by the runbook. With nothing read there, touch nothing
+        and page its owner.
+        """
         fault, at = self.fault_at(service), self.topology.service(service)
         team = fault.owner_at(at) if fault else at.owner
         fix: list[Action] = [("remediate", f"{fault.remedy}:{service}")] if fault else []
@@ -229,8 +247,8 @@ class LoudestPolicy(ReadingPolicy):
 
     name = "loudest"
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
-        super().begin(topology, sight)
+    def begin(self, topology: Topology, observation: Observation) -> None:
+        super().begin(topology, observation)
         self._blamed = self.loudest()
         self._asked = False
 
@@ -247,8 +265,8 @@ class TracePolicy(ReadingPolicy):
     name = "trace"
     patience = 2  # times it asks one service before it settles for what it has
 
-    def begin(self, topology: Topology, sight: Sight) -> None:
-        super().begin(topology, sight)
+    def begin(self, topology: Topology, observation: Observation) -> None:
+        super().begin(topology, observation)
         self._at = next(service.name for service in topology.services if service.kind == "edge")
         self._asked: Counter[str] = Counter()
 
@@ -259,7 +277,9 @@ class TracePolicy(ReadingPolicy):
             callee = self._complaint(self._at)
             if callee is not None:
                 self._at = callee
-            elif self._asked[self._at] < self.patience and self._steps_left() > len(self.answer(self._at)):
+            elif self._asked[self._at] < self.patience and self._steps_left() > len(
+                self.answer(self._at)
+            ):
                 self._asked[self._at] += 1
                 return [("request_more_logs", self._at)]
             elif self.fault_at(self._at):
@@ -271,11 +291,13 @@ class TracePolicy(ReadingPolicy):
                 self._at = suspect
 
     def _steps_left(self) -> int:
-        return self.sight.max_steps - self.sight.step
+        return self.observation.max_steps - self.observation.step
 
     def _complaint(self, service: str) -> str | None:
         """The callee that `service` names most, unless it was asked to exhaustion already."""
-        named = Counter(reading.subject for reading in self.readings[service] if reading.kind == "callee")
+        named = Counter(
+            reading.subject for reading in self.readings[service] if reading.kind == "callee"
+        )
         return next(
             (
                 name
@@ -295,13 +317,21 @@ class TracePolicy(ReadingPolicy):
 
 
 def constant_scripts(task: str | Task) -> list[list[Action]]:
-    """Candidate open-loop scripts of a task: full answers in every combination, partial ones, and ignoring."""
+    """Candidate open-loop scripts of a task: full answers in every combination, partial ones, and
+    ignoring.
+    """
     topology = sample_incident(task, "train", 0).topology
-    scripts: list[list[Action]] = [[("classify_severity", "P3"), ("ignore", "")], [("resolve", "")], [("ignore", "")]]
+    scripts: list[list[Action]] = [
+        [("classify_severity", "P3"), ("ignore", "")],
+        [("resolve", "")],
+        [("ignore", "")],
+    ]
     for severity, team in product(SEVERITIES, TEAMS):
         scripts.append([("classify_severity", severity), ("escalate", team), ("resolve", "")])
         for service in topology.services:
-            remedies = sorted({fault.remedy for fault in FAULTS.values() if fault.can_strike(service)})
+            remedies = sorted(
+                {fault.remedy for fault in FAULTS.values() if fault.can_strike(service)}
+            )
             for remedy in remedies:
                 fix: Action = ("remediate", f"{remedy}:{service.name}")
                 blame: Action = ("identify_root_cause", service.name)
@@ -313,7 +343,9 @@ def constant_scripts(task: str | Task) -> list[list[Action]]:
 
 
 def mean_score_on(policy: Policy, incidents: Sequence[Incident]) -> float:
-    """Mean total score of a policy on these incidents; they are not changed and may be played again."""
+    """Mean total score of a policy on these incidents; they are not changed and may be played
+    again.
+    """
     episodes = [Episode(incident) for incident in incidents]
     policy.play(episodes)
     return sum(episode.score.total for episode in episodes) / len(episodes)
@@ -326,7 +358,9 @@ def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) ->
 
 @cache
 def best_constant_script(task: str | Task, incidents: int = 100) -> list[Action]:
-    """The open-loop script of highest mean score on `train`, by successive halving over `constant_scripts`."""
+    """The open-loop script of highest mean score on `train`, by successive halving over
+    `constant_scripts`.
+    """
     sampled = [sample_incident(task, "train", index) for index in range(incidents)]
     scripts, few = constant_scripts(task), 10
     while len(scripts) > 1:
@@ -341,5 +375,7 @@ def check_tasks(tasks: Sequence[str]) -> list[str]:
     """Expand `all` and check names; `ValueError` with the valid ones otherwise."""
     for task in tasks:
         if task not in (*ALL_TASKS, "all"):
-            raise ValueError(f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all (the first three)")
+            raise ValueError(
+                f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all (the first three)"
+            )
     return list(TASKS) if "all" in tasks else list(tasks)

@@ -1,7 +1,9 @@
-"""The benchmark: every policy on every task and split, what it means, and what can be had without diagnosis.
+"""The benchmark: every policy on every task and split, what it means, and what can be had without
+diagnosis.
 
-`run_benchmark` plays 7 policies x 3 tasks x 5 splits in parts of `PART` incidents, over processes, and keeps every finished
-part, so the same command continues what was interrupted. Everything else here is a table made from those episodes.
+`run_benchmark` plays 7 policies x 3 tasks x 5 splits in parts of `PART` incidents, over processes,
+and keeps every finished part, so the same command continues what was interrupted. Everything else
+here is a table made from those episodes.
 """
 
 from __future__ import annotations
@@ -23,7 +25,14 @@ from ..agents.scripted import mean_score
 from ..play.episode import Episode
 from ..world.incidents import BENCHMARK_VERSION, SPLITS, TASKS, Incident, sample_incident
 from ..world.topology import DEFAULT_TOPOLOGY
-from .benchmark_plots import plot_confusion, plot_dials, plot_hops, plot_reliability, plot_splits, plot_steps
+from .benchmark_plots import (
+    plot_confusion,
+    plot_dials,
+    plot_hops,
+    plot_reliability,
+    plot_splits,
+    plot_steps,
+)
 from .dials import sweep
 from .exploits import RulePolicy, describe, search
 from .intervals import (
@@ -48,20 +57,30 @@ EXPLOIT_CLIMBS = 4  # hill climbs of a search
 
 
 def hops(incident: Incident, episode: Episode) -> int:
-    """Fewest calls from an alerted service (or, without alerts, an edge) down to the root; -1 for a false alarm."""
+    """Fewest calls from an alerted service (or, without alerts, an edge) down to the root; -1 for a
+    false alarm.
+    """
     if incident.root is None:
         return -1
     topology = incident.topology
-    near = {alert.service for alert in episode.first.alerts or ()} or {s.name for s in topology.services if s.kind == "edge"}
+    near = {alert.service for alert in episode.opening.alerts or ()} or {
+        s.name for s in topology.services if s.kind == "edge"
+    }
     distance = 0
     while incident.root not in near and distance < len(topology.services):
-        near |= {callee for name in near for callee in topology.service(name).calls + topology.service(name).publishes}
+        near |= {
+            callee
+            for name in near
+            for callee in topology.service(name).calls + topology.service(name).publishes
+        }
         distance += 1
     return distance
 
 
 def play_part(policy: str, task: str, split: str, first: int, count: int, folder: str) -> None:
-    """Play incidents `first` to `first + count - 1` and keep the rows; a part that is there is left alone."""
+    """Play incidents `first` to `first + count - 1` and keep the rows; a part that is there is left
+    alone.
+    """
     path = Path(folder) / f"{policy}-{task}-{split}-{first}-{count}.jsonl"
     if path.exists():
         return
@@ -75,7 +94,14 @@ def play_part(policy: str, task: str, split: str, first: int, count: int, folder
         row = episode_row(episode, policy, 0.0)
         del row["seconds"]  # of no meaning when processes share cores, and never the same twice
         incident = episode.incident
-        rows.append({**row, "root": incident.root, "blamed": episode.record.root_cause, "hops": hops(incident, episode)})
+        rows.append(
+            {
+                **row,
+                "root": incident.root,
+                "blamed": episode.record.root_cause,
+                "hops": hops(incident, episode),
+            }
+        )
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -86,7 +112,9 @@ def source_digest() -> str:
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
 
 
-def run_benchmark(folder: str | Path, incidents: int = 500, processes: int = 2, progress: bool = True) -> pd.DataFrame:
+def run_benchmark(
+    folder: str | Path, incidents: int = 500, processes: int = 2, progress: bool = True
+) -> pd.DataFrame:
     """Play everything that `folder` lacks; a row an episode, in a fixed order.
 
     Args:
@@ -107,7 +135,9 @@ def run_benchmark(folder: str | Path, incidents: int = 500, processes: int = 2, 
         for task in TASKS
         for first in range(0, incidents, PART)
     ]
-    done = Parallel(n_jobs=processes, return_as="generator_unordered")(delayed(play_part)(*job) for job in jobs)
+    done = Parallel(n_jobs=processes, return_as="generator_unordered")(
+        delayed(play_part)(*job) for job in jobs
+    )
     for _ in tqdm(done, total=len(jobs), desc="benchmark", disable=not progress, mininterval=2.0):
         pass
     frames = []
@@ -116,13 +146,19 @@ def run_benchmark(folder: str | Path, incidents: int = 500, processes: int = 2, 
             for split in SPLITS:
                 for first in range(0, incidents, PART):
                     name = f"{policy}-{task}-{split}-{first}-{min(PART, incidents - first)}.jsonl"
-                    frames.append(pd.read_json(folder / name, lines=True, dtype={"confidence": float, "benchmark": str}))
+                    frames.append(
+                        pd.read_json(
+                            folder / name, lines=True, dtype={"confidence": float, "benchmark": str}
+                        )
+                    )
     frame = pd.concat(frames, ignore_index=True)
     return frame.astype({"confidence": float, "benchmark": str})
 
 
 def score_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a policy and split: mean score a task with its interval, mean and IQM over tasks, share of `belief`'s score."""
+    """A row a policy and split: mean score a task with its interval, mean and IQM over tasks, share
+    of `belief`'s score.
+    """
     rows = []
     for (policy, split), part in frame.groupby(["policy", "split"], sort=False):
         ceiling = frame[(frame.policy == "belief") & (frame.split == split)]
@@ -131,7 +167,10 @@ def score_table(frame: pd.DataFrame) -> pd.DataFrame:
             {
                 "policy": policy,
                 "split": split,
-                **{task: mean_interval(group["score"]) for task, group in part.groupby("task", sort=False)},
+                **{
+                    task: mean_interval(group["score"])
+                    for task, group in part.groupby("task", sort=False)
+                },
                 "mean": stratified_mean(strata),
                 "iqm": stratified_iqm(strata),
                 "share_of_ceiling": share_of_ceiling(part, ceiling),
@@ -146,35 +185,54 @@ def hop_table(frame: pd.DataFrame) -> pd.DataFrame:
     All held-out splits and tasks together, without false alarms.
     """
     faults = frame[(frame["hops"] >= 0) & (frame["split"] != "train")]
-    table = faults.groupby(["policy", "hops"], sort=False)["root_cause"].agg(["mean", "size"]).reset_index()
+    table = (
+        faults.groupby(["policy", "hops"], sort=False)["root_cause"]
+        .agg(["mean", "size"])
+        .reset_index()
+    )
     return table.sort_values(["policy", "hops"], kind="stable", ignore_index=True)
 
 
 def confusion(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """How often each service (columns; `nobody` last) is blamed when each (rows; `nothing wrong` last) is the root."""
+    """How often each service (columns; `nobody` last) is blamed when each (rows; `nothing wrong`
+    last) is the root.
+    """
     roots, blamed = frame["root"].fillna("nothing wrong"), frame["blamed"].fillna("nobody")
     table = pd.crosstab(roots, blamed, normalize="index")
-    return table.reindex(index=[*names, "nothing wrong"], columns=[*names, "nobody"], fill_value=0.0)
+    return table.reindex(
+        index=[*names, "nothing wrong"], columns=[*names, "nobody"], fill_value=0.0
+    )
 
 
 def opening_beliefs(task: str, split: str, incidents: int) -> pd.DataFrame:
-    """What the belief says before anything is asked: each incident's likeliest root (or none), its probability, and whether
-    that is so. Columns `confidence`, `correct`, `task`. For calibration over the whole range."""
+    """What the belief says before anything is asked: each incident's likeliest root (or none), its
+    probability, and whether that is so. Columns `confidence`, `correct`, `task`. For calibration
+    over the whole range."""
     rows = []
     for index in range(incidents):
         episode = Episode(sample_incident(task, split, index))
         belief = Belief(default_prior(TASKS[task], split))
-        belief.see(episode.first, None)
+        belief.see(episode.opening, None)
         roots = belief.roots()
         names = (*episode.incident.topology.names, None)
         best = int(roots.argmax())
-        rows.append({"task": task, "confidence": min(1.0, roots[best]), "correct": names[best] == episode.incident.root})
+        rows.append(
+            {
+                "task": task,
+                "confidence": min(1.0, roots[best]),
+                "correct": names[best] == episode.incident.root,
+            }
+        )
     return pd.DataFrame(rows)
 
 
 def calibration_table(frame: pd.DataFrame, openings: pd.DataFrame) -> pd.DataFrame:
-    """Calibration error and Brier score of `belief`'s root cause, a row a task: when it answers, and at the opening."""
-    stated = frame[(frame.policy == "belief") & (frame.split == "test") & frame["confidence"].notna()]
+    """Calibration error and Brier score of `belief`'s root cause, a row a task: when it answers,
+    and at the opening.
+    """
+    stated = frame[
+        (frame.policy == "belief") & (frame.split == "test") & frame["confidence"].notna()
+    ]
     rows = []
     for task in dict.fromkeys(frame["task"]):
         end, start = stated[stated.task == task], openings[openings.task == task]
@@ -191,21 +249,32 @@ def calibration_table(frame: pd.DataFrame, openings: pd.DataFrame) -> pd.DataFra
 
 
 def comparison_table(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
-    """Each policy against the one before it, a row a task: gain paired by incident, and probability of improvement."""
+    """Each policy against the one before it, a row a task: gain paired by incident, and probability
+    of improvement.
+    """
     rows, names = [], list(dict.fromkeys(frame["policy"]))
     for task in dict.fromkeys(frame["task"]):
         part = frame[(frame.split == split) & (frame.task == task)]
         for before, after in pairwise(names):
             left, right = matched(part[part.policy == before], part[part.policy == after])
-            row = {"task": task, "before": before, "after": after, "gain": mean_interval(right - left)}
-            rows.append({**row, "probability of improvement": probability_of_improvement(left, right)})
+            row = {
+                "task": task,
+                "before": before,
+                "after": after,
+                "gain": mean_interval(right - left),
+            }
+            rows.append(
+                {**row, "probability of improvement": probability_of_improvement(left, right)}
+            )
     return pd.DataFrame(rows)
 
 
 def power(frame: pd.DataFrame) -> pd.DataFrame:
-    """`statistics.power_table` for each task: scores of `loudest` on `test`, differences of `trace` from it.
+    """`statistics.power_table` for each task: scores of `loudest` on `test`, differences of `trace`
+    from it.
 
-    Two policies this unlike are the worst case of pairing; before and after a little training, pairs do better.
+    Two policies this unlike are the worst case of pairing; before and after a little training,
+    pairs do better.
     """
     tables = []
     for task in dict.fromkeys(frame["task"]):
@@ -216,20 +285,30 @@ def power(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def exploit_table(
-    climbs: int = EXPLOIT_CLIMBS, incidents: int = 500, seeds: int = EXPLOIT_SEEDS, processes: int = 2
+    climbs: int = EXPLOIT_CLIMBS,
+    incidents: int = 500,
+    seeds: int = EXPLOIT_SEEDS,
+    processes: int = 2,
 ) -> pd.DataFrame:
-    """The best rules found without diagnosis, two rows a task: with features of the opening, and blind.
+    """The best rules found without diagnosis, two rows a task: with features of the opening, and
+    blind.
 
-    Columns: the score on the incidents of `train` that chose the rule, on `test`, that of `loudest` there, the rule in
-    words, and its slots, with which it can be played again.
+    Columns: the score on the incidents of `train` that chose the rule, on `test`, that of `loudest`
+    there, the rule in words, and its steps, with which it can be played again.
     """
     from joblib import Parallel, delayed
 
-    jobs = [(task, seed, blind) for blind in (False, True) for task in TASKS for seed in range(seeds)]
-    found = Parallel(n_jobs=processes)(delayed(search)(task, climbs, seed, blind) for task, seed, blind in jobs)
+    jobs = [
+        (task, seed, blind) for blind in (False, True) for task in TASKS for seed in range(seeds)
+    ]
+    found = Parallel(n_jobs=processes)(
+        delayed(search)(task, climbs, seed, blind) for task, seed, blind in jobs
+    )
     rows, held_out = [], range(incidents)
     for task, blind in product(TASKS, (False, True)):
-        finds = [find for job, find in zip(jobs, found, strict=True) if (job[0], job[2]) == (task, blind)]
+        finds = [
+            find for job, find in zip(jobs, found, strict=True) if (job[0], job[2]) == (task, blind)
+        ]
         rule, score = max(finds, key=lambda find: find[1])
         rows.append(
             {
@@ -239,7 +318,7 @@ def exploit_table(
                 "test": mean_score(RulePolicy(rule), task, "test", held_out),
                 "loudest": mean_score(make_policy("loudest"), task, "test", held_out),
                 "rule": describe(rule),
-                "slots": [list(slot) for slot in rule],
+                "steps": [list(step) for step in rule],
             }
         )
     return pd.DataFrame(rows)
@@ -259,7 +338,11 @@ def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def make_report(
-    folder: str | Path, results: str | Path, incidents: int = 500, processes: int = 2, climbs: int = EXPLOIT_CLIMBS
+    folder: str | Path,
+    results: str | Path,
+    incidents: int = 500,
+    processes: int = 2,
+    climbs: int = EXPLOIT_CLIMBS,
 ) -> None:
     """Everything under `results/benchmark/`: the episodes, every table as JSON, every figure.
 
@@ -273,7 +356,9 @@ def make_report(
     results = Path(results)
     results.mkdir(parents=True, exist_ok=True)
     frame = run_benchmark(folder, incidents, processes)
-    openings = pd.concat([opening_beliefs(task, "test", incidents) for task in TASKS], ignore_index=True)
+    openings = pd.concat(
+        [opening_beliefs(task, "test", incidents) for task in TASKS], ignore_index=True
+    )
     dials = sweep(incidents=max(2, incidents * 2 // 5), processes=processes)
     test, names = frame[frame.split == "test"], DEFAULT_TOPOLOGY.names
     tables = {
@@ -290,7 +375,10 @@ def make_report(
         "splits": plot_splits(frame),
         "hops": plot_hops(tables["hops"], fewest=min(20, incidents)),
         "confusion": plot_confusion(
-            {name: confusion(cascades[cascades.policy == name], names) for name in ("loudest", "trace")}
+            {
+                name: confusion(cascades[cascades.policy == name], names)
+                for name in ("loudest", "trace")
+            }
         ),
         "steps": plot_steps(test),
         "reliability": plot_reliability(test[test.policy == "belief"], openings),
@@ -307,7 +395,9 @@ def make_report(
 
 
 def read_table(results: str | Path, name: str) -> pd.DataFrame:
-    """A table of the report; intervals are lists of mean, low, high. `FileNotFoundError` names the command that makes it."""
+    """A table of the report; intervals are lists of mean, low, high. `FileNotFoundError` names the
+    command that makes it.
+    """
     path = Path(results) / f"{name}.json"
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `make benchmark` first")

@@ -1,7 +1,9 @@
-"""Difficulty as a dial: the settings of a task that a researcher sweeps, and how each policy's score answers.
+"""Difficulty as a dial: the settings of a task that a researcher sweeps, and how each policy's
+score answers.
 
-Incidents of the same index share their random streams along a dial, so curves differ by the dial and less by luck;
-`services` draws another call graph for each value, and `lag` decides anew which incidents shout.
+Incidents of the same index share their random streams along a dial, so curves differ by the dial
+and less by luck; `services` draws another call graph for each value, and `lag` decides anew which
+incidents shout.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from ..agents.registry import make_policy
 from ..world.incidents import TASKS, Task
 from .rollouts import rollout
 
-# Dial -> values, easy first. `quiet` is the evidence delay in ticks; `services` makes every call graph random.
+# Dial -> values, easy first. `quiet` is the evidence delay in ticks; `services` makes every call
+# graph random.
 DIALS: dict[str, tuple[Any, ...]] = {
     "noise": (0.0, 0.2, 0.4, 0.6, 0.8),
     "gaps": (0.0, 0.2, 0.4, 0.6, 0.8),
@@ -31,7 +34,8 @@ def dialled(task: str, dial: str, value: Any) -> Task:
     """A preset task with one dial turned.
 
     Raises:
-        ValueError: for an unknown task or dial, or a value out of range; the message names what is valid.
+        ValueError: for an unknown task or dial, or a value out of range; the message names what is
+            valid.
     """
     if task not in TASKS:
         raise ValueError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
@@ -55,13 +59,22 @@ def sweep(
     """
     from joblib import Parallel, delayed
 
-    jobs = [(policy, dial, value) for policy in policies for dial, values in dials.items() for value in values]
+    jobs = [
+        (policy, dial, value)
+        for policy in policies
+        for dial, values in dials.items()
+        for value in values
+    ]
     jobs.sort(key=lambda job: job[0] != "belief")  # the slow one first
 
     def play(policy: str, dial: str, value: Any) -> pd.DataFrame:
-        rows = rollout(make_policy(policy), [dialled(task, dial, value)], split, incidents, progress=False)
+        rows = rollout(
+            make_policy(policy), [dialled(task, dial, value)], split, incidents, progress=False
+        )
         rows.insert(0, "dial", dial)
         rows.insert(1, "value", value)
         return rows.drop(columns="seconds")
 
-    return pd.concat(Parallel(n_jobs=processes)(delayed(play)(*job) for job in jobs), ignore_index=True)
+    return pd.concat(
+        Parallel(n_jobs=processes)(delayed(play)(*job) for job in jobs), ignore_index=True
+    )

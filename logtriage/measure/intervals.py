@@ -1,8 +1,9 @@
-"""Means with intervals, comparisons, calibration and power. Intervals are percentile bootstraps (`scipy.stats.bootstrap`).
+"""Means with intervals, comparisons, calibration and power. Intervals are percentile bootstraps
+(`scipy.stats.bootstrap`).
 
-Estimators follow Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice": resampling is
-stratified by task where tasks are averaged, the interquartile mean stands beside the mean, and comparisons are
-probabilities of improvement.
+Estimators follow Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical
+precipice": resampling is stratified by task where tasks are averaged, the interquartile mean stands
+beside the mean, and comparisons are probabilities of improvement.
 """
 
 from __future__ import annotations
@@ -31,19 +32,30 @@ class Interval(NamedTuple):
 
 
 def _checked(samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The samples as floats. `ValueError` for none, one of fewer than two values, or a value that is not finite."""
+    """The samples as floats. `ValueError` for none, one of fewer than two values, or a value that
+    is not finite.
+    """
     samples = [np.asarray(sample, dtype=float) for sample in samples]
     if min((sample.size for sample in samples), default=0) < 2:
-        raise ValueError(f"an interval needs at least 2 episodes a sample, got {[sample.size for sample in samples]}")
+        raise ValueError(
+            f"an interval needs at least 2 episodes a sample, got {[sample.size for sample in samples]}"
+        )
     if not all(np.isfinite(sample).all() for sample in samples):
-        raise ValueError("an interval needs finite values, got nan or infinity; drop those episodes first")
+        raise ValueError(
+            "an interval needs finite values, got nan or infinity; drop those episodes first"
+        )
     return samples
 
 
 def _bootstrap(
-    samples: Sequence[np.ndarray], statistic: Callable[..., np.ndarray], seed: int, paired: bool = False
+    samples: Sequence[np.ndarray],
+    statistic: Callable[..., np.ndarray],
+    seed: int,
+    paired: bool = False,
 ) -> Interval:
-    """Interval of `statistic(*samples, axis)`; samples are resampled each for itself, or together when `paired`."""
+    """Interval of `statistic(*samples, axis)`; samples are resampled each for itself, or together
+    when `paired`.
+    """
     samples = _checked(samples)
     point = float(statistic(*samples, axis=-1))
     if all(np.ptp(sample) == 0.0 for sample in samples):
@@ -58,14 +70,17 @@ def _bootstrap(
         paired=paired,
         rng=np.random.default_rng(seed),
     )
-    return Interval(point, float(result.confidence_interval.low), float(result.confidence_interval.high))
+    return Interval(
+        point, float(result.confidence_interval.low), float(result.confidence_interval.high)
+    )
 
 
 def mean_interval(values: np.ndarray | pd.Series, seed: int = 0) -> Interval:
     """Mean of `values` (n,) over episodes. A constant sample has an interval of no width.
 
     Raises:
-        ValueError: for fewer than two values, or one that is not finite; likewise in every function here with an interval.
+        ValueError: for fewer than two values, or one that is not finite; likewise in every function
+            here with an interval.
     """
     return _bootstrap([values], np.mean, seed)
 
@@ -79,16 +94,22 @@ def _pooled_iqm(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def stratified_mean(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
-    """Mean over tasks of the mean over episodes; each of `strata`, a task's scores (n,), is resampled for itself."""
+    """Mean over tasks of the mean over episodes; each of `strata`, a task's scores (n,), is
+    resampled for itself.
+    """
     return _bootstrap(strata, _pooled_mean, seed)
 
 
 def stratified_iqm(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
-    """Interquartile mean of all episodes: mean without the lowest and highest quarter; resampled stratum by stratum."""
+    """Interquartile mean of all episodes: mean without the lowest and highest quarter; resampled
+    stratum by stratum.
+    """
     return _bootstrap(strata, _pooled_iqm, seed)
 
 
-def matched(before: pd.DataFrame, after: pd.DataFrame, column: str = "score") -> tuple[np.ndarray, np.ndarray]:
+def matched(
+    before: pd.DataFrame, after: pd.DataFrame, column: str = "score"
+) -> tuple[np.ndarray, np.ndarray]:
     """A column of two rollout frames on the same incidents, in the same order.
 
     Raises:
@@ -96,11 +117,15 @@ def matched(before: pd.DataFrame, after: pd.DataFrame, column: str = "score") ->
     """
     left, right = (frame.set_index(KEYS)[column].sort_index() for frame in (before, after))
     if not left.index.equals(right.index) or not left.index.is_unique:
-        raise ValueError("before and after must hold the same incidents once each; roll both out on the same ones")
+        raise ValueError(
+            "before and after must hold the same incidents once each; roll both out on the same ones"
+        )
     return left.to_numpy(float), right.to_numpy(float)
 
 
-def paired_gain(before: pd.DataFrame, after: pd.DataFrame, column: str = "score", seed: int = 0) -> Interval:
+def paired_gain(
+    before: pd.DataFrame, after: pd.DataFrame, column: str = "score", seed: int = 0
+) -> Interval:
     """Mean of `after - before` on the same incidents, with its interval; errors as `matched`.
 
     Args:
@@ -112,22 +137,33 @@ def paired_gain(before: pd.DataFrame, after: pd.DataFrame, column: str = "score"
 
 
 def share_of_ceiling(scores: pd.DataFrame, ceiling: pd.DataFrame, seed: int = 0) -> Interval:
-    """Ratio of mean scores on the same incidents, with its interval; errors as `matched`, or for a ceiling of mean 0."""
+    """Ratio of mean scores on the same incidents, with its interval; errors as `matched`, or for a
+    ceiling of mean 0.
+    """
     top, own = matched(ceiling, scores)
     if top.mean() == 0.0:
         raise ValueError("a share needs a ceiling above 0, got mean score 0")
-    return _bootstrap([own, top], lambda x, y, axis=-1: x.mean(axis) / y.mean(axis), seed, paired=True)
+    return _bootstrap(
+        [own, top], lambda x, y, axis=-1: x.mean(axis) / y.mean(axis), seed, paired=True
+    )
 
 
 def probability_of_improvement(before: np.ndarray, after: np.ndarray, seed: int = 0) -> Interval:
-    """Chance that an episode of `after` (m,) scores above one of `before` (n,), ties half: Mann-Whitney U over n m."""
+    """Chance that an episode of `after` (m,) scores above one of `before` (n,), ties half:
+    Mann-Whitney U over n m.
+    """
     before, after = _checked([before, after])
     values, ranks = np.unique(np.concatenate([before, after]), return_inverse=True)
 
     def counts(sample: np.ndarray) -> np.ndarray:
         """How often each rank occurs in each row."""
-        rows = sample.reshape(-1, sample.shape[-1]).astype(int) + len(values) * np.arange(sample[..., 0].size)[:, None]
-        return np.bincount(rows.ravel(), minlength=len(values) * len(rows)).reshape(*sample.shape[:-1], len(values))
+        rows = (
+            sample.reshape(-1, sample.shape[-1]).astype(int)
+            + len(values) * np.arange(sample[..., 0].size)[:, None]
+        )
+        return np.bincount(rows.ravel(), minlength=len(values) * len(rows)).reshape(
+            *sample.shape[:-1], len(values)
+        )
 
     def share(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
         worse, better = counts(x), counts(y)
@@ -137,20 +173,34 @@ def probability_of_improvement(before: np.ndarray, after: np.ndarray, seed: int 
     return _bootstrap([ranks[: before.size], ranks[before.size :]], share, seed)
 
 
-def summarise(frame: pd.DataFrame, by: tuple[str, ...] = ("task", "policy"), column: str = "score") -> pd.DataFrame:
+def summarise(
+    frame: pd.DataFrame, by: tuple[str, ...] = ("task", "policy"), column: str = "score"
+) -> pd.DataFrame:
     """A row a group, in order of appearance: episodes, mean, low, high of `column`."""
     rows = []
     for key, group in frame.groupby(list(by), sort=False):
         mean, low, high = mean_interval(group[column])
-        rows.append({**dict(zip(by, key, strict=True)), "episodes": len(group), "mean": mean, "low": low, "high": high})
+        rows.append(
+            {
+                **dict(zip(by, key, strict=True)),
+                "episodes": len(group),
+                "mean": mean,
+                "low": low,
+                "high": high,
+            }
+        )
     return pd.DataFrame(rows)
 
 
 def _answers(confidence: np.ndarray, correct: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both as floats (n,). `ValueError` unless each answer has a confidence in [0, 1] and is right (1) or wrong (0)."""
+    """Both as floats (n,). `ValueError` unless each answer has a confidence in [0, 1] and is right
+    (1) or wrong (0).
+    """
     confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
     if confidence.shape != correct.shape or confidence.size == 0:
-        raise ValueError(f"need one confidence an answer and at least one, got {confidence.size} and {correct.size}")
+        raise ValueError(
+            f"need one confidence an answer and at least one, got {confidence.size} and {correct.size}"
+        )
     if not ((confidence >= 0.0) & (confidence <= 1.0)).all():
         raise ValueError("confidence must lie in [0, 1]; is it a percentage?")
     if not np.isin(correct, (0.0, 1.0)).all():
@@ -159,7 +209,8 @@ def _answers(confidence: np.ndarray, correct: np.ndarray) -> tuple[np.ndarray, n
 
 
 def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = 10) -> pd.DataFrame:
-    """Confidence (n,) against accuracy: a row for each of `bins` equal bins of [0, 1] that holds any answer.
+    """Confidence (n,) against accuracy: a row for each of `bins` equal bins of [0, 1] that holds
+    any answer.
 
     Returns:
         Columns `answers`, `confidence` (mean stated), `accuracy` (share right).
@@ -169,18 +220,29 @@ def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = 10) -> 
     """
     confidence, correct = _answers(confidence, correct)
     place = np.minimum(bins - 1, (confidence * bins).astype(int))
-    table = pd.DataFrame({"bin": place, "confidence": confidence, "accuracy": correct}).groupby("bin")
-    return table.mean().assign(answers=table.size())[["answers", "confidence", "accuracy"]].reset_index(drop=True)
+    table = pd.DataFrame({"bin": place, "confidence": confidence, "accuracy": correct}).groupby(
+        "bin"
+    )
+    return (
+        table.mean()
+        .assign(answers=table.size())[["answers", "confidence", "accuracy"]]
+        .reset_index(drop=True)
+    )
 
 
 def calibration_error(confidence: np.ndarray, correct: np.ndarray, bins: int = 10) -> float:
-    """Expected calibration error: mean gap of confidence and accuracy, bins weighed by answers; errors as `reliability`."""
+    """Expected calibration error: mean gap of confidence and accuracy, bins weighed by answers;
+    errors as `reliability`.
+    """
     table = reliability(confidence, correct, bins)
-    return float(np.average((table["confidence"] - table["accuracy"]).abs(), weights=table["answers"]))
+    return float(
+        np.average((table["confidence"] - table["accuracy"]).abs(), weights=table["answers"])
+    )
 
 
 def brier(confidence: np.ndarray, correct: np.ndarray) -> float:
-    """Brier score: mean squared difference of confidence and outcome. 0 is best, 0.25 a coin that says so.
+    """Brier score: mean squared difference of confidence and outcome. 0 is best, 0.25 a coin that
+    says so.
 
     Raises:
         ValueError: as `reliability`.
@@ -191,11 +253,14 @@ def brier(confidence: np.ndarray, correct: np.ndarray) -> float:
 
 def _check_deviation(deviation: float) -> None:
     if not deviation > 0.0:
-        raise ValueError(f"deviation must be above 0, got {deviation}; scores that never differ need no test")
+        raise ValueError(
+            f"deviation must be above 0, got {deviation}; scores that never differ need no test"
+        )
 
 
 def episodes_needed(deviation: float, gain: float, power: float = 0.8, paired: bool = False) -> int:
-    """Episodes in *each* of two averages (or pairs) for a two-sided z-test at 5 % to see `gain` with that power.
+    """Episodes in *each* of two averages (or pairs) for a two-sided z-test at 5 % to see `gain`
+    with that power.
 
     Args:
         deviation: standard deviation of the scores, or, when `paired`, of the differences.
@@ -216,7 +281,9 @@ def episodes_needed(deviation: float, gain: float, power: float = 0.8, paired: b
 
 
 def power_of(deviation: float, gain: float, episodes: int) -> float:
-    """Chance that a two-sided z-test at 5 % on two averages of `episodes` sees `gain`; at gain 0, that it cries wolf."""
+    """Chance that a two-sided z-test at 5 % on two averages of `episodes` sees `gain`; at gain 0,
+    that it cries wolf.
+    """
     _check_deviation(deviation)
     shift, limit = gain / (deviation * np.sqrt(2.0 / episodes)), norm.ppf(0.5 + LEVEL / 2.0)
     return float(norm.sf(limit - shift) + norm.cdf(-limit - shift))
@@ -228,8 +295,9 @@ def power_table(
     """How many episodes show a gain, from measured scores (n,) and paired differences (m,).
 
     Returns:
-        A row a gain: episodes in each average (`unpaired`), pairs on the same incidents (`paired`), both for a power of
-        0.8 in a two-sided test at 5 %, and the power of comparing two averages of ten (`power_of_ten`).
+        A row a gain: episodes in each average (`unpaired`), pairs on the same incidents (`paired`),
+        both for a power of 0.8 in a two-sided test at 5 %, and the power of comparing two averages
+        of ten (`power_of_ten`).
     """
     deviation, of_differences = float(np.std(scores, ddof=1)), float(np.std(differences, ddof=1))
     return pd.DataFrame(

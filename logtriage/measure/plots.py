@@ -1,4 +1,6 @@
-"""Every figure. Each function takes data, returns a matplotlib `Figure`, and decides nothing about the data."""
+"""Every figure. Each function takes data, returns a matplotlib `Figure`, and decides nothing about
+the data.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ COLOURS = {
     "belief": "#D55E00",
     "oracle": "#000000",
 }
-TASK_COLOURS = {"single_crash": "#56B4E9", "cascading_failure": "#D55E00", "silent_degradation": "#009E73"}
+TASK_COLOURS = {
+    "single_crash": "#56B4E9",
+    "cascading_failure": "#D55E00",
+    "silent_degradation": "#009E73",
+}
 TASK_LABELS = {
     "single_crash": "single crash",
     "cascading_failure": "cascading failure",
@@ -45,7 +51,9 @@ class Picture(Figure):
         return buffer.getvalue()
 
 
-def new_figure(width: float, height: float, columns: int = 1, rows: int = 1, **options) -> tuple[Figure, np.ndarray]:
+def new_figure(
+    width: float, height: float, columns: int = 1, rows: int = 1, **options
+) -> tuple[Figure, np.ndarray]:
     """An empty figure of that size in inches, and its axes (rows, columns)."""
     figure = Picture(figsize=(width, height), layout="constrained", dpi=100)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
@@ -54,8 +62,11 @@ def new_figure(width: float, height: float, columns: int = 1, rows: int = 1, **o
     return figure, axes
 
 
-def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[str], root: str | None = None) -> Figure:
-    """The call graph at several moments, side by side; colour is the share of requests that fail, width the slowdown.
+def draw_cluster(
+    topology: Topology, states: Sequence[State], titles: Sequence[str], root: str | None = None
+) -> Figure:
+    """The call graph at several moments, side by side; colour is the share of requests that fail,
+    width the slowdown.
 
     Args:
         topology: the call graph.
@@ -70,7 +81,9 @@ def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[s
             x, y = at[service.name]
             for callee in service.calls + service.publishes:
                 style = "-" if callee in service.calls else ":"
-                ax.plot([x, at[callee][0]], [y, at[callee][1]], style, color="#888888", lw=1, zorder=1)
+                ax.plot(
+                    [x, at[callee][0]], [y, at[callee][1]], style, color="#888888", lw=1, zorder=1
+                )
         for i, name in enumerate(topology.names):
             x, y = at[name]
             slow = min(6.0, state.latency[i] / rest[i])
@@ -102,22 +115,30 @@ def draw_cluster(topology: Topology, states: Sequence[State], titles: Sequence[s
 
 
 def plot_healing(curves: Mapping[str, Sequence[float]], arrival: int) -> Figure:
-    """User-facing error share over ticks, a line a course of action; `arrival` marks the agent's first tick."""
+    """User-facing error share over ticks, a line a course of action; `arrival` marks the agent's
+    first tick.
+    """
     figure, axes = new_figure(6.5, 2.6)
     for label, values in curves.items():
         axes[0, 0].plot(range(len(values)), 100 * np.asarray(values), marker=".", label=label)
     axes[0, 0].axvline(arrival, color="#888888", lw=0.8, ls=":")
-    axes[0, 0].set(xlabel="tick (30 s each); dotted: the agent arrives", ylabel="user requests\nthat fail, %")
+    axes[0, 0].set(
+        xlabel="tick (30 s each); dotted: the agent arrives", ylabel="user requests\nthat fail, %"
+    )
     axes[0, 0].legend(frameon=False, fontsize=8)
     return figure
 
 
-def plot_policies(frame: pd.DataFrame, reported: Mapping[str, Mapping[str, float]] | None = None) -> Figure:
-    """Mean score with 95 % intervals, a group of bars a task, a bar a policy in order of appearance.
+def plot_policies(
+    frame: pd.DataFrame, reported: Mapping[str, Mapping[str, float]] | None = None
+) -> Figure:
+    """Mean score with 95 % intervals, a group of bars a task, a bar a policy in order of
+    appearance.
 
     Args:
         frame: rollouts of any number of policies.
-        reported: label to task to a score that others published, drawn as hollow markers beside the bars.
+        reported: label to task to a score that others published, drawn as hollow markers beside the
+            bars.
     """
     tasks, policies = list(dict.fromkeys(frame["task"])), list(dict.fromkeys(frame["policy"]))
     figure, axes = new_figure(1.6 + 2.3 * len(tasks), 3.2)
@@ -126,7 +147,10 @@ def plot_policies(frame: pd.DataFrame, reported: Mapping[str, Mapping[str, float
     extra = iter(cycle * len(policies))
     for j, policy in enumerate(policies):
         colour = COLOURS.get(policy) or next(extra)
-        cells = [mean_interval(frame[(frame.task == task) & (frame.policy == policy)]["score"]) for task in tasks]
+        cells = [
+            mean_interval(frame[(frame.task == task) & (frame.policy == policy)]["score"])
+            for task in tasks
+        ]
         x = np.arange(len(tasks)) + j * width
         ax.bar(
             x,
@@ -140,7 +164,9 @@ def plot_policies(frame: pd.DataFrame, reported: Mapping[str, Mapping[str, float
     for label, scores in (reported or {}).items():
         x = np.arange(len(tasks)) + len(policies) * width
         ax.plot(x, [scores[task] for task in tasks], "D", mfc="none", color="#D55E00", label=label)
-    ax.set_xticks(np.arange(len(tasks)) + 0.4 - width / 2, [TASK_LABELS.get(task, task) for task in tasks])
+    ax.set_xticks(
+        np.arange(len(tasks)) + 0.4 - width / 2, [TASK_LABELS.get(task, task) for task in tasks]
+    )
     ax.set(ylabel="score", ylim=(0, 1.05))
     ax.legend(frameon=False, fontsize=8, ncol=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
@@ -151,35 +177,59 @@ def _draw_learning(ax, episodes: pd.DataFrame, window: int = 5) -> None:
     played = episodes.groupby("step").size().cumsum()
     for task in dict.fromkeys(episodes["task"]):
         means = episodes[episodes.task == task].groupby("step")["score"].mean()
-        x, colour, label = (played.loc[means.index], TASK_COLOURS.get(task, "#000000"), TASK_LABELS.get(task, task))
+        x, colour, label = (
+            played.loc[means.index],
+            TASK_COLOURS.get(task, "#000000"),
+            TASK_LABELS.get(task, task),
+        )
         ax.plot(x, means, color=colour, alpha=0.22, lw=1)
-        ax.plot(x, means.rolling(window, min_periods=1, center=True).mean(), color=colour, lw=2.2, label=label)
+        ax.plot(
+            x,
+            means.rolling(window, min_periods=1, center=True).mean(),
+            color=colour,
+            lw=2.2,
+            label=label,
+        )
     ax.set(xlabel="training episodes (incidents of train)", ylabel="score", ylim=(0, 1.02))
 
 
-def _draw_held_out(ax, episodes: pd.DataFrame, checkpoints: pd.DataFrame, evaluation: pd.DataFrame) -> None:
-    """Held-out score against training episodes: the base at 0, then every checkpoint, on the same incidents."""
+def _draw_held_out(
+    ax, episodes: pd.DataFrame, checkpoints: pd.DataFrame, evaluation: pd.DataFrame
+) -> None:
+    """Held-out score against training episodes: the base at 0, then every checkpoint, on the same
+    incidents.
+    """
     played = episodes.groupby("step").size().cumsum()
-    start = evaluation[(evaluation.policy == "base") & evaluation["index"].isin(set(checkpoints["index"]))].assign(step=0)
+    start = evaluation[
+        (evaluation.policy == "base") & evaluation["index"].isin(set(checkpoints["index"]))
+    ].assign(step=0)
     for task, rows in pd.concat([start, checkpoints]).groupby("task", sort=False):
         cells = {step: mean_interval(group["score"]) for step, group in rows.groupby("step")}
         x, values = [played.get(step, 0) for step in cells], list(cells.values())
         colour, label = TASK_COLOURS.get(task, "#000000"), TASK_LABELS.get(task, task)
         ax.plot(x, [v.mean for v in values], marker="o", ms=4, color=colour, lw=2, label=label)
-        ax.fill_between(x, [v.low for v in values], [v.high for v in values], color=colour, alpha=0.12, lw=0)
+        ax.fill_between(
+            x, [v.low for v in values], [v.high for v in values], color=colour, alpha=0.12, lw=0
+        )
     ax.set(xlabel="training episodes", ylabel="held-out score, greedy", ylim=(0, 1.02))
 
 
 def plot_learning(
-    episodes: pd.DataFrame, checkpoints: pd.DataFrame | None = None, evaluation: pd.DataFrame | None = None
+    episodes: pd.DataFrame,
+    checkpoints: pd.DataFrame | None = None,
+    evaluation: pd.DataFrame | None = None,
 ) -> Figure:
-    """Score against training episodes: while sampling on incidents of train, and beside it on held-out ones.
+    """Score against training episodes: while sampling on incidents of train, and beside it on
+    held-out ones.
 
     Args:
         episodes: a run's training episodes (columns step, task, score).
-        checkpoints, evaluation: from `experiment.evaluate_checkpoints` and `evaluate_run`; without them, one panel.
+        checkpoints, evaluation: from `experiment.evaluate_checkpoints` and `evaluate_run`; without
+            them, one panel.
     """
-    figure, axes = new_figure(10.0 if checkpoints is not None else 6.5, 3.0, 1 if checkpoints is None else 2, sharey=True)
+    figure, axes = new_figure(
+        10.0 if checkpoints is not None else 6.5, 3.0, 1 if checkpoints is None else 2, sharey=True
+    )
     _draw_learning(axes[0, 0], episodes)
     if checkpoints is not None:
         _draw_held_out(axes[0, 1], episodes, checkpoints, evaluation)
@@ -187,8 +237,13 @@ def plot_learning(
     return figure
 
 
-def plot_gain(episodes: pd.DataFrame, evaluation: pd.DataFrame, references: Sequence[str] = ("loudest", "trace")) -> Figure:
-    """The whole story in one figure: the learning curve, and base against trained on held-out incidents.
+def plot_gain(
+    episodes: pd.DataFrame,
+    evaluation: pd.DataFrame,
+    references: Sequence[str] = ("loudest", "trace"),
+) -> Figure:
+    """The whole story in one figure: the learning curve, and base against trained on held-out
+    incidents.
 
     Args:
         episodes: the run's training episodes.
@@ -222,17 +277,31 @@ def plot_gain(episodes: pd.DataFrame, evaluation: pd.DataFrame, references: Sequ
             )
         for name in references:
             mean = part[part.policy == name]["score"].mean()
-            right.plot([i - 0.18, i + 0.52], [mean, mean], color="#222222", lw=1, ls="--" if name == "loudest" else "-.")
+            right.plot(
+                [i - 0.18, i + 0.52],
+                [mean, mean],
+                color="#222222",
+                lw=1,
+                ls="--" if name == "loudest" else "-.",
+            )
             right.annotate(name, (i + 0.53, mean), fontsize=7, va="center")
-    right.set_xticks(np.arange(len(tasks)) + 0.17, [TASK_LABELS[task].replace(" ", "\n") for task in tasks])
-    right.set(ylim=(0, 1.02), xlim=(-0.35, len(tasks) - 0.1), title="Held-out incidents: base (grey), trained (95 %)")
+    right.set_xticks(
+        np.arange(len(tasks)) + 0.17, [TASK_LABELS[task].replace(" ", "\n") for task in tasks]
+    )
+    right.set(
+        ylim=(0, 1.02),
+        xlim=(-0.35, len(tasks) - 0.1),
+        title="Held-out incidents: base (grey), trained (95 %)",
+    )
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
         ax.title.set_fontsize(10)
     return figure
 
 
-def plot_parts(before: pd.DataFrame, after: pd.DataFrame, labels: tuple[str, str] = ("base", "trained")) -> Figure:
+def plot_parts(
+    before: pd.DataFrame, after: pd.DataFrame, labels: tuple[str, str] = ("base", "trained")
+) -> Figure:
     """Each part of the score before and after, a panel a task, with 95 % intervals."""
     tasks = list(dict.fromkeys(before["task"]))
     figure, axes = new_figure(3.3 * len(tasks), 2.7, len(tasks), sharey=True)
@@ -257,7 +326,9 @@ def plot_parts(before: pd.DataFrame, after: pd.DataFrame, labels: tuple[str, str
     return figure
 
 
-def plot_small_samples(scores: np.ndarray, sizes: Sequence[int] = (10, 30, 100, 300, 1000), draws: int = 2000) -> Figure:
+def plot_small_samples(
+    scores: np.ndarray, sizes: Sequence[int] = (10, 30, 100, 300, 1000), draws: int = 2000
+) -> Figure:
     """How far the difference of two averages of n episodes strays when nothing has changed.
 
     Args:
@@ -267,8 +338,13 @@ def plot_small_samples(scores: np.ndarray, sizes: Sequence[int] = (10, 30, 100, 
     """
     random = np.random.default_rng(0)
     figure, axes = new_figure(6.5, 2.8)
-    differences = [random.choice(scores, (draws, n)).mean(1) - random.choice(scores, (draws, n)).mean(1) for n in sizes]
-    axes[0, 0].boxplot(differences, whis=(2.5, 97.5), showfliers=False, tick_labels=[str(n) for n in sizes])
+    differences = [
+        random.choice(scores, (draws, n)).mean(1) - random.choice(scores, (draws, n)).mean(1)
+        for n in sizes
+    ]
+    axes[0, 0].boxplot(
+        differences, whis=(2.5, 97.5), showfliers=False, tick_labels=[str(n) for n in sizes]
+    )
     axes[0, 0].axhline(0.0, color="#888888", lw=0.8)
     axes[0, 0].set(xlabel="episodes in each average", ylabel="last minus first\n(whiskers: 95 %)")
     return figure

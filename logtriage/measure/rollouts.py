@@ -23,7 +23,9 @@ COLUMNS = (
 
 
 def episode_row(episode: Episode, policy: str, seconds: float) -> dict[str, object]:
-    """A closed episode as a row of `COLUMNS`; `seconds` is its wall-clock, the policy's thinking included."""
+    """A closed episode as a row of `COLUMNS`; `seconds` is its wall-clock, the policy's thinking
+    included.
+    """
     incident, score = episode.incident, episode.score
     return {
         "task": incident.task.name,
@@ -62,13 +64,16 @@ def rollout(
         first: first index.
         batch: incidents handed to the policy at once; a row's `seconds` is its batch's mean.
         progress: whether to show a bar.
-        open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them on a server.
+        open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
+            on a server.
 
     Returns:
         A frame with the columns `COLUMNS`, one row an episode, tasks in the given order.
     """
     rows = []
-    with tqdm(total=len(tasks) * episodes, desc=policy.name, disable=not progress, leave=False) as bar:
+    with tqdm(
+        total=len(tasks) * episodes, desc=policy.name, disable=not progress, leave=False
+    ) as bar:
         for task in tasks:
             policy.prepare(task, split)
             for start in range(first, first + episodes, batch):
@@ -82,13 +87,18 @@ def rollout(
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"confidence": float})
 
 
-def user_errors(incident: Incident, remedy: str = "", service: str = "", ticks: int = 10) -> list[float]:
-    """Share of user requests that fail (the worse of the edges), a value a tick from onset to `ticks` after arrival.
+def user_errors(
+    incident: Incident, remedy: str = "", service: str = "", ticks: int = 10
+) -> list[float]:
+    """Share of user requests that fail (the worse of the edges), a value a tick from onset to
+    `ticks` after arrival.
 
     With `remedy`, it is applied to `service` when the agent arrives; without, nobody does anything.
     """
     topology = incident.topology
-    cluster = Cluster(topology, incident.injections, incident.untreated, incident.arrival, incident.task.lag)
+    cluster = Cluster(
+        topology, incident.injections, incident.untreated, incident.arrival, incident.task.lag
+    )
     if remedy:
         cluster.remediate(remedy, topology.position[service])
     for _ in range(ticks):

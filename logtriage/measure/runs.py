@@ -1,7 +1,8 @@
 """A run as a folder: what it depends on, and how it is continued.
 
-`config.json` says what a result depends on; a folder never takes a run with other settings. Lines of the JSONL files that
-are newer than the last checkpoint are dropped when a run is continued, since those steps are played again.
+`config.json` says what a result depends on; a folder never takes a run with other settings. Lines
+of the JSONL files that are newer than the last checkpoint are dropped when a run is continued,
+since those steps are played again.
 """
 
 from __future__ import annotations
@@ -20,13 +21,27 @@ def environment_record() -> dict[str, Any]:
     import torch
 
     versions = {}
-    for name in ("logtriage", "openenv-logtriage", "openenv", "torch", "trl", "transformers", "unsloth", "peft", "datasets"):
+    for name in (
+        "logtriage",
+        "openenv-logtriage",
+        "openenv",
+        "torch",
+        "trl",
+        "transformers",
+        "unsloth",
+        "peft",
+        "datasets",
+    ):
         try:
             versions[name] = version(name)
         except PackageNotFoundError:
             continue
     git = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return {
         "python": platform.python_version(),
@@ -88,7 +103,9 @@ def start_run(settings: dict[str, Any], folder: Path) -> None:
 
 
 def rewind(folder: Path) -> Path | None:
-    """Take a run back to its last checkpoint, and return that; None, and empty logs, before the first."""
+    """Take a run back to its last checkpoint, and return that; None, and empty logs, before the
+    first.
+    """
     checkpoint = last_checkpoint(folder)
     step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
     for name in ("metrics.jsonl", "episodes.jsonl", "completions.jsonl"):

@@ -1,4 +1,6 @@
-"""The seven actions: their names, what values each takes, and the check that answers a bad one with the way out."""
+"""The seven actions: their names, what values each takes, and the check that answers a bad one with
+the way out.
+"""
 
 from __future__ import annotations
 
@@ -40,29 +42,43 @@ def action_values(topology: Topology) -> dict[str, tuple[str, ...]]:
 
 
 def check_action(action_type: str, value: str, topology: Topology) -> None:
-    """Raise `ValueError` naming the value, the rule and the allowed values, unless the action is valid here."""
+    """Raise `ValueError` naming the value, the rule and the allowed values, unless the action is
+    valid here.
+    """
     if action_type == "request_more_logs":
         if value != ALL_SERVICES and value not in topology.position:
-            raise ValueError(f"unknown service {shown(value)}; choose one of {', '.join(topology.names)}, or all")
+            raise ValueError(
+                f"unknown service {shown(value)}; choose one of {', '.join(topology.names)}, or all"
+            )
     elif action_type == "identify_root_cause":
         if value not in topology.position:
-            raise ValueError(f"unknown service {shown(value)}; choose one of {', '.join(topology.names)}")
+            raise ValueError(
+                f"unknown service {shown(value)}; choose one of {', '.join(topology.names)}"
+            )
     elif action_type == "classify_severity":
         if value not in SEVERITIES:
-            raise ValueError(f"unknown severity {shown(value)}; choose one of {', '.join(SEVERITIES)}")
+            raise ValueError(
+                f"unknown severity {shown(value)}; choose one of {', '.join(SEVERITIES)}"
+            )
     elif action_type == "escalate":
         if value not in TEAMS:
             raise ValueError(f"unknown team {shown(value)}; choose one of {', '.join(TEAMS)}")
     elif action_type == "remediate":
         remedy, colon, service = value.partition(":")
         if not colon:
-            raise ValueError(f"remediate takes 'remedy:service', got {shown(value)}; remedies are {', '.join(REMEDIES)}")
+            raise ValueError(
+                f"remediate takes 'remedy:service', got {shown(value)}; remedies are {', '.join(REMEDIES)}"
+            )
         if remedy not in REMEDIES:
             raise ValueError(f"unknown remedy {shown(remedy)}; choose one of {', '.join(REMEDIES)}")
         if service not in topology.position:
-            raise ValueError(f"unknown service {shown(service)}; choose one of {', '.join(topology.names)}")
+            raise ValueError(
+                f"unknown service {shown(service)}; choose one of {', '.join(topology.names)}"
+            )
     elif action_type in ("resolve", "ignore"):
         if value:
             raise ValueError(f"{action_type} takes no value, got {shown(value)}; leave it empty")
     else:
-        raise ValueError(f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}")
+        raise ValueError(
+            f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
+        )

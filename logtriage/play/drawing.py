@@ -1,7 +1,9 @@
-"""An incident as HTML, for a page: what its agent was shown so far, and the score at the end. All text is escaped.
+"""An incident as HTML, for a page: what its agent was shown so far, and the score at the end. All
+text is escaped.
 
-`draw(topology, seen)` needs nothing but what was shown, so it cannot tell more. The result carries its own style and no
-script; colours are Okabe and Ito's, and every colour is said in numbers or words, too.
+`draw(topology, seen)` needs nothing but what was shown, so it cannot tell more. The result carries
+its own style and no script; colours are Okabe and Ito's, and every colour is said in numbers or
+words, too.
 """
 
 from __future__ import annotations
@@ -13,13 +15,19 @@ from typing import NamedTuple
 from ..world.incidents import Incident
 from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Metric
 from ..world.topology import Topology
-from .episode import Sight
+from .episode import Observation
 from .rewards import PAR_STEPS, WEIGHTS, Record, Score, by_fault
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)
 SUFFERING = (0.01, 1.5)
-LEVEL_COLOURS = {"ERROR": "#B00020", "CRIT": "#B00020", "FATAL": "#B00020", "PANIC": "#B00020", "WARN": "#9A6700"}
+LEVEL_COLOURS = {
+    "ERROR": "#B00020",
+    "CRIT": "#B00020",
+    "FATAL": "#B00020",
+    "PANIC": "#B00020",
+    "WARN": "#9A6700",
+}
 
 _BOX, _COLUMN, _ROW = (178, 42), 236, 56  # pixels
 _STYLE = """<style>
@@ -45,14 +53,14 @@ _STYLE = """<style>
 </style>"""
 
 
-class Seen(NamedTuple):
+class Step(NamedTuple):
     """What was done (empty for the opening) and what it showed."""
 
     action: str
-    sight: Sight
+    observation: Observation
 
 
-def draw(topology: Topology, seen: Sequence[Seen], verdict: str = "") -> str:
+def draw(topology: Topology, seen: Sequence[Step], verdict: str = "") -> str:
     """The episode so far as an HTML fragment.
 
     Args:
@@ -60,23 +68,40 @@ def draw(topology: Topology, seen: Sequence[Seen], verdict: str = "") -> str:
         seen: everything shown, oldest first; at least the opening.
         verdict: `draw_verdict`'s HTML, once the episode is over.
     """
-    last = seen[-1].sight
+    last = seen[-1].observation
     latest: dict[str, tuple[int, Metric]] = {}
     alerts = []
-    for _, sight in seen:
-        latest.update({row.service: (sight.step, row) for row in sight.metrics or ()})
-        alerts = alerts if sight.alerts is None else sight.alerts
+    for _, observation in seen:
+        latest.update({row.service: (observation.step, row) for row in observation.metrics or ()})
+        alerts = alerts if observation.alerts is None else observation.alerts
     parts = [f'<p class="bar"><b>step {last.step} of {last.max_steps}</b>']
-    parts += [f' <span class="error">{escape(last.error)}</span>'] if last.error else [f" {escape(last.notice)}"]
+    parts += (
+        [f' <span class="error">{escape(last.error)}</span>']
+        if last.error
+        else [f" {escape(last.notice)}"]
+    )
     parts.append('</p><p class="bar">alerts: ')
-    parts.append(" ".join([f'<span class="alert">{escape(one.text)}</span>' for one in alerts]) or "none")
-    parts += ["</p>", _graph(topology, latest, {one.service for one in alerts}), _table(topology, latest, last.step)]
+    parts.append(
+        " ".join([f'<span class="alert">{escape(one.text)}</span>' for one in alerts]) or "none"
+    )
+    parts += [
+        "</p>",
+        _graph(topology, latest, {one.service for one in alerts}),
+        _table(topology, latest, last.step),
+    ]
     parts.append("<h3>Log stream, newest first</h3>")
-    for action, sight in reversed(seen):
-        told = [f'<span style="color: {_colour(line)}">{escape(line)}</span>' for line in sight.lines or ()]
-        told = ([f'<span class="error">{escape(sight.error)}</span>'] if sight.error else []) + told
-        told = told or [escape(sight.notice) or "no lines"]
-        parts.append(f'<div class="small">step {sight.step}: {escape(action) or "the incident is reported"}</div>')
+    for action, observation in reversed(seen):
+        told = [
+            f'<span style="color: {_colour(line)}">{escape(line)}</span>'
+            for line in observation.lines or ()
+        ]
+        told = (
+            [f'<span class="error">{escape(observation.error)}</span>'] if observation.error else []
+        ) + told
+        told = told or [escape(observation.notice) or "no lines"]
+        parts.append(
+            f'<div class="small">step {observation.step}: {escape(action) or "the incident is reported"}</div>'
+        )
         parts.append("<pre>" + "\n".join(told) + "</pre>")
     return f'{_STYLE}<div class="lt">{verdict}{"".join(parts)}</div>'
 
@@ -84,7 +109,10 @@ def draw(topology: Topology, seen: Sequence[Seen], verdict: str = "") -> str:
 def draw_verdict(score: Score, record: Record, incident: Incident) -> str:
     """The score with its parts, what was answered and what was true: for closed episodes only."""
     counted = max(1, len(incident.injections))
-    answers = {name: (_each(given[:counted]), _each(true)) for name, (given, true) in _answers(record, incident).items()}
+    answers = {
+        name: (_each(given[:counted]), _each(true))
+        for name, (given, true) in _answers(record, incident).items()
+    }
     rows = [
         f"<tr><td>{name.replace('_', ' ')}</td><td>{escape(answers[name][0])}</td><td>{escape(answers[name][1])}</td>"
         f'<td><meter value="{part:.3f}"></meter></td><td>{part:.2f} x {weight:.2f}</td><td>{part * weight:.3f}</td></tr>'
@@ -94,7 +122,9 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> str:
         told = "repeated answers, fixes that did not help, needless pages"
         rows.append(f'<tr><td>costs</td><td colspan="4">{told}</td><td>-{score.cost:.3f}</td></tr>')
     heads = "".join(f"<th>{head}</th>" for head in ("", "answer that counts", "truth", "", "", ""))
-    gate = "" if score.gate == 1.0 else f'<p class="error">{_why_gated(score, record, incident)}.</p>'
+    gate = (
+        "" if score.gate == 1.0 else f'<p class="error">{_why_gated(score, record, incident)}.</p>'
+    )
     faults = [one.fault.name.replace("-", " ") for one in incident.injections]
     told = f"What it was: {', and '.join(faults) or 'a false alarm, to be ignored'}."
     return (
@@ -114,7 +144,10 @@ def _answers(record: Record, incident: Incident) -> dict[str, tuple[list[str], l
             [f"{fault.remedy} {fault.root}" for fault in faults],
         ),
         "escalation": (record.teams, [fault.team for fault in faults]),
-        "speed": ([f"{record.steps} steps, {record.closed_by}"], [f"{PAR_STEPS[len(faults)]} steps"]),
+        "speed": (
+            [f"{record.steps} steps, {record.closed_by}"],
+            [f"{PAR_STEPS[len(faults)]} steps"],
+        ),
     }
 
 
@@ -145,14 +178,22 @@ def _graph(topology: Topology, latest: dict[str, tuple[int, Metric]], alerted: s
     columns = max(depths.values()) + 1
     rows = max(list(depths.values()).count(depth) for depth in range(columns))
     width, height = (columns - 1) * _COLUMN + _BOX[0] + 8, rows * _ROW + 4
-    at = {name: (4 + depths[name] * _COLUMN, x * rows * _ROW + 2) for name, (x, _) in topology.layout.items()}
+    at = {
+        name: (4 + depths[name] * _COLUMN, x * rows * _ROW + 2)
+        for name, (x, _) in topology.layout.items()
+    }
     wires, boxes = [], []
     for service in topology.services:
         x, y = at[service.name]
         for callee in service.calls + service.publishes:
-            (to_x, to_y), dashes = (at[callee], "" if callee in service.calls else ' stroke-dasharray="4 3"')
+            (to_x, to_y), dashes = (
+                at[callee],
+                "" if callee in service.calls else ' stroke-dasharray="4 3"',
+            )
             bend = (x + _BOX[0] + to_x) / 2
-            curve = f"M{x + _BOX[0]} {y:.0f}C{bend:.0f} {y:.0f} {bend:.0f} {to_y:.0f} {to_x} {to_y:.0f}"
+            curve = (
+                f"M{x + _BOX[0]} {y:.0f}C{bend:.0f} {y:.0f} {bend:.0f} {to_y:.0f} {to_x} {to_y:.0f}"
+            )
             wires.append(f'<path class="wire" d="{curve}"{dashes}/>')
         row = latest[service.name][1] if service.name in latest else None
         numbers = f"{row.errors}% failed  {row.latency} ms" if row else "not seen yet"
@@ -163,9 +204,7 @@ def _graph(topology: Topology, latest: dict[str, tuple[int, Metric]], alerted: s
             f'<text x="{x + 10}" y="{y + 13:.0f}">{escape(numbers)}</text>'
         )
     described = "call graph, each service as last seen, callers on the left; dashed: asynchronous; red frame: alert"
-    colours = (
-        f"orange: failing ({FAILING[0]:.0%} errors or {FAILING[1]:g} x the usual time), yellow: suffering, green: healthy"
-    )
+    colours = f"orange: failing ({FAILING[0]:.0%} errors or {FAILING[1]:g} x the usual time), yellow: suffering, green: healthy"
     return (
         f'<svg viewBox="0 0 {width} {height}" style="max-width: {width}px" role="img" aria-label="{described}">'
         f'{"".join(wires + boxes)}</svg><div class="small">{described}; {colours}</div>'
@@ -177,11 +216,20 @@ def _table(topology: Topology, latest: dict[str, tuple[int, Metric]], step: int)
     for name in topology.names:
         if name in latest:
             when, row = latest[name]
-            told = (f"{row.errors}%", f"{row.latency} ms", f"{row.usual} ms", f"step {when}" if when < step else "now")
+            told = (
+                f"{row.errors}%",
+                f"{row.latency} ms",
+                f"{row.usual} ms",
+                f"step {when}" if when < step else "now",
+            )
         else:
             told = ("", "", "", "not yet")
-        rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in (name, *told)) + "</tr>")
-    heads = "".join(f"<th>{head}</th>" for head in ("service", "errors", "p95", "usual p95", "seen"))
+        rows.append(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in (name, *told)) + "</tr>"
+        )
+    heads = "".join(
+        f"<th>{head}</th>" for head in ("service", "errors", "p95", "usual p95", "seen")
+    )
     return f"<table><tr>{heads}</tr>{''.join(rows)}</table>"
 
 

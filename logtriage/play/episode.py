@@ -13,7 +13,7 @@ from .rewards import Record, Score, TriageRubric
 ENDED = "Incident closed. No further action is possible; reset to open another."
 
 
-class Sight(NamedTuple):
+class Observation(NamedTuple):
     """What the agent is shown after a step; parts that the step did not bring are None.
 
     `notice` repeats what was done, never whether it was right. `error` explains an invalid action.
@@ -44,15 +44,21 @@ class Episode:
     def __init__(self, incident: Incident, rubric: TriageRubric | None = None) -> None:
         self.incident, self.rubric = incident, rubric
         self.cluster = Cluster(
-            incident.topology, incident.injections, incident.untreated, incident.arrival, incident.task.lag
+            incident.topology,
+            incident.injections,
+            incident.untreated,
+            incident.arrival,
+            incident.task.lag,
         )
         self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
         self.record = Record(fault_active=bool(incident.injections))
         self.score: Score | None = None
         self.done = False
         faults = incident.task.faults
-        notice = f"{faults} services are at fault; name, fix and page for each" if faults > 1 else ""
-        self.first = Sight(
+        notice = (
+            f"{faults} services are at fault; name, fix and page for each" if faults > 1 else ""
+        )
+        self.opening = Observation(
             0,
             incident.task.max_steps,
             notice,
@@ -67,12 +73,16 @@ class Episode:
         """The episode of the incident at these coordinates (see `sample_incident`)."""
         return cls(sample_incident(task, split, index))
 
-    def act(self, action_type: str, value: str = "", confidence: float | None = None) -> Sight:
-        """Take one step. An invalid action costs it and changes nothing else; the sight's `error` says why.
+    def act(
+        self, action_type: str, value: str = "", confidence: float | None = None
+    ) -> Observation:
+        """Take one step. An invalid action costs it and changes nothing else; the observation's `error`
+        says why.
 
         Args:
             action_type, value: see `actions`.
-            confidence: how sure the agent is, 0 to 1; kept for the first service blamed, and for `ignore`.
+            confidence: how sure the agent is, 0 to 1; kept for the first service blamed, and for
+                `ignore`.
 
         Raises:
             ValueError: when the incident is closed already.
@@ -90,7 +100,11 @@ class Episode:
         if action_type == "request_more_logs":
             cluster.advance()
             if value == ALL_SERVICES:
-                alerts, metrics, lines = (self.telemetry.alerts(), self.telemetry.metrics(), self.telemetry.sample())
+                alerts, metrics, lines = (
+                    self.telemetry.alerts(),
+                    self.telemetry.metrics(),
+                    self.telemetry.sample(),
+                )
             else:
                 position = topology.position[value]
                 metrics, lines = [self.telemetry.metric(position)], self.telemetry.detail(position)
@@ -123,9 +137,9 @@ class Episode:
             cluster.advance()
         record.steps += 1
         self._close_if_over(closing)
-        return Sight(record.steps, most, notice, "", alerts, metrics, lines, self.done)
+        return Observation(record.steps, most, notice, "", alerts, metrics, lines, self.done)
 
-    def refuse(self, error: str) -> Sight:
+    def refuse(self, error: str) -> Observation:
         """Spend a step on something that was no valid action; `error` tells the agent why.
 
         Raises:
@@ -136,21 +150,31 @@ class Episode:
         self.cluster.advance()
         self.record.steps += 1
         self._close_if_over(None)
-        return Sight(self.record.steps, self.incident.task.max_steps, error=error, done=self.done)
+        return Observation(
+            self.record.steps, self.incident.task.max_steps, error=error, done=self.done
+        )
 
     def abandon(self) -> None:
-        """Close an open incident as timed out: the agent walked away. Nothing happens to a closed one."""
+        """Close an open incident as timed out: the agent walked away. Nothing happens to a closed
+        one.
+        """
         if not self.done:
             self._close_if_over("timeout")
 
     def leave(self) -> None:
-        """Nothing more will be asked of it. Only an episode on a server has something to give back (see `remote`)."""
+        """Nothing more will be asked of it. Only an episode on a server has something to give back
+        (see `remote`).
+        """
 
     def _close_if_over(self, closing: str | None) -> None:
         record = self.record
         if closing is None and record.steps < self.incident.task.max_steps:
             return
-        self.done, record.closed_by, record.fault_active = (True, closing or "timeout", bool(self.cluster.active))
+        self.done, record.closed_by, record.fault_active = (
+            True,
+            closing or "timeout",
+            bool(self.cluster.active),
+        )
         rubric = self.rubric or TriageRubric()
         rubric(record, self.incident)
         self.score = rubric.score

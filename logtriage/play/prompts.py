@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..world.topology import Topology
-from .episode import Sight
+from .episode import Observation
 
 SYSTEM_PROMPT = """You are the on-call engineer of a microservice cluster. An incident was reported.
 Find the service where the trouble began, not the one that shouts loudest: callers suffer from what they call.
@@ -25,23 +25,27 @@ def call_graph_line(topology: Topology) -> str:
     return f"calls: {topology.call_graph_text}"
 
 
-def render(sight: Sight, topology: Topology | None = None) -> str:
-    """A sight as the agent reads it. With `topology`, the call graph stands on top: the opening of an episode."""
-    parts = [f"step {sight.step} of {sight.max_steps}"]
+def render(observation: Observation, topology: Topology | None = None) -> str:
+    """A observation as the agent reads it. With `topology`, the call graph stands on top: the opening of
+    an episode.
+    """
+    parts = [f"step {observation.step} of {observation.max_steps}"]
     if topology is not None:
         parts.append(call_graph_line(topology))
-    if sight.error:
-        parts.append(f"error: {sight.error}")
-    if sight.notice:
-        parts.append(sight.notice)
-    if sight.alerts is not None:
-        parts.append("alerts: " + ("; ".join([alert.text for alert in sight.alerts]) or "none"))
-    if sight.metrics is not None:
-        if sight.alerts is not None:
+    if observation.error:
+        parts.append(f"error: {observation.error}")
+    if observation.notice:
+        parts.append(observation.notice)
+    if observation.alerts is not None:
+        parts.append(
+            "alerts: " + ("; ".join([alert.text for alert in observation.alerts]) or "none")
+        )
+    if observation.metrics is not None:
+        if observation.alerts is not None:
             parts.append(TABLE_HEADER)
-        parts.extend([metric.text for metric in sight.metrics])
-    if sight.lines:
-        parts.extend(sight.lines)
-    if sight.done:
+        parts.extend([metric.text for metric in observation.metrics])
+    if observation.lines:
+        parts.extend(observation.lines)
+    if observation.done:
         parts.append(CLOSED)
     return "\n".join(parts)

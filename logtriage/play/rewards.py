@@ -9,9 +9,9 @@
 | speed | 0.10 | the fault is gone; falls linearly from the fewest steps possible to the last step |
 
 A false alarm earns every part but severity only by `ignore`, with nothing blamed, fixed or paged.
-The gate sets the total to 0 when the right root cause is named and the wrong team paged, or, at a P1 or P2, nobody;
-and when a P1 is ignored. Costs are subtracted: answering a question again, a remediation that does not help, paging at a
-false alarm.
+The gate sets the total to 0 when the right root cause is named and the wrong team paged, or, at a
+P1 or P2, nobody; and when a P1 is ignored. Costs are subtracted: answering a question again, a
+remediation that does not help, paging at a false alarm.
 """
 
 from __future__ import annotations
@@ -23,16 +23,25 @@ from openenv.core.rubrics import Rubric
 
 from ..world.incidents import Incident
 
-WEIGHTS = {"severity": 0.20, "root_cause": 0.35, "remediation": 0.25, "escalation": 0.10, "speed": 0.10}
+WEIGHTS = {
+    "severity": 0.20,
+    "root_cause": 0.35,
+    "remediation": 0.25,
+    "escalation": 0.10,
+    "speed": 0.10,
+}
 REPEAT_COST = 0.05  # per further answer to a question already answered
-FRUITLESS_COST = 0.10  # per remediation that is not the right one at the root: production was touched for nothing
+# per remediation that is not the right one at the root: production was touched for nothing
+FRUITLESS_COST = 0.10
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
 PAR_STEPS = {0: 2, 1: 5, 2: 8}  # fewest steps to a full score, by number of faults
 
 
 @dataclass
 class Record:
-    """What the agent did, as far as the score looks, in order; `repeats` counts answers beyond the first (per fault)."""
+    """What the agent did, as far as the score looks, in order; `repeats` counts answers beyond the
+    first (per fault).
+    """
 
     severity: str | None = None
     root_causes: list[str] = field(default_factory=list)
@@ -42,7 +51,9 @@ class Record:
     steps: int = 0
     fault_active: bool = True
     closed_by: str | None = None  # resolve, ignore, or timeout
-    confidence: float | None = None  # stated with the service blamed, or with `ignore`; never scored
+    confidence: float | None = (
+        None  # stated with the service blamed, or with `ignore`; never scored
+    )
 
     @property
     def root_cause(self) -> str | None:
@@ -56,7 +67,9 @@ class Record:
 
 
 class Score(NamedTuple):
-    """Parts in [0, 1] before weighting, the summed cost, whether the gate let the score pass (1 or 0), the total."""
+    """Parts in [0, 1] before weighting, the summed cost, whether the gate let the score pass (1 or
+    0), the total.
+    """
 
     severity: float
     root_cause: float
@@ -81,7 +94,9 @@ class Severity(Rubric):
 
 
 class RootCause(Rubric):
-    """1 when the first service blamed is the root; at a false alarm, when none is blamed and it is ignored."""
+    """1 when the first service blamed is the root; at a false alarm, when none is blamed and it is
+    ignored.
+    """
 
     def forward(self, action: Record, observation: Incident) -> float:
         if observation.injection is None:
@@ -90,7 +105,9 @@ class RootCause(Rubric):
 
 
 class Remediation(Rubric):
-    """1 when the first remediation is the right one at the root; at a false alarm, when there is none."""
+    """1 when the first remediation is the right one at the root; at a false alarm, when there is
+    none.
+    """
 
     def forward(self, action: Record, observation: Incident) -> float:
         if observation.injection is None:
@@ -108,7 +125,9 @@ class Escalation(Rubric):
 
 
 class Speed(Rubric):
-    """1 at the fewest steps possible, 0 at the last step; only when the fault is gone or was rightly ignored."""
+    """1 at the fewest steps possible, 0 at the last step; only when the fault is gone or was
+    rightly ignored.
+    """
 
     def forward(self, action: Record, observation: Incident) -> float:
         if observation.injection is None:
@@ -137,7 +156,9 @@ class Cost(Rubric):
     """The sum of the costs, as a number to subtract."""
 
     def forward(self, action: Record, observation: Incident) -> float:
-        fruitless = sum(done != (observation.remedy, observation.root) for done in action.remediations)
+        fruitless = sum(
+            done != (observation.remedy, observation.root) for done in action.remediations
+        )
         cost = REPEAT_COST * action.repeats + FRUITLESS_COST * fruitless
         return cost + FALSE_PAGE_COST * len(action.teams) if observation.injection is None else cost
 
@@ -148,14 +169,18 @@ def by_fault(incident: Incident) -> list[Incident]:
 
 
 def aspects(record: Record, incident: Incident) -> list[tuple[Record, Incident]]:
-    """The episode as it concerns each fault: all of it for one, and for two, without what was right for the other."""
+    """The episode as it concerns each fault: all of it for one, and for two, without what was right
+    for the other.
+    """
     if len(incident.injections) < 2:
         return [(record, incident)]
     faults = by_fault(incident)
     found, count = [], len(faults)
 
     def about(given: list, right: object, other: object) -> list:
-        """Answers that are not the other fault's; the right one first when it is among the first `count`, else left out."""
+        """Answers that are not the other fault's; the right one first when it is among the first
+        `count`, else left out.
+        """
         rest = [answer for answer in given if answer not in (right, other)]
         return [right, *rest] if right in given[:count] else rest
 
@@ -165,7 +190,9 @@ def aspects(record: Record, incident: Incident) -> list[tuple[Record, Incident]]
             record,
             root_causes=about(record.root_causes[:count], fault.root, other.root),
             teams=about(record.teams[:count], fault.team, other.team),
-            remediations=about(record.remediations, (fault.remedy, fault.root), (other.remedy, other.root)),
+            remediations=about(
+                record.remediations, (fault.remedy, fault.root), (other.remedy, other.root)
+            ),
         )
         found.append((part, fault))
     return found
@@ -187,11 +214,21 @@ class TriageRubric(Rubric):
     def forward(self, action: Record, observation: Incident) -> float:
         speed, scores = self.speed(action, observation), []
         for record, fault in aspects(action, observation):
-            parts = [speed if name == "speed" else getattr(self, name)(record, fault) for name in WEIGHTS]
+            parts = [
+                speed if name == "speed" else getattr(self, name)(record, fault) for name in WEIGHTS
+            ]
             cost, gate = self.cost(record, fault), self.gate(record, fault)
-            earned = sum(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
-            scores.append(Score(*parts, cost, gate, gate * min(1.0, max(0.0, round(earned - cost, 9)))))
-        self.score = scores[0] if len(scores) == 1 else Score(*[sum(part) / 2 for part in zip(*scores, strict=True)])
+            earned = sum(
+                weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True)
+            )
+            scores.append(
+                Score(*parts, cost, gate, gate * min(1.0, max(0.0, round(earned - cost, 9))))
+            )
+        self.score = (
+            scores[0]
+            if len(scores) == 1
+            else Score(*[sum(part) / 2 for part in zip(*scores, strict=True)])
+        )
         return self.score.total
 
     def reset(self) -> None:

@@ -1,7 +1,9 @@
-"""The seven actions as tool methods: what a language model calls, in training and in evaluation alike.
+"""The seven actions as tool methods: what a language model calls, in training and in evaluation
+alike.
 
-`TriageTools` is the environment class for TRL's `environment_factory`: its public methods become the tools, `reset`
-takes the dataset row, `get_reward` scores. Instances are pooled by the trainer, so `reset` clears everything.
+`TriageTools` is the environment class for TRL's `environment_factory`: its public methods become
+the tools, `reset` takes the dataset row, `get_reward` scores. Instances are pooled by the trainer,
+so `reset` clears everything.
 
     GRPOTrainer(..., environment_factory=TriageTools)  # in this process
 
@@ -18,14 +20,16 @@ from typing import Any
 from .episode import Episode
 from .prompts import CLOSED, render
 
-MALFORMED_COST = 0.05  # of training reward, per call that is no valid action; without it training drifts to call spam
+# of training reward, per call that is no valid action; without it training drifts to call spam
+MALFORMED_COST = 0.05
 
 
 class TriageTools:
     """One incident, played by tool calls. Each call is one step.
 
     Args:
-        open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on a server.
+        open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on
+            a server.
     """
 
     def __init__(self, open_episode: Callable[[str, str, int], Episode] = Episode.open) -> None:
@@ -36,7 +40,9 @@ class TriageTools:
         self._opening = ""
 
     def reset(self, task: str, split: str, index: int, **row: Any) -> str:
-        """Open the incident of a dataset row (its other columns are ignored); returns the opening text."""
+        """Open the incident of a dataset row (its other columns are ignored); returns the opening
+        text.
+        """
         began = time.perf_counter()
         if self._episode is not None:
             self._episode.leave()
@@ -45,7 +51,9 @@ class TriageTools:
         return opening
 
     def get_reward(self) -> float:
-        """The training reward: the score, less `MALFORMED_COST` a refused call. An open incident counts as timed out."""
+        """The training reward: the score, less `MALFORMED_COST` a refused call. An open incident
+        counts as timed out.
+        """
         self._episode.abandon()
         return self._episode.score.total - MALFORMED_COST * self._malformed
 
@@ -105,7 +113,7 @@ class TriageTools:
 
     def _adopt(self, episode: Episode) -> str:
         self._episode, self._malformed, self._seconds = episode, 0, 0.0
-        self._opening = render(episode.first, episode.incident.topology)
+        self._opening = render(episode.opening, episode.incident.topology)
         return self._opening
 
     def _act(self, action_type: str, value: object) -> str:
@@ -113,11 +121,17 @@ class TriageTools:
             self._malformed += 1
             raise ValueError(CLOSED)
         began = time.perf_counter()
-        sight = self._episode.act(action_type, value if isinstance(value, str) else repr(value))
-        self._malformed += bool(sight.error)
-        text = render(sight)
+        observation = self._episode.act(
+            action_type, value if isinstance(value, str) else repr(value)
+        )
+        self._malformed += bool(observation.error)
+        text = render(observation)
         self._seconds += time.perf_counter() - began
         return text
 
 
-TOOL_NAMES = tuple(name for name in vars(TriageTools) if not name.startswith("_") and name not in ("reset", "get_reward"))
+TOOL_NAMES = tuple(
+    name
+    for name in vars(TriageTools)
+    if not name.startswith("_") and name not in ("reset", "get_reward")
+)

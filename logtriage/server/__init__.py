@@ -8,15 +8,22 @@ from typing import Annotated
 import typer
 
 CAPACITY = 256  # sessions at once; one holds 100 to 200 kilobytes
-IDLE_SECONDS = 900.0  # after which a silent session is closed: long for a model that thinks, short for one that is gone
+# after which a silent session is closed: long for a model that thinks, short for one that is gone
+IDLE_SECONDS = 900.0
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is every interface.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 is every interface.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
-    sessions: Annotated[int, typer.Option(min=1, help="Sessions at once; one more is refused.")] = CAPACITY,
+    sessions: Annotated[
+        int, typer.Option(min=1, help="Sessions at once; one more is refused.")
+    ] = CAPACITY,
 ) -> None:
-    """Serve the environment to OpenEnv clients, over HTTP and WebSocket, and to people, on the page /web."""
+    """Serve the environment to OpenEnv clients, over HTTP and WebSocket, and to people, on the page
+    /web.
+    """
     import uvicorn
 
     from .app import make_app
@@ -24,7 +31,19 @@ def serve(
 
     app = make_app(sessions)
     gc.collect()
-    gc.freeze()  # the libraries are here to stay; looking through them again would stop all sessions for 0.2 s each time
-    typer.echo(f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C")
-    # Without compression: messages are small, and it would take more time and memory than an episode.
-    uvicorn.run(app, host=host, port=port, log_level="warning", ws_max_size=MAX_FRAME, ws_per_message_deflate=False)
+    # the libraries are here to stay; looking through them again would stop all sessions for 0.2 s
+    # each time
+    gc.freeze()
+    typer.echo(
+        f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C"
+    )
+    # Without compression: messages are small, and it would take more time and memory than an
+    # episode.
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        ws_max_size=MAX_FRAME,
+        ws_per_message_deflate=False,
+    )

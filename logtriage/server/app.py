@@ -1,7 +1,9 @@
-"""The FastAPI application: OpenEnv's routes over `TriageEnvironment`, with answers that hold whatever is sent.
+"""The FastAPI application: OpenEnv's routes over `TriageEnvironment`, with answers that hold
+whatever is sent.
 
-Sessions live on the WebSocket `/ws`; plain HTTP `/reset` and `/step` keep none, as OpenEnv has them.
-Run it with `python -m logtriage serve`; another ASGI server must bound WebSocket frames by itself (`guard.MAX_FRAME`).
+Sessions live on the WebSocket `/ws`; plain HTTP `/reset` and `/step` keep none, as OpenEnv has
+them. Run it with `python -m logtriage serve`; another ASGI server must bound WebSocket frames by
+itself (`guard.MAX_FRAME`).
 """
 
 from __future__ import annotations
@@ -35,12 +37,18 @@ def make_app(sessions: int = CAPACITY) -> FastAPI:
         TriageAction,
         TriageObservation,
         env_name="logtriage",
-        # No timeout of OpenEnv's: it forgets a silent session, but leaves its socket open. The guard closes both.
+        # No timeout of OpenEnv's: it forgets a silent session, but leaves its socket open. The
+        # guard closes both.
         concurrency_config=ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=None),
         state_cls=TriageState,
     )
-    # OpenEnv's MCP routes open sessions without a socket, and close those of others, past the count of sessions.
-    kept = [one for one in app.router.routes if not (isinstance(one, (APIRoute, APIWebSocketRoute)) and one.path == "/mcp")]
+    # OpenEnv's MCP routes open sessions without a socket, and close those of others, past the count
+    # of sessions.
+    kept = [
+        one
+        for one in app.router.routes
+        if not (isinstance(one, (APIRoute, APIWebSocketRoute)) and one.path == "/mcp")
+    ]
     if len(app.router.routes) - len(kept) != 2:
         raise RuntimeError("OpenEnv's routes are not where they were; look for its MCP routes anew")
     app.router.routes[:] = kept
@@ -55,9 +63,11 @@ def make_app(sessions: int = CAPACITY) -> FastAPI:
 
 
 async def no_tools() -> dict[str, Any]:
-    """The answer to every JSON-RPC request: OpenEnv expects the route, but actions are not MCP tools here."""
-    told = "LogTriage has no MCP tools; sessions live on the WebSocket /ws"
-    return JsonRpcResponse.error_response(JsonRpcErrorCode.METHOD_NOT_FOUND, told).model_dump()
+    """The answer to every JSON-RPC request: OpenEnv expects the route, but actions are not MCP
+    tools here.
+    """
+    message = "LogTriage has no MCP tools; sessions live on the WebSocket /ws"
+    return JsonRpcResponse.error_response(JsonRpcErrorCode.METHOD_NOT_FOUND, message).model_dump()
 
 
 def _problems(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -67,8 +77,8 @@ def _problems(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 async def _refuse_value(request: Request, error: ValueError) -> JSONResponse:
     """What the environment refuses is the client's mistake, in the words of the environment."""
-    told = f"{error}{STATELESS if request.url.path == '/step' else ''}"
-    return JSONResponse({"detail": [{"type": "value_error", "loc": ["body"], "msg": told}]}, 422)
+    message = f"{error}{STATELESS if request.url.path == '/step' else ''}"
+    return JSONResponse({"detail": [{"type": "value_error", "loc": ["body"], "msg": message}]}, 422)
 
 
 async def _refuse_request(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -1,7 +1,9 @@
-"""What stands before the environment's routes: bounded bodies, and on WebSockets messages of bounded size and depth.
+"""What stands before the environment's routes: bounded bodies, and on WebSockets messages of
+bounded size and depth.
 
-OpenEnv 0.10 ends a session over a message that is no JSON object, and over some that its own error answer cannot quote
-(half a surrogate pair, nesting too deep). The guard answers these itself, and the session lives.
+OpenEnv 0.10 ends a session over a message that is no JSON object, and over some that its own error
+answer cannot quote (half a surrogate pair, nesting too deep). The guard answers these itself, and
+the session lives.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from openenv.core.env_server.types import WSErrorCode, WSErrorResponse
 
 from ..play.actions import shown
 
-MAX_MESSAGE = 256 * 1024  # characters of a message, bytes of a body; above the longest `reasoning` allowed, fully escaped
+MAX_MESSAGE = (
+    256 * 1024
+)  # characters of a message, bytes of a body; above the longest `reasoning` allowed, fully escaped
 MAX_FRAME = 1024 * 1024  # bytes; a frame above this is not read to its end, and ends the session
 MAX_DEPTH = 16
-MAX_ITEMS = 64  # in all objects and lists of a message; OpenEnv repeats the whole message for each field it does not know
+# in all objects and lists of a message; OpenEnv repeats the whole message for each field it does
+# not know
+MAX_ITEMS = 64
 MESSAGE_TYPES = ("reset", "step", "state", "close")
 
 Event = MutableMapping[str, Any]
@@ -29,7 +35,9 @@ Send = Callable[[Event], Awaitable[None]]
 
 
 def check_message(text: str | None) -> None:
-    """Raise `ValueError` unless `text` is a message of a known type, and safe to parse and to quote in an answer."""
+    """Raise `ValueError` unless `text` is a message of a known type, and safe to parse and to quote
+    in an answer.
+    """
     if text is None:
         raise ValueError("binary frame; send JSON as text")
     if len(text) > MAX_MESSAGE:
@@ -45,13 +53,17 @@ def check_message(text: str | None) -> None:
     if not isinstance(message, dict):
         raise ValueError(f"a message is a JSON object, got {type(message).__name__}")
     if message.get("type") not in MESSAGE_TYPES:
-        raise ValueError(f"unknown message type {shown(message.get('type'))}; choose one of {', '.join(MESSAGE_TYPES)}")
+        raise ValueError(
+            f"unknown message type {shown(message.get('type'))}; choose one of {', '.join(MESSAGE_TYPES)}"
+        )
     layer, items = [message], 0
     for _ in range(MAX_DEPTH):
         items += sum(map(len, layer))
         if items > MAX_ITEMS:
             raise ValueError(f"too many fields; a message has at most {MAX_ITEMS}")
-        layer = [inner for one in layer for inner in _inside(one) if isinstance(inner, (dict, list))]
+        layer = [
+            inner for one in layer for inner in _inside(one) if isinstance(inner, (dict, list))
+        ]
         if not layer:
             return
     raise ValueError(f"nested too deep; at most {MAX_DEPTH} levels")
@@ -66,11 +78,13 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 class Guard:
-    """ASGI middleware: answers what is no message, closes silent sessions, and bounds the bodies of plain requests.
+    """ASGI middleware: answers what is no message, closes silent sessions, and bounds the bodies of
+    plain requests.
 
     Args:
         app: what it stands before.
-        idle_seconds: silence after which a WebSocket is told so and closed, which frees its session.
+        idle_seconds: silence after which a WebSocket is told so and closed, which frees its
+            session.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], idle_seconds: float) -> None:
@@ -80,7 +94,9 @@ class Guard:
         if scope["type"] == "websocket":
             send = _if_there(send)
             # Without its query: OpenEnv would attach the socket to the session that it names.
-            await self.app({**scope, "query_string": b""}, lambda: self._next_message(receive, send), send)
+            await self.app(
+                {**scope, "query_string": b""}, lambda: self._next_message(receive, send), send
+            )
         elif scope["type"] == "http":
             await self.app(scope, _bounded(receive), send)
         else:
@@ -106,7 +122,9 @@ class Guard:
 
 
 def _if_there(send: Send) -> Send:
-    """`send` for a client that may have vanished: the next thing heard of it is that it is gone, which frees its session."""
+    """`send` for a client that may have vanished: the next thing heard of it is that it is gone,
+    which frees its session.
+    """
 
     async def answer(event: Event) -> None:
         with suppress(OSError):

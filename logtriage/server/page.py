@@ -1,7 +1,8 @@
 """The page at /web: play an incident by clicking. No script and no session: an episode is its link.
 
-The address holds the incident's coordinates and what was done. Since an incident is a pure function of them, the page plays
-it again at every click (milliseconds): visitors cannot meet, nothing is kept, and a link can be sent to a colleague.
+The address holds the incident's coordinates and what was done. Since an incident is a pure function
+of them, the page plays it again at every click (milliseconds): visitors cannot meet, nothing is
+kept, and a link can be sent to a colleague.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ router = APIRouter()
 
 # Nothing may be loaded and nothing may run, whatever should ever slip through the escaping.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; base-uri 'none'"
-_HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
 _DOT = "%3Csvg xmlns='http://www.w3.org/2000/svg'%3E%3Ccircle cx='8' cy='8' r='8' fill='%23D55E00'/%3E%3C/svg%3E"
 _STYLE = """
 body { margin: 0; background: #f5f5f7; color: #1d1d1f; font: 14px/1.45 system-ui, sans-serif; color-scheme: light; }
@@ -58,40 +63,70 @@ def to_page() -> RedirectResponse:
     return RedirectResponse("/web")
 
 
-@router.get("/web", response_class=HTMLResponse, responses={400: {"description": "A page that says what is wrong."}})
+@router.get(
+    "/web",
+    response_class=HTMLResponse,
+    responses={400: {"description": "A page that says what is wrong."}},
+)
 def page(
     task: Annotated[
         str, Query(description="Task of the incident.", json_schema_extra={"enum": list(ALL_TASKS)})
     ] = "cascading_failure",
-    split: Annotated[str, Query(description="Split of the incident.", json_schema_extra={"enum": list(SPLITS)})] = "train",
+    split: Annotated[
+        str, Query(description="Split of the incident.", json_schema_extra={"enum": list(SPLITS)})
+    ] = "train",
     index: Annotated[str, Query(description="Number of the incident.")] = "0",
-    did: Annotated[list[str] | None, Query(description="Each action taken, `action_type:value`.")] = None,
+    did: Annotated[
+        list[str] | None, Query(description="Each action taken, `action_type:value`.")
+    ] = None,
 ) -> HTMLResponse:
     """The incident as it stands after these actions, and every next action as a link."""
     environment, done = TriageEnvironment(), did or []
     try:
-        observation = environment.reset(task=task, split=split, index=int(index) if index.isdecimal() else index)
+        observation = environment.reset(
+            task=task, split=split, index=int(index) if index.isdecimal() else index
+        )
         for one in done:
             action_type, _, value = one.partition(":")
             observation = environment.step(TriageAction(action_type=action_type, value=value))
     except ValidationError:
         return _answer(
-            task, split, index, '<p class="wrong">An action of the link is too long; open the incident anew.</p>', 400
+            task,
+            split,
+            index,
+            '<p class="wrong">An action of the link is too long; open the incident anew.</p>',
+            400,
         )
     except ValueError as error:
         return _answer(task, split, index, f'<p class="wrong">{escape(str(error))}</p>', 400)
     seen = observation.model_dump()
     drawing = f'<div class="card">{environment.render_web(seen)}</div>'
     here = {"task": task, "split": split, "index": index}
-    actions = _actions(here, done, environment.web_actions(seen)) if not observation.done else _after(here)
-    return _answer(task, split, index, f'<div class="columns">{drawing}<div class="card actions">{actions}</div></div>')
+    actions = (
+        _actions(here, done, environment.web_actions(seen))
+        if not observation.done
+        else _after(here)
+    )
+    return _answer(
+        task,
+        split,
+        index,
+        f'<div class="columns">{drawing}<div class="card actions">{actions}</div></div>',
+    )
 
 
-def _actions(here: dict[str, str], done: list[str], actions: Iterable[tuple[str, dict[str, Any]]]) -> str:
-    """Links to the page after each action: a row a service, and rows for the questions that name none."""
+def _actions(
+    here: dict[str, str], done: list[str], actions: Iterable[tuple[str, dict[str, Any]]]
+) -> str:
+    """Links to the page after each action: a row a service, and rows for the questions that name
+    none.
+    """
 
     def link(label: str, action: dict[str, Any], text: str) -> str:
-        address = urlencode({**here, "did": [*done, f"{action['action_type']}:{action['value']}".rstrip(":")]}, doseq=True)
+        address = urlencode(
+            {**here, "did": [*done, f"{action['action_type']}:{action['value']}".rstrip(":")]},
+            doseq=True,
+        )
         return f'<a class="do" href="?{escape(address)}" aria-label="{escape(label)}">{escape(text)}</a>'
 
     by_service: dict[str, list[str]] = {}
@@ -130,10 +165,14 @@ def _after(here: dict[str, str]) -> str:
 
 def _answer(task: str, split: str, index: str, body: str, status: int = 200) -> HTMLResponse:
     def choice(name: str, values: Iterable[str], chosen: str) -> str:
-        options = "".join(f"<option{' selected' if value == chosen else ''}>{value}</option>" for value in values)
+        options = "".join(
+            f"<option{' selected' if value == chosen else ''}>{value}</option>" for value in values
+        )
         return f'<label>{name} <select name="{name}">{options}</select></label>'
 
-    number = f'<label>incident <input name="index" inputmode="numeric" value="{escape(index)}"></label>'
+    number = (
+        f'<label>incident <input name="index" inputmode="numeric" value="{escape(index)}"></label>'
+    )
     choices = choice("task", ALL_TASKS, task) + choice("split", SPLITS, split)
     return HTMLResponse(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>LogTriage</title>'

@@ -1,7 +1,9 @@
-"""What `/openapi.json` tells of the plain routes: OpenEnv's description, made true of this environment.
+"""What `/openapi.json` tells of the plain routes: OpenEnv's description, made true of this
+environment.
 
-OpenEnv describes routes for any environment: arguments and observations are objects of any kind, and some answers are left
-out. Here a program that keeps to the document is understood, and every answer that it can get is in it.
+OpenEnv describes routes for any environment: arguments and observations are objects of any kind,
+and some answers are left out. Here a program that keeps to the document is understood, and every
+answer that it can get is in it.
 """
 
 from __future__ import annotations
@@ -20,12 +22,18 @@ PLACE = "#/components/schemas/{model}"
 
 
 def publish(app: FastAPI) -> None:
-    """Correct the document that `app` keeps and serves. The routes it describes must be there already."""
+    """Correct the document that `app` keeps and serves. The routes it describes must be there
+    already.
+    """
     document = app.openapi()
     schemas, paths = document["components"]["schemas"], document["paths"]
     models = [(TriageAction, "validation"), (TriageObservation, "validation")]
     schemas |= models_json_schema(models, ref_template=PLACE)[1]["$defs"]
-    schemas["Refusal"] = {"type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"]}
+    schemas["Refusal"] = {
+        "type": "object",
+        "properties": {"detail": {"type": "string"}},
+        "required": ["detail"],
+    }
 
     document["info"]["title"] = "LogTriage"
     document["info"]["description"] = (
@@ -43,22 +51,34 @@ def publish(app: FastAPI) -> None:
     schemas["ResetResponse"]["properties"]["observation"] = _reference("TriageObservation")
     del paths["/reset"]["post"]["responses"]["200"]["content"]["application/json"]["example"]
 
-    # Each request has an environment of its own, in which nothing was reset: a step is always refused.
+    # Each request has an environment of its own, in which nothing was reset: a step is always
+    # refused.
     schemas["StepRequest"]["properties"]["action"] = _reference("TriageAction")
-    schemas["StepRequest"]["examples"] = [{"action": {"action_type": "request_more_logs", "value": "all"}}]
+    schemas["StepRequest"]["examples"] = [
+        {"action": {"action_type": "request_more_logs", "value": "all"}}
+    ]
     step = paths["/step"]["post"]
-    step["description"] = "Refused: plain HTTP keeps no session. Steps are taken on the WebSocket `/ws`."
+    step["description"] = (
+        "Refused: plain HTTP keeps no session. Steps are taken on the WebSocket `/ws`."
+    )
     step["responses"] = {"422": _answer("Nothing was reset, or no action", "HTTPValidationError")}
 
     for name in ("ListTasksRequest", "NumTasksRequest", "GetTaskRequest", "GetTaskRangeRequest"):
         schemas[name]["properties"]["split"]["enum"] = list(SPLITS)
-    schemas["GetTaskRequest"]["properties"]["index"] |= {"minimum": 0, "maximum": NUMBERED * len(TASKS) - 1}
+    schemas["GetTaskRequest"]["properties"]["index"] |= {
+        "minimum": 0,
+        "maximum": NUMBERED * len(TASKS) - 1,
+    }
 
     for path, operations in paths.items():
         for method, operation in operations.items():
             if method == "post":
-                operation["responses"]["400"] = _answer("The body is no JSON, or no task has this index", "Refusal")
-                operation["responses"]["413"] = _answer(f"The body has more than {MAX_MESSAGE} bytes", "Refusal")
+                operation["responses"]["400"] = _answer(
+                    "The body is no JSON, or no task has this index", "Refusal"
+                )
+                operation["responses"]["413"] = _answer(
+                    f"The body has more than {MAX_MESSAGE} bytes", "Refusal"
+                )
             if "{env_name}" in path:
                 operation["parameters"][0]["schema"]["enum"] = ["logtriage"]
                 operation["responses"]["404"] = _answer("Another environment's name", "Refusal")
@@ -69,4 +89,7 @@ def _reference(model: str) -> dict[str, str]:
 
 
 def _answer(description: str, model: str) -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"schema": _reference(model)}}}
+    return {
+        "description": description,
+        "content": {"application/json": {"schema": _reference(model)}},
+    }

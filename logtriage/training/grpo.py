@@ -1,7 +1,9 @@
-"""GRPO through TRL: one route for the mini model on two CPU cores and for Qwen2.5-3B-Instruct on a T4.
+"""GRPO through TRL: one route for the mini model on two CPU cores and for Qwen2.5-3B-Instruct on a
+T4.
 
-`environment_factory` plays the incidents, `TriageTools.get_reward` scores them, and every completion of a group plays
-the same incident, so advantages compare decisions and not luck. A run is a folder:
+`environment_factory` plays the incidents, `TriageTools.get_reward` scores them, and every
+completion of a group plays the same incident, so advantages compare decisions and not luck. A run
+is a folder:
 
 | file | what |
 |---|---|
@@ -12,7 +14,8 @@ the same incident, so advantages compare decisions and not luck. A run is a fold
 | `checkpoint-*` | to resume from |
 | `model/` | the trained model, and the sign that the run is finished |
 
-The same command continues an interrupted run from its last checkpoint, and leaves a finished one alone.
+The same command continues an interrupted run from its last checkpoint, and leaves a finished one
+alone.
 """
 
 from __future__ import annotations
@@ -40,10 +43,11 @@ LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", 
 
 
 class EpisodeRecorder:
-    """A reward function that takes off what never reached the environment, writes down the episodes and logs their means.
+    """A reward function that takes off what never reached the environment, writes down the episodes
+    and logs their means.
 
-    Logged metrics: `score/<task>`, `part/<part>`, `part/gate`, `part/steps`, `malformed` (calls that were no valid action,
-    an episode), and `environment_seconds` (time spent in the simulator).
+    Logged metrics: `score/<task>`, `part/<part>`, `part/gate`, `part/steps`, `malformed` (calls
+    that were no valid action, an episode), and `environment_seconds` (time spent in the simulator).
     """
 
     __name__ = "episodes"
@@ -69,7 +73,11 @@ class EpisodeRecorder:
             rows.append(
                 {
                     "step": step,
-                    **{key: row[key] for key in row if key not in ("policy", "seconds", "split", "confidence", "benchmark")},
+                    **{
+                        key: row[key]
+                        for key in row
+                        if key not in ("policy", "seconds", "split", "confidence", "benchmark")
+                    },
                 }
             )
             means[f"score/{row['task']}"].append(row["score"])
@@ -77,7 +85,9 @@ class EpisodeRecorder:
                 means[f"part/{part}"].append(float(row[part]))
         for name, values in means.items():
             log_metric(name, sum(values) / len(values))
-        refused = [tools._malformed + count for tools, count in zip(environments, lost, strict=True)]
+        refused = [
+            tools._malformed + count for tools, count in zip(environments, lost, strict=True)
+        ]
         log_metric("malformed", sum(refused) / len(refused))
         log_metric("environment_seconds", sum(tools._seconds for tools in environments))
         with (self.folder / "episodes.jsonl").open("a") as file:
@@ -95,9 +105,13 @@ class EpisodeRecorder:
 
 
 def unreachable_calls(completion: list[dict[str, Any]]) -> int:
-    """Calls that TRL could not hand to the environment: unreadable ones, unknown tools, wrong arguments."""
+    """Calls that TRL could not hand to the environment: unreadable ones, unknown tools, wrong
+    arguments.
+    """
     unread = sum(
-        message["role"] == "assistant" and not message.get("tool_calls") and CALL_TAG in (message.get("content") or "")
+        message["role"] == "assistant"
+        and not message.get("tool_calls")
+        and CALL_TAG in (message.get("content") or "")
         for message in completion
     )
     # TRL answers such a call itself; what the environment raises after the close is counted there.
@@ -108,8 +122,9 @@ def unreachable_calls(completion: list[dict[str, Any]]) -> int:
 def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Regroup a step's micro-batches by length and cut their padding.
 
-    TRL pads every episode of a step to the longest one. The gradient is the sum over all of them whatever the order,
-    so short ones may share a short micro-batch; on a CPU that saves a third of the backward pass.
+    TRL pads every episode of a step to the longest one. The gradient is the sum over all of them
+    whatever the order, so short ones may share a short micro-batch; on a CPU that saves a third of
+    the backward pass.
     """
     import torch
 
@@ -122,8 +137,13 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     order = (rows["prompt_mask"].sum(1) + rows["completion_mask"].sum(1)).argsort()
     regrouped = []
     for i, batch in enumerate(batches):
-        part = {**batch, **{key: value[order[i * size : (i + 1) * size]] for key, value in rows.items()}}
-        prompt, completion = (int(part[f"{name}_mask"].sum(1).max()) for name in ("prompt", "completion"))
+        part = {
+            **batch,
+            **{key: value[order[i * size : (i + 1) * size]] for key, value in rows.items()},
+        }
+        prompt, completion = (
+            int(part[f"{name}_mask"].sum(1).max()) for name in ("prompt", "completion")
+        )
         for key, value in part.items():
             if key.startswith("prompt_") and key in rows:
                 part[key] = value[:, value.shape[1] - prompt :]  # padded on the left
@@ -139,7 +159,10 @@ def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
         from unsloth import FastLanguageModel  # must come before TRL and transformers
 
         model, tokenizer = FastLanguageModel.from_pretrained(
-            config.model, max_seq_length=4096, load_in_4bit=config.load_in_4bit, fast_inference=False
+            config.model,
+            max_seq_length=4096,
+            load_in_4bit=config.load_in_4bit,
+            fast_inference=False,
         )
         model = FastLanguageModel.get_peft_model(
             model,
@@ -171,7 +194,9 @@ def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
 
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
-    """What `config.json` holds: a model in a folder is named relative to the run, so that both can move together."""
+    """What `config.json` holds: a model in a folder is named relative to the run, so that both can
+    move together.
+    """
     settings = asdict(config)
     if Path(config.model).is_dir():
         settings["model"] = os.path.relpath(Path(config.model).resolve(), folder.resolve())
@@ -184,8 +209,11 @@ def model_of(run: str | Path) -> str:
     return str((Path(run) / name).resolve()) if (Path(run) / name).is_dir() else name
 
 
-def train(config: TrainingConfig, folder: str | Path, progress: bool = True, env_url: str = "") -> Path:
-    """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained model's folder.
+def train(
+    config: TrainingConfig, folder: str | Path, progress: bool = True, env_url: str = ""
+) -> Path:
+    """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained
+    model's folder.
 
     Args:
         config: the settings.
@@ -195,7 +223,8 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True, env
 
     Raises:
         ValueError: when the folder holds a run with other settings.
-        ConnectionError: when the server does not answer; the same command goes on from the last checkpoint.
+        ConnectionError: when the server does not answer; the same command goes on from the last
+            checkpoint.
     """
     if not env_url:
         return _train(config, Path(folder), progress, TriageTools)
@@ -203,7 +232,9 @@ def train(config: TrainingConfig, folder: str | Path, progress: bool = True, env
         return _train(config, Path(folder), progress, partial(TriageTools, server.open))
 
 
-def _train(config: TrainingConfig, folder: Path, progress: bool, make_tools: Callable[[], TriageTools]) -> Path:
+def _train(
+    config: TrainingConfig, folder: Path, progress: bool, make_tools: Callable[[], TriageTools]
+) -> Path:
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
         start_run(settings, folder)
@@ -213,7 +244,9 @@ def _train(config: TrainingConfig, folder: Path, progress: bool, make_tools: Cal
     start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
     checkpoint = rewind(folder)
 
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # `environment_factory` may change; TRL is pinned
+    os.environ.setdefault(
+        "TRL_EXPERIMENTAL_SILENCE", "1"
+    )  # `environment_factory` may change; TRL is pinned
     import torch
     from datasets import Dataset
     from tqdm import tqdm
@@ -224,8 +257,8 @@ def _train(config: TrainingConfig, folder: Path, progress: bool, make_tools: Cal
     class IncidentTrainer(GRPOTrainer):
         """Ends a sample when its incident is closed, which spares a turn of generation an episode.
 
-        TRL's loop has no channel for that; it does drop a sample whose tool answer would not fit, as it stood before
-        the answer. An answer that closes the incident is declared not to fit.
+        TRL's loop has no channel for that; it does drop a sample whose tool answer would not fit,
+        as it stood before the answer. An answer that closes the incident is declared not to fit.
         """
 
         def _get_tool_suffix_ids(self, tool_messages):
@@ -242,20 +275,30 @@ def _train(config: TrainingConfig, folder: Path, progress: bool, make_tools: Cal
             return inputs
 
     class MetricsLog(TrainerCallback):
-        """A line of `metrics.jsonl` a step; `seconds` adds up attempts, each up to its last checkpoint."""
+        """A line of `metrics.jsonl` a step; `seconds` adds up attempts, each up to its last
+        checkpoint.
+        """
 
         def on_train_begin(self, args, state, control, **kwargs):
             path = folder / "metrics.jsonl"
             lines = path.read_text().splitlines() if path.exists() else []
             self.began = time.perf_counter() - (json.loads(lines[-1])["seconds"] if lines else 0.0)
             self.bar = tqdm(
-                total=config.steps, initial=state.global_step, desc="grpo", disable=not progress, mininterval=2.0
+                total=config.steps,
+                initial=state.global_step,
+                desc="grpo",
+                disable=not progress,
+                mininterval=2.0,
             )
 
         def on_log(self, args, state, control, logs=None, **kwargs):
             if "reward" not in logs:
                 return
-            row = {"step": state.global_step, "seconds": round(time.perf_counter() - self.began, 2), **logs}
+            row = {
+                "step": state.global_step,
+                "seconds": round(time.perf_counter() - self.began, 2),
+                **logs,
+            }
             with (folder / "metrics.jsonl").open("a") as file:
                 file.write(json.dumps(row) + "\n")
             self.bar.update(state.global_step - self.bar.n)

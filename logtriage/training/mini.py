@@ -1,12 +1,14 @@
-"""The embedded base model: made here, in minutes, on a CPU, because no weights can be assumed to be downloadable.
+"""The embedded base model: made here, in minutes, on a CPU, because no weights can be assumed to be
+downloadable.
 
-A Qwen2-architecture decoder of about one million parameters with its own tokenizer, built from text of the `train`
-split only. It first learns to *read* (drills: what a line says, who complains, how bad it is), and then imitates a
-*junior on-call* who knows the runbook but blames whoever shouts loudest, and is often wrong. It is never shown the
-right answer of an incident: drills and junior see only what an agent sees. What GRPO adds, it learns from reward.
+A Qwen2-architecture decoder of about one million parameters with its own tokenizer, built from text
+of the `train` split only. It first learns to *read* (drills: what a line says, who complains, how
+bad it is), and then imitates a *junior on-call* who knows the runbook but blames whoever shouts
+loudest, and is often wrong. It is never shown the right answer of an incident: drills and junior
+see only what an agent sees. What GRPO adds, it learns from reward.
 
-The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in the simulated world:
-a runbook is what an on-call has. Results of this model must say so.
+The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
+the simulated world: a runbook is what an on-call has. Results of this model must say so.
 """
 
 from __future__ import annotations
@@ -21,7 +23,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..agents.junior import ARGUMENTS, DRILL_PROMPT, HOLDOUT_INDEX, JuniorPolicy, drill, junior_episode
+from ..agents.junior import (
+    ARGUMENTS,
+    DRILL_PROMPT,
+    HOLDOUT_INDEX,
+    JuniorPolicy,
+    drill,
+    junior_episode,
+)
 from ..agents.language_models import LanguageModelPolicy, Message, tool_schemas, with_tool_calls
 from ..measure.runs import write_text
 from ..play.episode import Episode
@@ -31,14 +40,17 @@ from ..world.incidents import SEVERITIES, TASKS, sample_incident
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS
 
 VOCABULARY = 1400
-PARITY = 0.9  # of the junior's mean score: a base below that, played greedily, has not learned to read
+PARITY = (
+    0.9  # of the junior's mean score: a base below that, played greedily, has not learned to read
+)
 
 
 def build_tokenizer(texts: Iterator[str]) -> Any:
     """Byte-level BPE on simulator text, digits one by one, service names and fixed phrases whole.
 
-    Phrases may span spaces, since a log template is one unit of meaning; hyphenated names and line starts stand alone.
-    The lines of system prompt and tool schemas, and the fixed parts of calls, are single tokens.
+    Phrases may span spaces, since a log template is one unit of meaning; hyphenated names and line
+    starts stand alone. The lines of system prompt and tool schemas, and the fixed parts of calls,
+    are single tokens.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -61,14 +73,20 @@ def build_tokenizer(texts: Iterator[str]) -> Any:
             show_progress=False,
         ),
     )
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
     with_tool_calls(fast)
-    fast.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in _fixed_pieces(fast)])
+    fast.add_tokens(
+        [AddedToken(piece, normalized=False, special=False) for piece in _fixed_pieces(fast)]
+    )
     return fast
 
 
 def _fixed_pieces(tokenizer: Any) -> list[str]:
-    """Text that never varies: system prompt, tool schemas, call graph, headers, and what surrounds the values in a call."""
+    """Text that never varies: system prompt, tool schemas, call graph, headers, and what surrounds
+    the values in a call.
+    """
     prompt = tokenizer.apply_chat_template(
         [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
     )
@@ -98,7 +116,9 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
 
 
 def tokenizer_texts(count: int) -> Iterator[str]:
-    """What the tokenizer is trained on: conversations of drills and junior, and the values of calls."""
+    """What the tokenizer is trained on: conversations of drills and junior, and the values of
+    calls.
+    """
     values = [*DEFAULT_TOPOLOGY.names, *REMEDIES, *TEAMS, *SEVERITIES]
     for index in range(count):
         yield from values
@@ -107,7 +127,9 @@ def tokenizer_texts(count: int) -> Iterator[str]:
 
 
 def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
-    """A fresh Qwen2 decoder. The wide initialisation is decisive: with the default 0.02 it hardly learns to read."""
+    """A fresh Qwen2 decoder. The wide initialisation is decisive: with the default 0.02 it hardly
+    learns to read.
+    """
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     return Qwen2ForCausalLM(
@@ -129,8 +151,12 @@ def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
     )
 
 
-def encode(tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None) -> tuple[list[int], list[bool]]:
-    """Token ids of a conversation, and which of them the assistant wrote (its end-of-turn included)."""
+def encode(
+    tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None
+) -> tuple[list[int], list[bool]]:
+    """Token ids of a conversation, and which of them the assistant wrote (its end-of-turn
+    included).
+    """
     text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
     encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
     spans, at = [], 0
@@ -154,22 +180,31 @@ def train_on(
     label: str = "",
     log: Callable[[dict], None] | None = None,
 ) -> None:
-    """Supervised training: weight 1 on what the assistant wrote, `observation_weight` on the rest; AdamW, linear decay.
+    """Supervised training: weight 1 on what the assistant wrote, `observation_weight` on the rest;
+    AdamW, linear decay.
 
     Batches hold examples of similar length, in random order.
     """
     import torch
 
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
-    random, steps = (Random(f"batches/{seed}/{label}"), epochs * math.ceil(len(examples) / batch_size))
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    random, steps = (
+        Random(f"batches/{seed}/{label}"),
+        epochs * math.ceil(len(examples) / batch_size),
+    )
     warmup = min(30, max(1, steps // 20))
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
+        optimizer,
+        lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup))),
     )
     model.train()
     with tqdm(total=steps, desc=label, mininterval=5.0) as bar:
         for _ in range(epochs):
-            order = sorted(range(len(examples)), key=lambda i: len(examples[i][0]) + random.random() * 40)
+            order = sorted(
+                range(len(examples)), key=lambda i: len(examples[i][0]) + random.random() * 40
+            )
             batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
             random.shuffle(batches)
             for batch in batches:
@@ -179,9 +214,13 @@ def train_on(
                 for row, i in enumerate(batch):
                     tokens, own = examples[i]
                     ids[row, : len(tokens)] = torch.tensor(tokens)
-                    weight[row, : len(tokens)] = torch.where(torch.tensor(own), 1.0, observation_weight)
+                    weight[row, : len(tokens)] = torch.where(
+                        torch.tensor(own), 1.0, observation_weight
+                    )
                 logits = model(ids[:, :-1]).logits
-                loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+                loss = torch.nn.functional.cross_entropy(
+                    logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
+                )
                 weight = weight[:, 1:].flatten()
                 loss = (loss * weight).sum() / weight.sum()
                 optimizer.zero_grad(set_to_none=True)
@@ -196,10 +235,19 @@ def train_on(
 
 
 def compare_with_junior(model: Any, tokenizer: Any, episodes: int = 32) -> dict[str, float]:
-    """Mean scores of the base model (greedy) and of the junior, on a slice of `train` that nothing was trained on."""
+    """Mean scores of the base model (greedy) and of the junior, on a slice of `train` that nothing
+    was trained on.
+    """
     scores = {}
-    for policy in (LanguageModelPolicy(model, tokenizer, name="base"), JuniorPolicy(Random("parity"))):
-        played = [Episode(sample_incident(task, "train", HOLDOUT_INDEX + i)) for task in TASKS for i in range(episodes)]
+    for policy in (
+        LanguageModelPolicy(model, tokenizer, name="base"),
+        JuniorPolicy(Random("parity")),
+    ):
+        played = [
+            Episode(sample_incident(task, "train", HOLDOUT_INDEX + i))
+            for task in TASKS
+            for i in range(episodes)
+        ]
         policy.play(played)
         scores[policy.name] = round(sum(episode.score.total for episode in played) / len(played), 3)
     return scores
@@ -224,10 +272,12 @@ def build_base(
         seed: of initialisation and batch order.
         drills, juniors: numbers of examples; `drill_epochs`, `junior_epochs`: passes over them.
 
-        parity: share of the junior's mean score that the model must reach; 0 for toys that learn nothing.
+        parity: share of the junior's mean score that the model must reach; 0 for toys that learn
+        nothing.
 
     Raises:
-        ValueError: when the folder holds a base built with other settings, or the model fails to reach `parity`.
+        ValueError: when the folder holds a base built with other settings, or the model fails to
+            reach `parity`.
     """
     import torch
 
@@ -245,7 +295,9 @@ def build_base(
     if (folder / "base.json").exists():
         found = json.loads((folder / "base.json").read_text())["settings"]
         if found != settings:
-            raise ValueError(f"{folder} holds a base built with {found}, not {settings}; choose another folder")
+            raise ValueError(
+                f"{folder} holds a base built with {found}, not {settings}; choose another folder"
+            )
         return folder
     began, log = time.perf_counter(), []
     torch.manual_seed(seed)
@@ -254,11 +306,29 @@ def build_base(
     schemas = tool_schemas()
     reading = [encode(tokenizer, drill(index), None) for index in range(drills)]
     triage = [encode(tokenizer, junior_episode(index), schemas) for index in range(juniors)]
-    train_on(model, reading, drill_epochs, seed, learning_rate=learning_rate, label="drills", log=log.append)
-    train_on(model, triage, junior_epochs, seed, learning_rate=learning_rate, label="junior", log=log.append)
+    train_on(
+        model,
+        reading,
+        drill_epochs,
+        seed,
+        learning_rate=learning_rate,
+        label="drills",
+        log=log.append,
+    )
+    train_on(
+        model,
+        triage,
+        junior_epochs,
+        seed,
+        learning_rate=learning_rate,
+        label="junior",
+        log=log.append,
+    )
     check = compare_with_junior(model.eval(), tokenizer)
     if check["base"] < parity * check["junior"]:
-        raise ValueError(f"the base model has not learned what the junior knows: {check}; train it on more, or longer")
+        raise ValueError(
+            f"the base model has not learned what the junior knows: {check}; train it on more, or longer"
+        )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     write_text(

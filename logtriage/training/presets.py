@@ -1,4 +1,6 @@
-"""Settings of a training run: what they mean, three presets, and the incidents that follow from them."""
+"""Settings of a training run: what they mean, three presets, and the incidents that follow from
+them.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,11 @@ class TrainingConfig:
     completion_tokens: int = 448
     turn_tokens: int = 40
     shares: dict[str, float] = field(
-        default_factory=lambda: {"single_crash": 0.25, "cascading_failure": 0.45, "silent_degradation": 0.3}
+        default_factory=lambda: {
+            "single_crash": 0.25,
+            "cascading_failure": 0.45,
+            "silent_degradation": 0.3,
+        }
     )
     save_every: int = 11
 
@@ -90,7 +96,8 @@ _T4 = {
     "turn_tokens": 256,
 }
 
-# `model_card` repeats the hyperparameters of the card that this project starts from: 30 episodes a task in batches of 4.
+# `model_card` repeats the hyperparameters of the card that this project starts from: 30 episodes a
+# task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
     "model_card": {
@@ -103,7 +110,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "warmup": 0,
         "shares": dict.fromkeys(TASKS, 1.0),
     },
-    "recommended": {**_T4, "learning_rate": 2e-5, "steps": 60, "incidents": 4, "group": 8, "micro_batches": 16},
+    "recommended": {
+        **_T4,
+        "learning_rate": 2e-5,
+        "steps": 60,
+        "incidents": 4,
+        "group": 8,
+        "micro_batches": 16,
+    },
 }
 
 
@@ -119,13 +133,20 @@ def make_config(preset: str, **changes: Any) -> TrainingConfig:
 
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
-    """The run's dataset: a row an incident, in the order of training; every index is played in one step only."""
+    """The run's dataset: a row an incident, in the order of training; every index is played in one
+    step only.
+    """
     random = Random(f"training/{config.seed}")
     tasks, weights = list(config.shares), list(config.shares.values())
     prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
     count = config.steps * config.incidents
     first = config.seed * count
     return [
-        {"prompt": prompt, "task": random.choices(tasks, weights)[0], "split": "train", "index": first + i}
+        {
+            "prompt": prompt,
+            "task": random.choices(tasks, weights)[0],
+            "split": "train",
+            "index": first + i,
+        }
         for i in range(count)
     ]

@@ -1,11 +1,13 @@
 """The simulator: the state of every service, one tick of 30 s, and what a remediation does to it.
 
-Everything here is deterministic; chance lives in `incidents` (what happens) and `telemetry` (what is seen of it).
-A tick reads only an earlier state of the neighbours (`lag` ticks ago, by default the previous one), so trouble needs a
-tick a hop, both up and down:
+Everything here is deterministic; chance lives in `incidents` (what happens) and `telemetry` (what
+is seen of it). A tick reads only an earlier state of the neighbours (`lag` ticks ago, by default
+the previous one), so trouble needs a tick a hop, both up and down:
 
-* load comes down the calls, and failed calls are retried: `demand = external + sum(load * share) * (1 + RETRIES * errors)`
-* own latency is that of an M/M/1 queue, `idle / (1 - utilisation)`; the wait for callees is added to it
+* load comes down the calls, and failed calls are retried: `demand = external + sum(load * share) *
+  (1 + RETRIES * errors)`
+* own latency is that of an M/M/1 queue, `idle / (1 - utilisation)`; the wait for callees is added
+  to it
 * connections in use follow from Little's law, `demand * latency`; a full pool rejects the rest
 * what a callee fails, the caller fails: routers by share, others unless every callee succeeds
 """
@@ -18,11 +20,15 @@ from typing import NamedTuple
 from .faults import Fault
 from .topology import Topology
 
-RETRIES = 0.1  # one failed call in ten is retried; with more, retries alone can keep a healed cluster down
+# one failed call in ten is retried; with more, retries alone can keep a healed cluster down
+RETRIES = 0.1
 QUEUE_LIMIT = 0.97  # above this utilisation latency is bounded by the length of the accept queue
 TIMEOUT_MS = 3000.0  # a request that takes longer has failed
-SETTLED = 1e-3  # a tick that moves nothing by more than this share, under a constant fault, ends the movement
-CACHE_COST = 4.0  # work of a request when every cache hit becomes a miss, as an addition to the work at rest
+# a tick that moves nothing by more than this share, under a constant fault, ends the movement
+SETTLED = 1e-3
+CACHE_COST = (
+    4.0  # work of a request when every cache hit becomes a miss, as an addition to the work at rest
+)
 
 
 class State(NamedTuple):
@@ -37,7 +43,9 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Injection:
-    """A fault at work: at `position`, from tick `onset`, rising linearly to `intensity` within `ramp` ticks."""
+    """A fault at work: at `position`, from tick `onset`, rising linearly to `intensity` within
+    `ramp` ticks.
+    """
 
     fault: Fault
     position: int
@@ -56,11 +64,17 @@ def rest_state(topology: Topology) -> State:
     """The fixed point of a healthy cluster."""
     network = topology.network
     healthy = [0.0] * len(topology.services)
-    return State(network.rest_load, network.rest_latency, healthy, network.rest_pool, network.rest_cpu)
+    return State(
+        network.rest_load, network.rest_latency, healthy, network.rest_pool, network.rest_cpu
+    )
 
 
 def next_state(
-    topology: Topology, previous: State, strengths: dict[int, tuple[Fault, float]], reach: tuple[int, ...], heard: State
+    topology: Topology,
+    previous: State,
+    strengths: dict[int, tuple[Fault, float]],
+    reach: tuple[int, ...],
+    perceived: State,
 ) -> tuple[State, bool]:
     """One tick on, and whether anything moved.
 
@@ -68,12 +82,17 @@ def next_state(
         topology: the call graph.
         previous: the state now.
         strengths: position to the fault at work there and its present intensity.
-        reach: positions that these faults can touch (`Topology.reach`); all others stay as they are.
-        heard: the state in which services perceive their neighbours: `previous`, or an earlier one.
+        reach: positions that these faults can touch (`Topology.reach`); all others stay as they
+            are.
+        perceived: the state in which services perceive their neighbours: `previous`, or an earlier one.
     """
     network = topology.network
     callers, callees, routes = network.callers, network.callees, network.routes
-    load_heard, latency_heard, errors_heard = heard.load, heard.latency, heard.errors
+    load_perceived, latency_perceived, errors_perceived = (
+        perceived.load,
+        perceived.latency,
+        perceived.errors,
+    )
     load_before, latency_before, errors_before = previous.load, previous.latency, previous.errors
     load, latency, errors = load_before[:], latency_before[:], errors_before[:]
     pool, cpu = previous.pool[:], previous.cpu[:]
@@ -81,7 +100,7 @@ def next_state(
     for i in reach:
         demand = 0.0
         for j, share in callers[i]:
-            demand += load_heard[j] * share
+            demand += load_perceived[j] * share
         demand = network.external[i] + demand * (1.0 + RETRIES * errors_before[i])
         idle = network.idle_latency[i]
         succeeds = 1.0
@@ -90,7 +109,9 @@ def next_state(
         if i in strengths:
             fault, strength = strengths[i]
             demand += fault.load * strength * network.rest_load[i]
-            capacity *= (1.0 - fault.capacity * strength) / (1.0 + CACHE_COST * fault.cache * strength)
+            capacity *= (1.0 - fault.capacity * strength) / (
+                1.0 + CACHE_COST * fault.cache * strength
+            )
             succeeds = 1.0 - fault.errors * strength
             slow = fault.latency * strength * idle
             leaked = fault.pool * strength
@@ -99,13 +120,13 @@ def next_state(
         if routes[i]:
             lost = 0.0
             for j, share in callees[i]:
-                response += share * latency_heard[j]
-                lost += share * errors_heard[j]
+                response += share * latency_perceived[j]
+                lost += share * errors_perceived[j]
             succeeds *= 1.0 - lost
         else:
             for j, _ in callees[i]:
-                response += latency_heard[j]
-                succeeds *= 1.0 - errors_heard[j]
+                response += latency_perceived[j]
+                succeeds *= 1.0 - errors_perceived[j]
         if response > TIMEOUT_MS:
             succeeds *= TIMEOUT_MS / response
             response = TIMEOUT_MS
@@ -120,12 +141,21 @@ def next_state(
                 or abs(1.0 - succeeds - errors_before[i]) > SETTLED
                 or abs(demand - load_before[i]) > SETTLED * demand
             )
-        load[i], latency[i], errors[i], pool[i], cpu[i] = (demand, response, 1.0 - succeeds, used, busy)
+        load[i], latency[i], errors[i], pool[i], cpu[i] = (
+            demand,
+            response,
+            1.0 - succeeds,
+            used,
+            busy,
+        )
     return State(load, latency, errors, pool, cpu), moved
 
 
-def untreated_states(topology: Topology, injections: tuple[Injection, ...], ticks: int, lag: int = 1) -> list[State]:
-    """States of ticks 0 to `ticks` when nobody does anything. Tick 0 is at rest; each `onset` counts from there.
+def untreated_states(
+    topology: Topology, injections: tuple[Injection, ...], ticks: int, lag: int = 1
+) -> list[State]:
+    """States of ticks 0 to `ticks` when nobody does anything. Tick 0 is at rest; each `onset`
+    counts from there.
 
     `lag` is the number of ticks after which a service feels its neighbours.
     """
@@ -133,12 +163,20 @@ def untreated_states(topology: Topology, injections: tuple[Injection, ...], tick
     if not injections:
         return states * (ticks + 1)
     reach = topology.reach(*[injection.position for injection in injections])
-    reached = max([injection.onset + injection.ramp - 1 for injection in injections])  # from here on strengths are constant
+    reached = max(
+        [injection.onset + injection.ramp - 1 for injection in injections]
+    )  # from here on strengths are constant
     strengths, still_since = {}, reached
     for tick in range(1, ticks + 1):
         if tick <= reached:
-            strengths = {one.position: (one.fault, one.strength(tick)) for one in injections if tick >= one.onset}
-        state, moved = next_state(topology, states[-1], strengths, reach, states[max(0, tick - lag)])
+            strengths = {
+                one.position: (one.fault, one.strength(tick))
+                for one in injections
+                if tick >= one.onset
+            }
+        state, moved = next_state(
+            topology, states[-1], strengths, reach, states[max(0, tick - lag)]
+        )
         states.append(state)
         if moved:
             still_since = max(tick, still_since)
@@ -149,7 +187,8 @@ def untreated_states(topology: Topology, injections: tuple[Injection, ...], tick
 
 
 class Cluster:
-    """A running cluster. It replays the untreated states until a remediation takes it off that path.
+    """A running cluster. It replays the untreated states until a remediation takes it off that
+    path.
 
     Args:
         topology: the call graph.
@@ -160,11 +199,20 @@ class Cluster:
     """
 
     def __init__(
-        self, topology: Topology, injections: tuple[Injection, ...], untreated: list[State], tick: int, lag: int = 1
+        self,
+        topology: Topology,
+        injections: tuple[Injection, ...],
+        untreated: list[State],
+        tick: int,
+        lag: int = 1,
     ) -> None:
         self.topology, self.tick, self.lag = topology, tick, lag
-        self.active = {injection.position: injection for injection in injections}  # what has not been remediated
-        self.reach = topology.reach(*self.active)  # positions that any of the faults could ever touch
+        self.active = {
+            injection.position: injection for injection in injections
+        }  # what has not been remediated
+        self.reach = topology.reach(
+            *self.active
+        )  # positions that any of the faults could ever touch
         self.states = untreated  # indexed by tick; copied before the first own state is added
         self._diverged = False
 
@@ -172,14 +220,21 @@ class Cluster:
         """Let one tick pass."""
         self.tick += 1
         if self._diverged:
-            heard = self.states[max(0, self.tick - self.lag)]
-            strengths = {position: (one.fault, one.strength(self.tick)) for position, one in self.active.items()}
-            self.states.append(next_state(self.topology, self.states[-1], strengths, self.reach, heard)[0])
+            perceived = self.states[max(0, self.tick - self.lag)]
+            strengths = {
+                position: (one.fault, one.strength(self.tick))
+                for position, one in self.active.items()
+            }
+            self.states.append(
+                next_state(self.topology, self.states[-1], strengths, self.reach, perceived)[0]
+            )
 
     def remediate(self, remedy: str, position: int) -> None:
-        """Apply a remedy now. The right one at a root ends its fault, and the cluster heals over the next ticks.
+        """Apply a remedy now. The right one at a root ends its fault, and the cluster heals over
+        the next ticks.
 
-        Restarting a service that only suffers clears its state for a moment; nothing else changes anything.
+        Restarting a service that only suffers clears its state for a moment; nothing else changes
+        anything.
         """
         if not self.reach:
             return

@@ -1,7 +1,8 @@
-"""The fault catalogue: where each fault can strike, what it does to a service's quantities, its fix and its team.
+"""The fault catalogue: where each fault can strike, what it does to a service's quantities, its fix
+and its team.
 
-A fault never writes log text. It changes quantities of its own service only; everything else is consequence.
-No remediation gives the team away, and no kind of service gives the fault away.
+A fault never writes log text. It changes quantities of its own service only; everything else is
+consequence. No remediation gives the team away, and no kind of service gives the fault away.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Fault:
     load: float = 0.0
     pool: float = 0.0
     cache: float = 0.0
-    needs: str = ""  # a boolean attribute of `Service` that the struck service must have, unless it is an edge
+    # a boolean attribute of `Service` that the struck service must have, unless it is an edge
+    needs: str = ""
 
     def can_strike(self, service: Service) -> bool:
         """Whether this fault can occur at `service`."""
@@ -47,7 +49,9 @@ class Fault:
         return (
             not self.needs
             or service.kind == "edge"
-            or {"handles_logins": service.handles_logins, "session_cache": service.session_cache}[self.needs]
+            or {"handles_logins": service.handles_logins, "session_cache": service.session_cache}[
+                self.needs
+            ]
         )
 
     def owner_at(self, service: Service) -> str:
@@ -58,22 +62,70 @@ class Fault:
 FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (
-        Fault("crash", ("app", "edge", "queue", "database"), "restart", OWNER, errors=0.95, capacity=0.5),
-        Fault("memory-leak", ("app", "edge", "queue"), "restart", OWNER, latency=60.0, capacity=0.8, errors=0.25),
+        Fault(
+            "crash",
+            ("app", "edge", "queue", "database"),
+            "restart",
+            OWNER,
+            errors=0.95,
+            capacity=0.5,
+        ),
+        Fault(
+            "memory-leak",
+            ("app", "edge", "queue"),
+            "restart",
+            OWNER,
+            latency=60.0,
+            capacity=0.8,
+            errors=0.25,
+        ),
         Fault("connection-leak", ("app", "database"), "restart", OWNER, pool=1.6, latency=10.0),
         Fault("bad-deploy", ("app", "edge"), "rollback", OWNER, errors=0.7, latency=4.0),
         Fault("bad-config", ("app", "edge", "queue"), "rollback", OWNER, errors=0.4, latency=50.0),
-        Fault("tampered-release", ("app", "edge"), "rollback", "security", capacity=0.75, latency=30.0, errors=0.2),
+        Fault(
+            "tampered-release",
+            ("app", "edge"),
+            "rollback",
+            "security",
+            capacity=0.75,
+            latency=30.0,
+            errors=0.2,
+        ),
         Fault("overload", ("edge", "app", "queue"), "scale", "sre", load=3.0),
-        Fault("under-provisioned", ("edge", "app", "queue"), "scale", "sre", capacity=0.85, latency=6.0),
-        Fault("credential-stuffing", ("app",), "scale", "security", load=3.5, needs="handles_logins"),
+        Fault(
+            "under-provisioned",
+            ("edge", "app", "queue"),
+            "scale",
+            "sre",
+            capacity=0.85,
+            latency=6.0,
+        ),
+        Fault(
+            "credential-stuffing", ("app",), "scale", "security", load=3.5, needs="handles_logins"
+        ),
         Fault("traffic-flood", ("edge",), "scale", "security", load=3.5),
         Fault("cache-thrash", ("app", "database"), "flush-cache", OWNER, cache=1.0, latency=25.0),
         Fault("poisoned-cache", ("app",), "flush-cache", OWNER, errors=0.6),
-        Fault("stolen-sessions", ("app",), "flush-cache", "security", errors=0.3, load=1.5, needs="session_cache"),
+        Fault(
+            "stolen-sessions",
+            ("app",),
+            "flush-cache",
+            "security",
+            errors=0.3,
+            load=1.5,
+            needs="session_cache",
+        ),
         Fault("runaway-query", ("database",), "kill-query", "dba", capacity=0.9, latency=60.0),
         Fault("lock-convoy", ("database",), "kill-query", "dba", latency=400.0, errors=0.25),
-        Fault("injected-query", ("database",), "kill-query", "security", capacity=0.8, latency=90.0, load=0.5),
+        Fault(
+            "injected-query",
+            ("database",),
+            "kill-query",
+            "security",
+            capacity=0.8,
+            latency=90.0,
+            load=0.5,
+        ),
     )
 }
 

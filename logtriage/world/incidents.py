@@ -1,7 +1,7 @@
 """What goes wrong: the three tasks, the five splits, and `sample_incident(task, split, index)`.
 
-An incident is a pure function of its three coordinates. Chance comes from streams named after them, so neighbouring
-indices share nothing and no split can meet another's incidents.
+An incident is a pure function of its three coordinates. Chance comes from streams named after them,
+so neighbouring indices share nothing and no split can meet another's incidents.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SPLITS = {
 }
 SEVERITIES = ("P1", "P2", "P3")
 MAX_INDEX = 2**53 - 1  # the largest integer that every JSON reader keeps
-BENCHMARK_VERSION = "1.0"  # stamped into every result; whatever changes an incident, a sight or a score raises it
+BENCHMARK_VERSION = "1.0"  # stamped into every result; whatever changes an incident, a observation or a score raises it
 
-# Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between the two numbers of a
-# pair are too near to call, and the incident is drawn again.
+# Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between
+# the two numbers of a pair are too near to call, and the incident is drawn again.
 OUTAGE_ERRORS = (0.042, 0.06)
 NOTICED_ERRORS = (0.002, 0.006)
 NOTICED_SLOWDOWN = (1.12, 1.3)
@@ -41,16 +41,19 @@ class Task:
 
     Attributes:
         max_steps: length of an episode.
-        noise: chance that a line of the stream is noise, and the weight of noise among the lines a service prints.
+        noise: chance that a line of the stream is noise, and the weight of noise among the lines a
+            service prints.
         lead: ticks between the onset of the fault and the arrival of the agent.
         intensity: of the fault, 0 to 1.
         ramp: ticks until that intensity is reached.
-        quiet: ticks after arrival during which the root says nothing by itself, and its row is missing from the table;
-            uniform over the values.
+        quiet: ticks after arrival during which the root says nothing by itself, and its row is
+            missing from the table; uniform over the values.
         gaps: chance that a row of the metrics table is missing.
-        proof: weight of a line that proves the fault, in the root's own detail; `hint`, of one that only narrows it.
+        proof: weight of a line that proves the fault, in the root's own detail; `hint`, of one that
+            only narrows it.
         false_alarms: share of incidents without any fault.
-        outage: share of faults that must become an outage (P1), while the rest must not; None for as it comes.
+        outage: share of faults that must become an outage (P1), while the rest must not; None for
+            as it comes.
         below_edge: whether the root must be called by a service that shouts.
         lag: ticks until a service feels what its neighbours do.
         decoys: innocent services that print hints of some remedy when they are asked.
@@ -58,7 +61,8 @@ class Task:
         faults: at work at once, at different services; 1 or 2.
 
     Raises:
-        ValueError: for a value out of its range; `dataclasses.replace(TASKS[name], noise=0.5)` makes a task of one's own.
+        ValueError: for a value out of its range; `dataclasses.replace(TASKS[name], noise=0.5)`
+            makes a task of one's own.
     """
 
     name: str
@@ -82,12 +86,18 @@ class Task:
     def __post_init__(self) -> None:
         for name in ("noise", "gaps", "false_alarms"):
             if not 0.0 <= getattr(self, name) < 1.0:
-                raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+                raise ValueError(
+                    f"{name} must be at least 0 and below 1, got {getattr(self, name)}"
+                )
         if not 1 <= self.lag <= self.lead[0] or not self.quiet or min(self.quiet) < 0:
-            raise ValueError(f"lag must be 1 to {self.lead[0]} (lead) and quiet >= 0, got {self.lag} and {self.quiet}")
+            raise ValueError(
+                f"lag must be 1 to {self.lead[0]} (lead) and quiet >= 0, got {self.lag} and {self.quiet}"
+            )
         if self.faults not in (1, 2):
             raise ValueError(f"faults must be 1 or 2, got {self.faults}")
-        if (self.services and not 5 <= self.services <= 30) or not 0 <= self.decoys < (self.services or 7):
+        if (self.services and not 5 <= self.services <= 30) or not 0 <= self.decoys < (
+            self.services or 7
+        ):
             raise ValueError(
                 f"services must be 0 or 5 to 30, and decoys fewer than services, got {self.services} and {self.decoys}"
             )
@@ -146,10 +156,11 @@ ALL_TASKS = {**TASKS, DOUBLE_FAULT.name: DOUBLE_FAULT}
 
 @dataclass(frozen=True)
 class Incident:
-    """One incident, frozen. `injections` are the faults, none for a false alarm; `severity` is that of the untreated world.
+    """One incident, frozen. `injections` are the faults, none for a false alarm; `severity` is that
+    of the untreated world.
 
-    `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root speaks by itself;
-    `decoys` are positions of innocent services and the remedies they hint at.
+    `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root
+    speaks by itself; `decoys` are positions of innocent services and the remedies they hint at.
     """
 
     task: Task
@@ -170,7 +181,9 @@ class Incident:
 
     @property
     def root(self) -> str | None:
-        """Name of the service where the trouble began (for two faults, where the first is); None for a false alarm."""
+        """Name of the service where the trouble began (for two faults, where the first is); None
+        for a false alarm.
+        """
         return None if self.injection is None else self.topology.names[self.injection.position]
 
     @property
@@ -196,12 +209,16 @@ class Incident:
 
 
 def is_held_out(service: Service, fault: Fault) -> bool:
-    """Whether the pair is kept out of train (by a checksum of its name, stable across processes and versions)."""
+    """Whether the pair is kept out of train (by a checksum of its name, stable across processes and
+    versions).
+    """
     return zlib.crc32(f"{service.name}/{fault.name}".encode()) % HELD_OUT_PAIRS == 0
 
 
 def check_coordinates(task: str, split: str, index: int) -> None:
-    """Raise `ValueError` for an unknown task or split, or an index that is no integer from 0 to `MAX_INDEX`."""
+    """Raise `ValueError` for an unknown task or split, or an index that is no integer from 0 to
+    `MAX_INDEX`.
+    """
     if not isinstance(task, str) or task not in ALL_TASKS:
         raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(ALL_TASKS)}")
     if not isinstance(split, str) or split not in SPLITS:
@@ -211,7 +228,9 @@ def check_coordinates(task: str, split: str, index: int) -> None:
 
 
 def candidate_pairs(topology: Topology, below_edge: bool, split: str) -> dict[int, list[Fault]]:
-    """Root position to the faults that the split allows there, positions without any left out. `below_edge`: see `Task`."""
+    """Root position to the faults that the split allows there, positions without any left out.
+    `below_edge`: see `Task`.
+    """
     pairs: dict[int, list[Fault]] = {}
     for position, service in enumerate(topology.services):
         if below_edge and not any(service.name in caller.calls for caller in topology.services):
@@ -219,7 +238,8 @@ def candidate_pairs(topology: Topology, below_edge: bool, split: str) -> dict[in
         allowed = [
             fault
             for fault in faults_at(service)
-            if split == "unseen_topology" or is_held_out(service, fault) == (split == "unseen_faults")
+            if split == "unseen_topology"
+            or is_held_out(service, fault) == (split == "unseen_faults")
         ]
         if allowed:
             pairs[position] = allowed
@@ -255,14 +275,16 @@ def severity_of(errors: float, slowdown: float) -> str | None:
 
 
 def sample_incident(task: str | Task, split: str, index: int) -> Incident:
-    """The incident at these coordinates: the same, to the last bit, whenever and wherever it is asked for.
+    """The incident at these coordinates: the same, to the last bit, whenever and wherever it is
+    asked for.
 
     Args:
         task: a name of `TASKS`, or a `Task` of one's own; its random streams are those of its name.
         split, index: see `SPLITS`; index counts from 0.
 
     Raises:
-        ValueError: for an unknown task or split, or an index out of range; the message names the valid ones.
+        ValueError: for an unknown task or split, or an index out of range; the message names the
+            valid ones.
     """
     check_coordinates("single_crash" if isinstance(task, Task) else task, split, index)
     settings = task if isinstance(task, Task) else ALL_TASKS[task]
@@ -273,12 +295,18 @@ def sample_incident(task: str | Task, split: str, index: int) -> Incident:
     else:
         topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
     own = topology is not DEFAULT_TOPOLOGY
-    pairs = candidate_pairs(topology, settings.below_edge, split) if own else _default_pairs(settings.below_edge, split)
+    pairs = (
+        candidate_pairs(topology, settings.below_edge, split)
+        if own
+        else _default_pairs(settings.below_edge, split)
+    )
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
         states = untreated_states(topology, (), arrival + settings.max_steps)
         decoys = _draw_decoys(topology, settings, stream, ())
-        return Incident(settings, split, index, topology, (), "P3", arrival, arrival, decoys, states)
+        return Incident(
+            settings, split, index, topology, (), "P3", arrival, arrival, decoys, states
+        )
     outage = None if settings.outage is None else random.random() < settings.outage
     while True:
         struck: dict[int, Fault] = {}
@@ -291,31 +319,62 @@ def sample_incident(task: str | Task, split: str, index: int) -> Incident:
             quiet = settings.quiet[int(random.random() * len(settings.quiet))]
             injections, intensities = [], []
             for position, fault in struck.items():
-                skewed = random.random()  # squared below: mild faults are more common than total ones
+                skewed = (
+                    random.random()
+                )  # squared below: mild faults are more common than total ones
                 intensities.append(low + skewed * skewed * (high - low))
-                injections.append(Injection(fault, position, intensities[-1], onset=1, ramp=_draw(random, settings.ramp)))
-            states = untreated_states(topology, tuple(injections), arrival + settings.max_steps, settings.lag)
+                injections.append(
+                    Injection(
+                        fault, position, intensities[-1], onset=1, ramp=_draw(random, settings.ramp)
+                    )
+                )
+            states = untreated_states(
+                topology, tuple(injections), arrival + settings.max_steps, settings.lag
+            )
             severity = severity_of(*user_impact(topology, states))
             if outage is not None and severity is not None and (severity == "P1") != outage:
                 # Effects grow with intensity, so the next try can be aimed.
                 low, high = (min(intensities), high) if outage else (low, max(intensities))
-            elif settings.below_edge and not all(_callers_shout(topology, at, states[arrival]) for at in struck):
+            elif settings.below_edge and not all(
+                _callers_shout(topology, at, states[arrival]) for at in struck
+            ):
                 low = min(intensities)
             elif severity is not None:
-                decoys, until = (_draw_decoys(topology, settings, stream, tuple(struck)), arrival + quiet)
+                decoys, until = (
+                    _draw_decoys(topology, settings, stream, tuple(struck)),
+                    arrival + quiet,
+                )
                 faults = tuple(injections)
-                return Incident(settings, split, index, topology, faults, severity, arrival, until, decoys, states)
+                return Incident(
+                    settings,
+                    split,
+                    index,
+                    topology,
+                    faults,
+                    severity,
+                    arrival,
+                    until,
+                    decoys,
+                    states,
+                )
 
 
 def _draw(random: Random, bounds: tuple[int, int]) -> int:
     return bounds[0] + int(random.random() * (bounds[1] - bounds[0] + 1))
 
 
-def _draw_decoys(topology: Topology, task: Task, stream: str, roots: tuple[int, ...]) -> tuple[tuple[int, str], ...]:
-    """Innocent services, each with a remedy that some fault there would need; from a stream of their own."""
+def _draw_decoys(
+    topology: Topology, task: Task, stream: str, roots: tuple[int, ...]
+) -> tuple[tuple[int, str], ...]:
+    """Innocent services, each with a remedy that some fault there would need; from a stream of
+    their own.
+    """
     if not task.decoys:
         return ()
-    random, positions = (Random(f"{stream}/decoys"), [i for i in range(len(topology.services)) if i not in roots])
+    random, positions = (
+        Random(f"{stream}/decoys"),
+        [i for i in range(len(topology.services)) if i not in roots],
+    )
     random.shuffle(positions)
     drawn = []
     for position in positions[: task.decoys]:
@@ -334,7 +393,9 @@ def _callers_shout(topology: Topology, position: int, state: State) -> bool:
 
 
 def in_trouble(topology: Topology, state: State, position: int) -> bool:
-    """Whether a service fails more than 2 % of its requests, takes twice its usual time, or is near saturation."""
+    """Whether a service fails more than 2 % of its requests, takes twice its usual time, or is near
+    saturation.
+    """
     return (
         state.errors[position] > 0.02
         or state.latency[position] > 2.0 * topology.network.rest_latency[position]

@@ -10,7 +10,9 @@ from .wording import BOOKS
 
 
 class Reading(NamedTuple):
-    """What a log line says: its kind, and its subject (a fault, a remedy, or a called service; else empty)."""
+    """What a log line says: its kind, and its subject (a fault, a remedy, or a called service; else
+    empty).
+    """
 
     kind: str
     subject: str = ""
@@ -18,18 +20,25 @@ class Reading(NamedTuple):
 
 @cache
 def _readers() -> dict[str, list[tuple[tuple[str, ...], Reading, int]]]:
-    """First literal of a template (with its level) to (literals, reading, index of the callee among the fields)."""
+    """First literal of a template (with its level) to (literals, reading, index of the callee among
+    the fields).
+    """
     readers: dict[str, list[tuple[tuple[str, ...], Reading, int]]] = {}
     for kind, book in BOOKS.items():
         for key, templates in book.items():
             subject = key[0] if len(key) > 1 else ""
             for template in templates:
                 parts = list(string.Formatter().parse(template))
-                literals = (*(literal for literal, _, _, _ in parts), *([""] if parts[-1][1] else []))
+                literals = (
+                    *(literal for literal, _, _, _ in parts),
+                    *([""] if parts[-1][1] else []),
+                )
                 names = [name for _, name, _, _ in parts]
                 callee = names.index("callee") if "callee" in names else -1
                 level, _, rest = literals[0].partition(" ")
-                readers.setdefault(level, []).append(((rest, *literals[1:]), Reading(kind, subject), callee))
+                readers.setdefault(level, []).append(
+                    ((rest, *literals[1:]), Reading(kind, subject), callee)
+                )
     return readers
 
 

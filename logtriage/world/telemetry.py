@@ -1,6 +1,7 @@
 """What may be seen of the cluster: log lines, metrics, alerts. Partial and noisy by design.
 
-Every chance here is one of these named distributions, so that a policy can compute how likely a sight is:
+Every chance here is one of these named distributions, so that a policy can compute how likely a
+observation is:
 
 | what | distribution |
 |---|---|
@@ -28,7 +29,12 @@ from .wording import BOOKS, Key
 
 STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
 DETAIL_LINES = 3  # lines in an answer about one service
-VOLUME = {"edge": 6.0, "app": 3.0, "database": 2.0, "queue": 2.0}  # how much a kind of service prints
+VOLUME = {
+    "edge": 6.0,
+    "app": 3.0,
+    "database": 2.0,
+    "queue": 2.0,
+}  # how much a kind of service prints
 LOUDNESS_AT_REST = 0.05  # of a service that passes every error on
 LOUDNESS_SLOW = 0.5  # likewise, of one that is slow
 STACK_TRACES = 10.0  # trouble of a service's own prints so many times what trouble passed on prints
@@ -90,11 +96,14 @@ def coarse(value: float) -> str:
     return str(int(value / scale + 0.5) * scale)
 
 
-# Field of a template -> its value, from the state, the speaker's position, the position spoken of, and the topology.
+# Field of a template -> its value, from the state, the speaker's position, the position spoken of,
+# and the topology.
 _FIELDS: dict[str, Callable[[State, int, int, Topology], str]] = {
     "latency": lambda state, speaker, other, topology: figure(state.latency[speaker]),
     "errors": lambda state, speaker, other, topology: figure(100.0 * state.errors[speaker]),
-    "usage": lambda state, speaker, other, topology: figure(min(100.0, 100.0 * state.pool[speaker])),
+    "usage": lambda state, speaker, other, topology: figure(
+        min(100.0, 100.0 * state.pool[speaker])
+    ),
     "cpu": lambda state, speaker, other, topology: figure(min(100.0, 100.0 * state.cpu[speaker])),
     "rate": lambda state, speaker, other, topology: figure(state.load[speaker]),
     "callee": lambda state, speaker, other, topology: topology.names[other],
@@ -104,7 +113,9 @@ _FIELDS: dict[str, Callable[[State, int, int, Topology], str]] = {
 
 
 class Template(NamedTuple):
-    """A log line ready to be filled: `%s` for each field, and the functions that give them (None: a random digit)."""
+    """A log line ready to be filled: `%s` for each field, and the functions that give them (None: a
+    random digit).
+    """
 
     level: str
     text: str
@@ -129,10 +140,12 @@ def _templates(kind: str, key: Key, held_out: bool) -> tuple[Template, ...]:
 
 
 class Telemetry:
-    """The eyes on one running cluster. Owns the episode's telemetry stream; every call draws from it.
+    """The eyes on one running cluster. Owns the episode's telemetry stream; every call draws from
+    it.
 
     Args:
-        incident: what is going on; only the simulator's quantities and the task's settings are read from it.
+        incident: what is going on; only the simulator's quantities and the task's settings are read
+            from it.
         cluster: the running cluster.
         random: the stream.
     """
@@ -155,13 +168,16 @@ class Telemetry:
         return self._trouble
 
     def dark(self) -> Collection[int]:
-        """Positions of the roots while they print nothing by themselves and their rows are missing from the table."""
+        """Positions of the roots while they print nothing by themselves and their rows are missing
+        from the table.
+        """
         return self.cluster.active if self.cluster.tick < self.incident.quiet_until else ()
 
     def own_trouble(self, position: int) -> float:
         """How much of a service's trouble, 0 to 1, arises at itself and not at those it waits for.
 
-        The fraction of requests that fail here, or `LOUDNESS_SLOW` when its own latency has doubled.
+        The fraction of requests that fail here, or `LOUDNESS_SLOW` when its own latency has
+        doubled.
         """
         state, network = self.cluster.states[self.cluster.tick], self.topology.network
         passed, own_latency, own_rest = 1.0, state.latency[position], network.rest_latency[position]
@@ -200,13 +216,32 @@ class Telemetry:
         for other in self.topology.below[position]:
             if trouble[other]:
                 callee = CALLEE_WEIGHT
-        return (proof, hint, callee, OWN_WEIGHT if trouble[position] else 0.0, task.noise, NORMAL_WEIGHT)
+        return (
+            proof,
+            hint,
+            callee,
+            OWN_WEIGHT if trouble[position] else 0.0,
+            task.noise,
+            NORMAL_WEIGHT,
+        )
 
     def callee_weights(self, position: int) -> list[tuple[int, float]]:
-        """(position, weight) of the called services that fail or stall this one: how likely a line names each."""
-        state, trouble, rest = (self.cluster.states[self.cluster.tick], self.trouble(), self.topology.network.rest_latency)
+        """(position, weight) of the called services that fail or stall this one: how likely a line
+        names each.
+        """
+        state, trouble, rest = (
+            self.cluster.states[self.cluster.tick],
+            self.trouble(),
+            self.topology.network.rest_latency,
+        )
         return [
-            (other, state.errors[other] + 1.0 - rest[other] / max(state.latency[other], rest[other]) + 0.01)
+            (
+                other,
+                state.errors[other]
+                + 1.0
+                - rest[other] / max(state.latency[other], rest[other])
+                + 0.01,
+            )
             for other in self.topology.below[position]
             if trouble[other]
         ]
@@ -226,13 +261,19 @@ class Telemetry:
         if kind == "proof":
             key = (self.cluster.active[position].fault.name, service.kind)
         elif kind == "hint":
-            key = (self.decoys.get(position) or self.cluster.active[position].fault.remedy, service.kind)
+            key = (
+                self.decoys.get(position) or self.cluster.active[position].fault.remedy,
+                service.kind,
+            )
         elif kind in ("callee", "own"):
             if kind == "callee":
                 weights = self.callee_weights(position)
-                other = weights[_categorical([w for _, w in weights], sum(w for _, w in weights), random)][0]
+                other = weights[
+                    _categorical([w for _, w in weights], sum(w for _, w in weights), random)
+                ][0]
             fails = state.errors[other] > FAILS and (
-                random() < 0.5 or state.latency[other] < 2.0 * self.topology.network.rest_latency[other]
+                random() < 0.5
+                or state.latency[other] < 2.0 * self.topology.network.rest_latency[other]
             )
             key = ("fails" if fails else "slow", service.kind)
         templates = _templates(kind, key, self.incident.held_out_wording)
@@ -240,7 +281,9 @@ class Telemetry:
         if fields:
             text %= tuple(
                 [
-                    str(1 + int(random() * 9)) if field is None else field(state, position, other, self.topology)
+                    str(1 + int(random() * 9))
+                    if field is None
+                    else field(state, position, other, self.topology)
                     for field in fields
                 ]
             )
@@ -262,12 +305,18 @@ class Telemetry:
         return self.lines(position, DETAIL_LINES)
 
     def sample(self) -> list[str]:
-        """A little of everything: a line each of `STREAM_LINES` services drawn without replacement, never a dark one."""
+        """A little of everything: a line each of `STREAM_LINES` services drawn without replacement,
+        never a dark one.
+        """
         order, random, dark = list(range(len(self.topology.services))), self.random, self.dark()
         for i in range(len(order) - 1, 0, -1):
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]
-        return [line for i in [i for i in order if i not in dark][:STREAM_LINES] for line in self.lines(i)]
+        return [
+            line
+            for i in [i for i in order if i not in dark][:STREAM_LINES]
+            for line in self.lines(i)
+        ]
 
     def metric(self, position: int) -> Metric:
         """A row of the metrics table, noisy and perhaps stale."""
@@ -286,12 +335,22 @@ class Telemetry:
     def metrics(self) -> list[Metric]:
         """The metrics table, with gaps."""
         gaps, random, dark = self.task.gaps, self.random, self.dark()
-        return [self.metric(i) for i in range(len(self.topology.services)) if random() >= gaps and i not in dark]
+        return [
+            self.metric(i)
+            for i in range(len(self.topology.services))
+            if random() >= gaps and i not in dark
+        ]
 
     def alerts(self) -> list[Alert]:
-        """The thresholds crossed now. Only services that users feel are watched; a dark root is not."""
+        """The thresholds crossed now. Only services that users feel are watched; a dark root is
+        not.
+        """
         cluster, alerts = self.cluster, []
-        state, rest, dark = (cluster.states[cluster.tick], self.topology.network.rest_latency, self.dark())
+        state, rest, dark = (
+            cluster.states[cluster.tick],
+            self.topology.network.rest_latency,
+            self.dark(),
+        )
         for position in cluster.reach:
             service = self.topology.services[position]
             if service.kind not in ALERTED_KINDS or position in dark:

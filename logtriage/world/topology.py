@@ -1,7 +1,8 @@
-"""The cluster as data: who calls whom, who owns what, and how the graph is compiled for the simulator.
+"""The cluster as data: who calls whom, who owns what, and how the graph is compiled for the
+simulator.
 
-Nothing else in the package names a service. The default is a seven-service shop; `random_topology` draws
-call graphs of 5 to 30 services, and `load_topology` reads one from YAML:
+Nothing else in the package names a service. The default is a seven-service shop; `random_topology`
+draws call graphs of 5 to 30 services, and `load_topology` reads one from YAML:
 
     services:
       - {name: front, kind: edge, calls: [cart]}
@@ -20,7 +21,8 @@ KINDS = ("edge", "app", "database", "queue")
 TEAMS = ("sre", "backend", "dba", "security")
 OWNERS = {"edge": "sre", "app": "backend", "database": "dba", "queue": "sre"}
 
-# Judgements about the hardware, one place. Milliseconds at an idle service, and requests per second at the edge.
+# Judgements about the hardware, one place. Milliseconds at an idle service, and requests per second
+# at the edge.
 IDLE_LATENCY_MS = {"edge": 4.0, "app": 20.0, "database": 6.0, "queue": 3.0}
 EDGE_TRAFFIC = 600.0
 REST_UTILISATION = 0.5  # headroom of two, the usual capacity-planning rule
@@ -29,7 +31,9 @@ POOL_HEADROOM = 5.0  # a pool holds five times what Little's law asks for at res
 
 @dataclass(frozen=True)
 class Service:
-    """One service. `calls` are synchronous (the caller waits); `publishes` are not (the caller moves on)."""
+    """One service. `calls` are synchronous (the caller waits); `publishes` are not (the caller
+    moves on).
+    """
 
     name: str
     kind: str
@@ -48,9 +52,10 @@ class Service:
 class Network:
     """A topology compiled for the simulator: plain lists, indexed by service position.
 
-    `callers[i]` and `callees[i]` hold `(position, share)`: the share of the caller's requests that goes there.
-    `callees` is synchronous only. `routes[i]` says that requests go to *one* of the callees (a router) rather than
-    to all of them. Rates are requests per second, latencies milliseconds, pools a number of connections.
+    `callers[i]` and `callees[i]` hold `(position, share)`: the share of the caller's requests that
+    goes there. `callees` is synchronous only. `routes[i]` says that requests go to *one* of the
+    callees (a router) rather than to all of them. Rates are requests per second, latencies
+    milliseconds, pools a number of connections.
     """
 
     callers: list[list[tuple[int, float]]]
@@ -68,7 +73,9 @@ class Network:
 
 @dataclass(frozen=True)
 class Topology:
-    """A validated call graph, callers before callees. Raises `ValueError` when the graph cannot be simulated."""
+    """A validated call graph, callers before callees. Raises `ValueError` when the graph cannot be
+    simulated.
+    """
 
     services: tuple[Service, ...]
 
@@ -77,18 +84,28 @@ class Topology:
         if len(set(names)) != len(names):
             raise ValueError(f"service names must be unique, got {names}; rename the repeated one")
         if not any(service.kind == "edge" for service in self.services):
-            raise ValueError(f"a topology needs a service of kind 'edge' where users enter, got only {names}")
+            raise ValueError(
+                f"a topology needs a service of kind 'edge' where users enter, got only {names}"
+            )
         seen: set[str] = set()
         for service in reversed(self.services):
             if service.kind not in KINDS:
-                raise ValueError(f"unknown kind {service.kind!r} of {service.name}; choose one of {', '.join(KINDS)}")
+                raise ValueError(
+                    f"unknown kind {service.kind!r} of {service.name}; choose one of {', '.join(KINDS)}"
+                )
             for callee in service.calls + service.publishes:
                 if callee not in names:
-                    raise ValueError(f"{service.name} calls unknown service {callee!r}; services are {names}")
+                    raise ValueError(
+                        f"{service.name} calls unknown service {callee!r}; services are {names}"
+                    )
                 if callee not in seen:
-                    raise ValueError(f"{service.name} calls {callee}, which stands before it; list callers first")
+                    raise ValueError(
+                        f"{service.name} calls {callee}, which stands before it; list callers first"
+                    )
             seen.add(service.name)
-        called = {callee for service in self.services for callee in service.calls + service.publishes}
+        called = {
+            callee for service in self.services for callee in service.calls + service.publishes
+        }
         for service in self.services:
             if service.kind != "edge" and service.name not in called:
                 raise ValueError(f"nothing calls {service.name}; connect it, or make it an edge")
@@ -115,28 +132,44 @@ class Topology:
     @cached_property
     def callers(self) -> dict[str, tuple[str, ...]]:
         """Name to the names of everything that calls it or publishes to it."""
-        return {name: tuple(s.name for s in self.services if name in s.calls + s.publishes) for name in self.names}
+        return {
+            name: tuple(s.name for s in self.services if name in s.calls + s.publishes)
+            for name in self.names
+        }
 
     @cached_property
     def below(self) -> tuple[tuple[int, ...], ...]:
         """Position to the positions of everything it calls or publishes to."""
-        return tuple(tuple(self.position[name] for name in s.calls + s.publishes) for s in self.services)
+        return tuple(
+            tuple(self.position[name] for name in s.calls + s.publishes) for s in self.services
+        )
 
     @cached_property
     def call_graph_text(self) -> str:
         """One clause a caller, `a > b c; b > d`: how a prompt shows the graph."""
-        return "; ".join(f"{s.name} > {' '.join(s.calls + s.publishes)}" for s in self.services if s.calls or s.publishes)
+        return "; ".join(
+            f"{s.name} > {' '.join(s.calls + s.publishes)}"
+            for s in self.services
+            if s.calls or s.publishes
+        )
 
     @cached_property
     def layout(self) -> dict[str, tuple[float, float]]:
-        """Name to (x, y) for a drawing: depth downwards, siblings side by side over (0, 1) and near their callers."""
+        """Name to (x, y) for a drawing: depth downwards, siblings side by side over (0, 1) and near
+        their callers.
+        """
         rows: dict[int, list[str]] = {}
         for name in self.names:
             rows.setdefault(self.depth[name], []).append(name)
         at: dict[str, tuple[float, float]] = {}
         for depth, names in sorted(rows.items()):
-            callers = {name: [at[caller][0] for caller in self.callers[name] if caller in at] for name in names}
-            names.sort(key=lambda name: sum(callers[name]) / len(callers[name]) if callers[name] else 0.0)
+            callers = {
+                name: [at[caller][0] for caller in self.callers[name] if caller in at]
+                for name in names
+            }
+            names.sort(
+                key=lambda name: sum(callers[name]) / len(callers[name]) if callers[name] else 0.0
+            )
             for i, name in enumerate(names):
                 at[name] = ((i + 0.5) / len(names), -float(depth))
         return at
@@ -146,7 +179,9 @@ class Topology:
         try:
             return self.services[self.position[name]]
         except KeyError:
-            raise ValueError(f"unknown service {name!r}; choose one of {', '.join(self.names)}") from None
+            raise ValueError(
+                f"unknown service {name!r}; choose one of {', '.join(self.names)}"
+            ) from None
 
     @cached_property
     def network(self) -> Network:
@@ -168,12 +203,16 @@ class Topology:
             load[i] += sum(load[caller] * share for caller, share in callers[i])
         idle = [IDLE_LATENCY_MS[service.kind] for service in self.services]
         for i in reversed(range(size)):
-            latency[i] = idle[i] / (1.0 - REST_UTILISATION) + sum(share * latency[j] for j, share in callees[i])
+            latency[i] = idle[i] / (1.0 - REST_UTILISATION) + sum(
+                share * latency[j] for j, share in callees[i]
+            )
         pools = [POOL_HEADROOM * load[i] * latency[i] / 1000.0 for i in range(size)]
         capacity = [rate / REST_UTILISATION for rate in load]
         used = [load[i] * latency[i] / 1000.0 / pools[i] for i in range(size)]
         busy = [load[i] / capacity[i] for i in range(size)]
-        return Network(callers, callees, routes, external, idle, capacity, pools, load, latency, used, busy)
+        return Network(
+            callers, callees, routes, external, idle, capacity, pools, load, latency, used, busy
+        )
 
     @cached_property
     def _reach(self) -> dict[tuple[int, ...], tuple[int, ...]]:
@@ -181,10 +220,11 @@ class Topology:
         return {}
 
     def reach(self, *roots: int) -> tuple[int, ...]:
-        """Positions whose state faults at `roots` can change: everything else stays exactly at rest.
+        """Positions whose state faults at `roots` can change: everything else stays exactly at
+        rest.
 
-        Trouble climbs synchronous calls as latency and errors. Extra or retried load descends all calls, and may
-        make trouble there, which climbs again: the closure of both.
+        Trouble climbs synchronous calls as latency and errors. Extra or retried load descends all
+        calls, and may make trouble there, which climbs again: the closure of both.
         """
         if roots not in self._reach:
             network = self.network
@@ -195,7 +235,8 @@ class Topology:
             troubled, frontier = set(roots), list(roots)
             while frontier:
                 at = frontier.pop()
-                # A service with callers is retried, and a root may carry extra load: both push load down.
+                # A service with callers is retried, and a root may carry extra load: both push load
+                # down.
                 down = list(self.below[at]) if at in roots or network.callers[at] else []
                 for neighbour in above[at] + down:
                     if neighbour not in troubled:
@@ -207,7 +248,9 @@ class Topology:
 
 DEFAULT_TOPOLOGY = Topology(
     (
-        Service("api-gateway", "edge", calls=("auth-service", "payment-service", "notification-service")),
+        Service(
+            "api-gateway", "edge", calls=("auth-service", "payment-service", "notification-service")
+        ),
         Service("auth-service", "app", calls=("user-db",), handles_logins=True, session_cache=True),
         Service("payment-service", "app", calls=("payment-db",)),
         Service("notification-service", "app", publishes=("email-queue",)),
@@ -223,7 +266,8 @@ _APPS += " tax audit"
 
 
 def random_topology(random: Random, smallest: int = 5, largest: int = 30) -> Topology:
-    """Draw a connected layered call graph of `smallest` to `largest` services under names the default never uses.
+    """Draw a connected layered call graph of `smallest` to `largest` services under names the
+    default never uses.
 
     One edge; apps call one or two later services; stateful services (databases, queues) are leaves.
     """
@@ -249,26 +293,41 @@ def random_topology(random: Random, smallest: int = 5, largest: int = 30) -> Top
         owner = app_names[int(random.random() * apps)]
         (calls if kind == "database" else publishes)[owner].append(name)
     logins, cached = app_names[int(random.random() * front)], app_names[int(random.random() * apps)]
-    edge = Service(_EDGE_NAMES[int(random.random() * len(_EDGE_NAMES))], "edge", calls=tuple(app_names[:front]))
+    edge = Service(
+        _EDGE_NAMES[int(random.random() * len(_EDGE_NAMES))], "edge", calls=tuple(app_names[:front])
+    )
     middle = tuple(
-        Service(name, "app", tuple(calls[name]), tuple(publishes[name]), name == logins, name in (logins, cached))
+        Service(
+            name,
+            "app",
+            tuple(calls[name]),
+            tuple(publishes[name]),
+            name == logins,
+            name in (logins, cached),
+        )
         for name in app_names
     )
     return Topology((edge, *middle, *(Service(name, kind) for name, kind in leaves)))
 
 
 def load_topology(path: str | Path) -> Topology:
-    """Read a topology from YAML (format in the module docstring). `ValueError` names what is wrong in the file."""
+    """Read a topology from YAML (format in the module docstring). `ValueError` names what is wrong
+    in the file.
+    """
     import yaml
 
     data = yaml.safe_load(Path(path).read_text())
     if not isinstance(data, dict) or not isinstance(data.get("services"), list):
-        raise ValueError(f"{path}: expected a mapping with a list 'services', got {type(data).__name__}")
+        raise ValueError(
+            f"{path}: expected a mapping with a list 'services', got {type(data).__name__}"
+        )
     services = []
     for entry in data["services"]:
         unknown = set(entry) - set(Service.__dataclass_fields__)
         if unknown or "name" not in entry or "kind" not in entry:
-            raise ValueError(f"{path}: service {entry} needs name and kind, and no {sorted(unknown) or 'other fields'}")
+            raise ValueError(
+                f"{path}: service {entry} needs name and kind, and no {sorted(unknown) or 'other fields'}"
+            )
         lists = {key: tuple(entry.get(key, ())) for key in ("calls", "publishes")}
         services.append(Service(**{**entry, **lists}))
     return Topology(tuple(services))

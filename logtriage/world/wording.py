@@ -1,7 +1,8 @@
 """What the software in the cluster prints: Envoy, Spring Boot with HikariCP, PostgreSQL, RabbitMQ.
 
-The lines stand in `wording.txt`, in sections `[kind ... kind-of-service]`. The last line of every section is held out:
-it occurs only in the split `unseen_wording`. Fields are filled from the simulator's state at the moment of logging:
+The lines stand in `wording.txt`, in sections `[kind ... kind-of-service]`. The last line of every
+section is held out: it occurs only in the split `unseen_wording`. Fields are filled from the
+simulator's state at the moment of logging:
 
 | field | meaning |
 |---|---|
@@ -18,7 +19,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-Key = tuple[str, ...]  # (fault, kind) of proofs, (remedy, kind) of hints, ("fails" or "slow", kind), or (kind,)
+Key = tuple[
+    str, ...
+]  # (fault, kind) of proofs, (remedy, kind) of hints, ("fails" or "slow", kind), or (kind,)
 
 
 def read_wording(text: str) -> dict[str, dict[Key, tuple[str, ...]]]:

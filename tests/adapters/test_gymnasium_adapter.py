@@ -28,7 +28,11 @@ def test_it_scores_as_the_episode_does():
     for index in range(20):
         text, info = env.reset(options={"index": index})
         twin = Episode.open("cascading_failure", "test", index)
-        assert info == {"task": "cascading_failure", "split": "test", "index": index} and text.startswith("step 0 of 12")
+        assert info == {
+            "task": "cascading_failure",
+            "split": "test",
+            "index": index,
+        } and text.startswith("step 0 of 12")
         incident, done, rewards = sample_incident("cascading_failure", "test", index), False, []
         for action in right_answers(incident):
             assert not done
@@ -52,7 +56,9 @@ def test_texts_fit_the_space_with_room_to_spare():
 
 def test_a_seed_draws_the_incidents():
     one, other = TriageGym(), TriageGym()
-    drawn = [env.reset(seed=5)[1]["index"] for env in (one, other)] + [env.reset()[1]["index"] for env in (one, other)]
+    drawn = [env.reset(seed=5)[1]["index"] for env in (one, other)] + [
+        env.reset()[1]["index"] for env in (one, other)
+    ]
     assert drawn[0] == drawn[1] != drawn[2] == drawn[3]
     assert min(drawn) > 1_000_000  # anywhere, not among the few that are played for evaluation
 

@@ -1,4 +1,4 @@
-"""An incident played on a server is the incident played here: every sight, every score, every row."""
+"""An incident played on a server is the incident played here: every observation, every score, every row."""
 
 import time
 from random import Random
@@ -44,7 +44,9 @@ def test_scripted_policies_earn_the_same(server, policy):
 
 
 def test_the_belief_needs_nothing_that_is_not_on_the_wire(server):
-    pd.testing.assert_frame_equal(*both(server, lambda: make_policy("belief"), list(TASKS), "test", 4))
+    pd.testing.assert_frame_equal(
+        *both(server, lambda: make_policy("belief"), list(TASKS), "test", 4)
+    )
     assert server.open("single_crash", "test", 0).incident.topology is DEFAULT_TOPOLOGY
 
 
@@ -52,13 +54,13 @@ def test_the_constant_policy_earns_the_same(server, constant):
     pd.testing.assert_frame_equal(*both(server, lambda: constant, list(TASKS), "test", 4))
 
 
-def test_every_sight_is_the_same(server):
+def test_every_observations_is_the_same(server):
     # Random actions with invalid ones among them; an empty list is not the same as none.
     random = Random("remote")
     for number in range(20):
         where = random.choice(list(ALL_TASKS)), random.choice(list(SPLITS)), number
         here, there = Episode.open(*where), server.open(*where)
-        assert there.first == here.first and there.incident.topology == here.incident.topology
+        assert there.opening == here.opening and there.incident.topology == here.incident.topology
         values = {**action_values(here.incident.topology), "sudo": ("x" * 100_000, "\ud800", "")}
         while not here.done:
             kind = random.choice(list(values))
@@ -74,15 +76,23 @@ def test_every_sight_is_the_same(server):
 
 
 class Babbler(ConversationPolicy):
-    """Stands for a language model: calls, several at once, malformed ones, and silence, each by chance."""
+    """Stands for a language model: calls, several at once, malformed ones, and silence, each by
+    chance.
+    """
 
     def reply(self, conversations, seats):
-        return [self._say(Random(f"{len(conversation)}/{conversation[1]['content']}")) for conversation in conversations]
+        return [
+            self._say(Random(f"{len(conversation)}/{conversation[1]['content']}"))
+            for conversation in conversations
+        ]
 
     def _say(self, random):
         said = random.choice(["call", "call", "call", "unreadable", "silence"])
         if said != "call":
-            return {"role": "assistant", "content": "<tool_call>{" if said == "unreadable" else "I give up."}
+            return {
+                "role": "assistant",
+                "content": "<tool_call>{" if said == "unreadable" else "I give up.",
+            }
         calls = [
             ("request_more_logs", {"service": "all"}),
             ("identify_root_cause", {"service": "user-db" * random.choice((1, 200))}),
@@ -101,10 +111,14 @@ class Babbler(ConversationPolicy):
 
 def test_a_language_model_reads_and_earns_the_same(server):
     made = []
-    here, there = both(server, lambda: made.append(Babbler("babbler")) or made[-1], list(TASKS), "test", 20)
+    here, there = both(
+        server, lambda: made.append(Babbler("babbler")) or made[-1], list(TASKS), "test", 20
+    )
     pd.testing.assert_frame_equal(here, there)
     assert made[0].transcripts == made[1].transcripts
-    assert {"timeout", "resolve"} <= set(here["closed_by"]) and here["steps"].nunique() > 5  # some walk away at once
+    assert {"timeout", "resolve"} <= set(here["closed_by"]) and here[
+        "steps"
+    ].nunique() > 5  # some walk away at once
 
 
 def test_sessions_are_used_again(server):
@@ -129,7 +143,18 @@ def test_what_a_server_cannot_do_is_said(server, url):
 
 
 def test_evaluate_writes_the_same_rows_over_the_wire(url, tmp_path):
-    arguments = ("evaluate", "--policy", "trace", "--policy", "random", "--task", "all", "--episodes", 3, "--json")
+    arguments = (
+        "evaluate",
+        "--policy",
+        "trace",
+        "--policy",
+        "random",
+        "--task",
+        "all",
+        "--episodes",
+        3,
+        "--json",
+    )
     frames = []
     for name, where in (("here", ()), ("there", ("--env-url", url))):
         result = run(*arguments, tmp_path / name, *where)
@@ -141,7 +166,9 @@ def test_evaluate_writes_the_same_rows_over_the_wire(url, tmp_path):
 def test_evaluate_says_what_it_cannot_play_over_the_wire(url):
     assert "oracle knows the answer" in refusal("evaluate", "--policy", "oracle", "--env-url", url)
     nowhere = f"http://127.0.0.1:{free_port()}"
-    assert nowhere in refusal("evaluate", "--policy", "trace", "--episodes", 2, "--env-url", nowhere)
+    assert nowhere in refusal(
+        "evaluate", "--policy", "trace", "--episodes", 2, "--env-url", nowhere
+    )
 
 
 def test_an_end_whose_score_never_came_is_no_end(server):
@@ -189,9 +216,13 @@ def test_sessions_closed_as_silent_are_opened_again(monkeypatch):
             episode = server.open("single_crash", "train", 0)
             time.sleep(1.2)
             with pytest.raises(ConnectionError, match="call reset first"):
-                episode.act("resolve")  # an incident left open for too long is gone, and that is said
+                episode.act(
+                    "resolve"
+                )  # an incident left open for too long is gone, and that is said
             for env in (TriageGym(open_episode=server.open), TriageTools(server.open)):
-                for _ in range(4):  # more often than there are sessions; the incident before is left open, and lost
+                for _ in range(
+                    4
+                ):  # more often than there are sessions; the incident before is left open, and lost
                     opening = env.reset(**({} if isinstance(env, TriageGym) else ROW))
                     assert "step 0 of" in str(opening)
                     time.sleep(0.8)

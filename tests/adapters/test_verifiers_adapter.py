@@ -1,4 +1,6 @@
-"""The environment for `verifiers`, played through its own evaluation against an endpoint that says what a script says."""
+"""The environment for `verifiers`, played through its own evaluation against an endpoint that says
+what a script says.
+"""
 
 import asyncio
 import json
@@ -20,13 +22,19 @@ from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.world.incidents import TASKS
 
-# In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package alone may lack it.
+# In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package
+# alone may lack it.
 if not os.environ.get("CI"):
     pytest.importorskip("verifiers.v1")
 
 ROOT = Path(__file__).parents[2]
 SPLIT, EPISODES = "test", 4
-SCRIPT = [("classify_severity", "P2"), ("request_more_logs", "all"), ("escalate", "sre"), ("resolve", "")]
+SCRIPT = [
+    ("classify_severity", "P2"),
+    ("request_more_logs", "all"),
+    ("escalate", "sre"),
+    ("resolve", ""),
+]
 
 
 class Recorder:
@@ -45,7 +53,11 @@ class Recorder:
 
 def call(identifier, name, arguments):
     """A tool call on the wire; `arguments` is the text of them."""
-    return {"id": identifier, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {
+        "id": identifier,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
 
 
 def wire(calls, content=None):
@@ -56,13 +68,18 @@ def wire(calls, content=None):
 def said(*actions, content=None):
     """An assistant message on the wire that takes these actions at once."""
     functions = [tool_call(action)["function"] for action in actions]
-    calls = [call(f"call_{i}", one["name"], json.dumps(one["arguments"])) for i, one in enumerate(functions)]
+    calls = [
+        call(f"call_{i}", one["name"], json.dumps(one["arguments"]))
+        for i, one in enumerate(functions)
+    ]
     return wire(calls, content)
 
 
 @pytest.fixture
 def endpoint():
-    """An OpenAI-compatible server on loopback: `scripts` maps an opening to what is said; `requests` collects bodies."""
+    """An OpenAI-compatible server on loopback: `scripts` maps an opening to what is said;
+    `requests` collects bodies.
+    """
     scripts, requests = {}, []
 
     class Handler(BaseHTTPRequestHandler):
@@ -71,7 +88,11 @@ def endpoint():
             requests.append(body)
             turn = sum(message["role"] == "assistant" for message in body["messages"])
             message = scripts[body["messages"][1]["content"]][turn]
-            choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+            choice = {
+                "index": 0,
+                "message": message,
+                "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
+            }
             usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
             answer = {
                 "id": "x",
@@ -99,7 +120,7 @@ def endpoint():
 def opening(task, index):
     """What the agent reads first."""
     episode = Episode.open(task, SPLIT, index)
-    return render(episode.first, episode.incident.topology)
+    return render(episode.opening, episode.incident.topology)
 
 
 def evaluate(url, folder, agent=None, **taskset):
@@ -110,7 +131,10 @@ def evaluate(url, folder, agent=None, **taskset):
     # A display, an upload and (0.3.1 only) worker processes are what it does unless told not to.
     quiet = {name: None for name in ("rich", "serve") if name in EvalConfig.model_fields}
     config = EvalConfig(
-        env={"taskset": {"id": "logtriage", "split": SPLIT, "episodes": EPISODES, **taskset}, "agent": agent or {}},
+        env={
+            "taskset": {"id": "logtriage", "split": SPLIT, "episodes": EPISODES, **taskset},
+            "agent": agent or {},
+        },
         client={"type": "eval", "base_url": url, "api_key_var": "NO_SUCH_KEY"},
         model="toy",
         push=False,
@@ -174,7 +198,10 @@ MALFORMED = [
         call("c", "escalate", "[]"),
         call("d", "resolve", '{"now": 1}'),
     ],
-    [call("e", "escalate", '{"team": "ceo"}'), call("f", "_act", '{"action_type": "resolve", "value": ""}')],
+    [
+        call("e", "escalate", '{"team": "ceo"}'),
+        call("f", "_act", '{"action_type": "resolve", "value": ""}'),
+    ],
 ]
 
 
@@ -188,7 +215,14 @@ MALFORMED = [
         ([said(content='<tool_call>\n{"name": "resol'), said(("resolve", ""))], 2, "resolve"),
         ([said(("resolve", ""), ("resolve", ""))], 1, "resolve"),
     ],
-    ids=["malformed", "malformed to the last step", "walks away", "says nothing", "unreadable", "one call too many"],
+    ids=[
+        "malformed",
+        "malformed to the last step",
+        "walks away",
+        "says nothing",
+        "unreadable",
+        "one call too many",
+    ],
 )
 def test_what_goes_wrong_ends_as_in_conversation(messages, steps, closed_by, endpoint, tmp_path):
     url, scripts, requests = endpoint
@@ -206,14 +240,21 @@ def test_malformed_calls_are_answered(endpoint, tmp_path):
     evaluate(url, tmp_path, tasks=["single_crash"], episodes=1)
     answers = requests[1]["messages"][3:]
     assert [answer["tool_call_id"] for answer in answers] == ["a", "b", "c", "d"]
-    assert [answer["content"].splitlines()[0] for answer in answers] == [f"step {step} of 8" for step in (1, 2, 3, 4)]
-    assert "unknown tool 'rm'" in answers[0]["content"] and "must be a JSON object, got str" in answers[1]["content"]
+    assert [answer["content"].splitlines()[0] for answer in answers] == [
+        f"step {step} of 8" for step in (1, 2, 3, 4)
+    ]
+    assert (
+        "unknown tool 'rm'" in answers[0]["content"]
+        and "must be a JSON object, got str" in answers[1]["content"]
+    )
 
 
 def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
     url, scripts, _ = endpoint
     scripts[opening("single_crash", 0)] = [said(action) for action in SCRIPT]
-    (trace,) = evaluate(url, tmp_path, agent={"max_turns": 2}, tasks=["single_crash"], episodes=1).values()
+    (trace,) = evaluate(
+        url, tmp_path, agent={"max_turns": 2}, tasks=["single_crash"], episodes=1
+    ).values()
     episode = Episode.open("single_crash", SPLIT, 0)
     for action in SCRIPT[:2]:
         episode.act(*action)
@@ -224,9 +265,15 @@ def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
 def test_options_name_the_incidents():
     from logtriage.adapters.verifiers import load_environment
 
-    env = load_environment(tasks=["silent_degradation", "double_fault"], split="unseen_faults", episodes=2, first=5)
+    env = load_environment(
+        tasks=["silent_degradation", "double_fault"], split="unseen_faults", episodes=2, first=5
+    )
     rows = [(one.data.task, one.data.split, one.data.index) for one in env.taskset]
-    assert rows == [(task, "unseen_faults", i) for i in (5, 6) for task in ("silent_degradation", "double_fault")]
+    assert rows == [
+        (task, "unseen_faults", i)
+        for i in (5, 6)
+        for task in ("silent_degradation", "double_fault")
+    ]
     assert env.config.agent.runtime.type == "subprocess"  # nothing is sent to a sandbox elsewhere
     with pytest.raises(ValueError, match="unknown split 'tset'"):
         list(load_environment(split="tset").taskset)
@@ -242,4 +289,9 @@ def test_options_name_the_incidents():
     ids=["not asked for", "asked for", "not installed"],
 )
 def test_only_asking_for_the_environment_imports_verifiers(code):
-    subprocess.run([sys.executable, "-c", f"import sys; {code}"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}"],
+        check=True,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+    )

@@ -30,9 +30,13 @@ def screen():
 
 
 def test_the_opening_is_shown_before_anything_is_pressed(screen):
-    sight = screen.console.episode.first
-    assert all(escape(line) in screen.view.value for line in sight.lines)
-    assert "step 0 of 12" in screen.view.value and "score" not in screen.view.value and not screen.button.disabled
+    observation = screen.console.episode.opening
+    assert all(escape(line) in screen.view.value for line in observation.lines)
+    assert (
+        "step 0 of 12" in screen.view.value
+        and "score" not in screen.view.value
+        and not screen.button.disabled
+    )
 
 
 def test_a_press_takes_the_chosen_action_and_shows_what_it_brought(screen):
@@ -64,7 +68,9 @@ def test_the_end_shows_the_score_and_disables_the_button(screen):
     assert not screen.button.disabled and "score" not in screen.view.value
     screen.press("resolve")
     assert screen.button.disabled
-    assert "<b>score 1.00</b> (severity 1.00, root cause 1.00, remediation 1.00" in screen.view.value
+    assert (
+        "<b>score 1.00</b> (severity 1.00, root cause 1.00, remediation 1.00" in screen.view.value
+    )
     end = screen.view.value
     screen.press("escalate", "sre")
     assert screen.view.value == end and screen.console.episode.record.steps == 5
@@ -75,7 +81,9 @@ def test_errors_are_shown_escaped():
     console.act("escalate", "<img src=x onerror=alert(1)> & co")
     page = console.html()
     assert "error: unknown team" in page and "choose one of sre, backend, dba, security" in page
-    assert page.count("&lt;img src=x onerror=alert(1)&gt; &amp; co") == 2 and "<img" not in page  # the echo and the error
+    assert (
+        page.count("&lt;img src=x onerror=alert(1)&gt; &amp; co") == 2 and "<img" not in page
+    )  # the echo and the error
 
 
 def test_two_screens_of_one_console_would_not_reset_it(screen):

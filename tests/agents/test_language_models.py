@@ -49,7 +49,9 @@ def test_several_calls_in_one_message_are_several_steps():
 def test_a_message_without_a_call_walks_away():
     played = episodes(1)
     Scripted([[{"content": "I give up."}]]).play(played)
-    assert played[0].done and played[0].record.closed_by == "timeout" and played[0].score.total == 0.0
+    assert (
+        played[0].done and played[0].record.closed_by == "timeout" and played[0].score.total == 0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,16 +80,33 @@ def test_malformed_calls_are_answered_and_the_episode_goes_on(name, arguments, t
 def test_a_malformed_call_costs_a_step_and_nothing_else():
     tools = TriageTools()
     tools._adopt(episodes(1)[0])
-    for name, arguments in (("rm", {}), ("escalate", []), ("resolve", {"now": True}), ("escalate", {"team": "ceo"})):
+    for name, arguments in (
+        ("rm", {}),
+        ("escalate", []),
+        ("resolve", {"now": True}),
+        ("escalate", {"team": "ceo"}),
+    ):
         call_tool(tools, name, arguments)
     record = tools._episode.record
     assert record.steps == 4 and tools._malformed == 4
-    assert (record.severity, record.root_cause, record.team, record.remediations) == (None, None, None, [])
+    assert (record.severity, record.root_cause, record.team, record.remediations) == (
+        None,
+        None,
+        None,
+        [],
+    )
 
 
 def test_a_call_that_cannot_be_read_is_answered_and_the_episode_goes_on():
     played = episodes(1)
-    policy = Scripted([[{"content": '<tool_call>\n{"name": "resolve", "argu'}, {"tool_calls": answers(played[0].incident)}]])
+    policy = Scripted(
+        [
+            [
+                {"content": '<tool_call>\n{"name": "resolve", "argu'},
+                {"tool_calls": answers(played[0].incident)},
+            ]
+        ]
+    )
     policy.play(played)
     assert "could not be read" in policy.transcripts[0][3]["content"]
     assert played[0].record.closed_by == "resolve" and played[0].record.steps == 6
@@ -120,7 +139,8 @@ def test_a_model_in_memory_plays_in_lockstep(tiny_base):
 
 
 def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
-    # Turn by turn the ids are concatenated, never re-tokenized; for the mini tokenizer both must agree.
+    # Turn by turn the ids are concatenated, never re-tokenized; for the mini tokenizer both must
+    # agree.
     model, tokenizer = load_language_model(tiny_base)
     policy = LanguageModelPolicy(model, tokenizer, name="tiny")
     episode = episodes(1)[0]
@@ -131,7 +151,11 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
         call = tool_call(action)
         said = (
             tokenizer.apply_chat_template(
-                [{"role": "user", "content": ""}, {"role": "assistant", "content": "", "tool_calls": [call]}], tokenize=False
+                [
+                    {"role": "user", "content": ""},
+                    {"role": "assistant", "content": "", "tool_calls": [call]},
+                ],
+                tokenize=False,
             )
             .split("<|im_start|>assistant\n")[1]
             .removesuffix("\n")
@@ -140,7 +164,11 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
         function = call["function"]
         conversation += [
             {"role": "assistant", "content": "", "tool_calls": [call]},
-            {"role": "tool", "name": function["name"], "content": call_tool(tools, function["name"], function["arguments"])},
+            {
+                "role": "tool",
+                "name": function["name"],
+                "content": call_tool(tools, function["name"], function["arguments"]),
+            },
         ]
         ids = policy._prompt_ids(conversation, ids)
         whole = tokenizer.apply_chat_template(
@@ -160,7 +188,9 @@ def test_four_bit_needs_a_gpu(tiny_base):
 
 @pytest.fixture
 def endpoint():
-    """An OpenAI-compatible server on loopback: fails once, asks for logs, sends malformed arguments, closes."""
+    """An OpenAI-compatible server on loopback: fails once, asks for logs, sends malformed
+    arguments, closes.
+    """
     requests = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -172,12 +202,20 @@ def endpoint():
                 self.end_headers()
                 return
             turn = sum(message["role"] == "assistant" for message in body["messages"])
-            name, arguments = [("request_more_logs", '{"service": "all"}'), ("escalate", "{broken"), ("resolve", "{}")][turn]
+            name, arguments = [
+                ("request_more_logs", '{"service": "all"}'),
+                ("escalate", "{broken"),
+                ("resolve", "{}"),
+            ][turn]
             message = {
                 "role": "assistant",
                 "content": None,
                 "tool_calls": [
-                    {"id": f"call_{turn}", "type": "function", "function": {"name": name, "arguments": arguments}}
+                    {
+                        "id": f"call_{turn}",
+                        "type": "function",
+                        "function": {"name": name, "arguments": arguments},
+                    }
                 ],
             }
             answer = json.dumps(
@@ -209,7 +247,11 @@ def test_an_endpoint_is_a_policy_too(endpoint):
     policy = EndpointPolicy(url, "toy")
     played = episodes(1)
     policy.play(played)
-    assert played[0].record.closed_by == "resolve" and played[0].record.steps == 3  # a malformed call is a step
-    assert "must be a JSON object" in policy.transcripts[0][-3]["content"]  # the malformed call was answered
+    assert (
+        played[0].record.closed_by == "resolve" and played[0].record.steps == 3
+    )  # a malformed call is a step
+    assert (
+        "must be a JSON object" in policy.transcripts[0][-3]["content"]
+    )  # the malformed call was answered
     assert {tool["function"]["name"] for tool in requests[1]["tools"]} == set(TOOL_NAMES)
     assert requests[-1]["messages"][-1]["tool_call_id"] == "call_1"

@@ -28,7 +28,8 @@ def scripted(constant):
 @pytest.fixture(scope="module")
 def frames(scripted):
     return {
-        name: rollout(deepcopy(policy), list(TASKS), "test", EPISODES, progress=False) for name, policy in scripted.items()
+        name: rollout(deepcopy(policy), list(TASKS), "test", EPISODES, progress=False)
+        for name, policy in scripted.items()
     }
 
 
@@ -37,15 +38,19 @@ def mean(frame, task, column="score"):
 
 
 def test_policies_differ_on_cascading_failure_as_they_should(frames):
-    accuracy = {name: mean(frame, "cascading_failure", "root_cause") for name, frame in frames.items()}
+    accuracy = {
+        name: mean(frame, "cascading_failure", "root_cause") for name, frame in frames.items()
+    }
     assert accuracy["loudest"] < 0.35  # who shouts is rarely who is ill
     assert accuracy["trace"] >= accuracy["loudest"] + 0.30  # but the graph tells
-    assert mean(frames["constant"], "cascading_failure") < mean(frames["loudest"], "cascading_failure")
+    assert mean(frames["constant"], "cascading_failure") < mean(
+        frames["loudest"], "cascading_failure"
+    )
 
 
 def test_silent_degradation_is_not_solved_by_a_script(frames):
     for name, frame in frames.items():
-        # The ceiling is no script: it computes what the sights are worth.
+        # The ceiling is no script: it computes what the observations are worth.
         assert name in ("belief", "oracle") or mean(frame, "silent_degradation") <= 0.90, name
 
 
@@ -66,10 +71,17 @@ class Sealed:
 
 
 class Behind:
-    """A real episode seen through its sights alone; `incident` stands in for its truth, and `actions` are written down."""
+    """A real episode seen through its observations alone; `incident` stands in for its truth, and
+    `actions` are written down.
+    """
 
     def __init__(self, episode, incident):
-        self._episode, self.incident, self.first, self.actions = (episode, incident, episode.first, [])
+        self._episode, self.incident, self.opening, self.actions = (
+            episode,
+            incident,
+            episode.opening,
+            [],
+        )
 
     @property
     def done(self):
@@ -86,21 +98,28 @@ def another_truth(incident):
     other = next(
         other
         for other in others
-        if other.injection and not {other.root, other.remedy, other.team} & {incident.root, incident.remedy, incident.team}
+        if other.injection
+        and not {other.root, other.remedy, other.team}
+        & {incident.root, incident.remedy, incident.team}
     )
     severity = next(severity for severity in ("P1", "P2") if severity != incident.severity)
-    return replace(incident, index=incident.index + 1, severity=severity, injections=other.injections)
+    return replace(
+        incident, index=incident.index + 1, severity=severity, injections=other.injections
+    )
 
 
 def actions_of(policy, incident, stand_in):
     episode = Behind(Episode(incident), stand_in)
-    deepcopy(policy).play([episode])  # the copy leaves the policy's own stream of chance where it was
+    deepcopy(policy).play(
+        [episode]
+    )  # the copy leaves the policy's own stream of chance where it was
     return episode.actions
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_only_the_oracle_is_told_the_answer(name, scripted):
-    # The same eyes on another truth, and on none at all: a policy that is not told must do the same.
+    # The same eyes on another truth, and on none at all: a policy that is not told must do the
+    # same.
     for task in TASKS:
         for index in range(20):
             incident = sample_incident(task, "test", index)
@@ -117,7 +136,11 @@ def test_only_the_oracle_is_told_the_answer(name, scripted):
 def test_a_rollout_is_a_row_an_episode(frames):
     frame = frames["trace"]
     assert tuple(frame.columns) == COLUMNS and len(frame) == 3 * EPISODES
-    assert frame["score"].between(0, 1).all() and set(frame["closed_by"]) <= {"resolve", "ignore", "timeout"}
+    assert frame["score"].between(0, 1).all() and set(frame["closed_by"]) <= {
+        "resolve",
+        "ignore",
+        "timeout",
+    }
     again = rollout(make_policy("trace"), ["single_crash"], "test", 10, first=20, progress=False)
     same = frame[(frame.task == "single_crash") & frame["index"].between(20, 29)]
     assert list(again["score"]) == list(same["score"])
@@ -126,16 +149,23 @@ def test_a_rollout_is_a_row_an_episode(frames):
 def test_with_one_round_the_constant_script_is_the_best_of_all_candidates():
     found = best_constant_script("single_crash", incidents=8)
     means = [
-        mean_score(ConstantPolicy(script), "single_crash", "train", range(8)) for script in constant_scripts("single_crash")
+        mean_score(ConstantPolicy(script), "single_crash", "train", range(8))
+        for script in constant_scripts("single_crash")
     ]
-    assert mean_score(ConstantPolicy(found), "single_crash", "train", range(8)) == max(means) > sorted(means)[-20]
+    assert (
+        mean_score(ConstantPolicy(found), "single_crash", "train", range(8))
+        == max(means)
+        > sorted(means)[-20]
+    )
 
 
 def test_the_constant_script_wins_the_final_round_and_little_is_lost_on_the_way(monkeypatch):
     rounds = {}
 
     def recorded(policy, incidents):
-        assert {incident.split for incident in incidents} == {"train"}  # not chosen on what it is judged by
+        assert {incident.split for incident in incidents} == {
+            "train"
+        }  # not chosen on what it is judged by
         mean = mean_score_on(policy, incidents)
         rounds.setdefault(len(incidents), {})[policy.script] = mean
         return mean
@@ -146,14 +176,20 @@ def test_the_constant_script_wins_the_final_round_and_little_is_lost_on_the_way(
     candidates = [tuple(script) for script in constant_scripts("single_crash")]
     assert set(rounds) == {10, 20} and set(rounds[10]) == set(candidates)
     assert len(rounds[20]) >= 100 and rounds[20][found] == max(rounds[20].values())
-    every = {script: mean_score(ConstantPolicy(script), "single_crash", "train", range(20)) for script in candidates}
+    every = {
+        script: mean_score(ConstantPolicy(script), "single_crash", "train", range(20))
+        for script in candidates
+    }
     assert every[found] == rounds[20][found] >= max(every.values()) - 0.02
 
 
 def test_incidents_can_be_played_again():
-    # Fixing the root, or restarting a service that only suffers, takes the cluster off the states stored with the incident.
+    # Fixing the root, or restarting a service that only suffers, takes the cluster off the states
+    # stored with the incident.
     incidents = [sample_incident("cascading_failure", "train", index) for index in range(10)]
-    meddling = ConstantPolicy([("remediate", f"restart:{name}") for name in incidents[0].topology.names])
+    meddling = ConstantPolicy(
+        [("remediate", f"restart:{name}") for name in incidents[0].topology.names]
+    )
     fresh = mean_score(make_policy("trace"), "cascading_failure", "train", range(10))
     assert fresh > 0.0
     for policy in (make_policy("trace"), meddling, make_policy("trace")):
@@ -162,8 +198,13 @@ def test_incidents_can_be_played_again():
 
 
 def test_unknown_names_are_answered_with_the_valid_ones():
-    with pytest.raises(ValueError, match="random, constant, loudest, junior, trace, belief, oracle"):
+    with pytest.raises(
+        ValueError, match="random, constant, loudest, junior, trace, belief, oracle"
+    ):
         make_policy("guess")
-    with pytest.raises(ValueError, match="single_crash, cascading_failure, silent_degradation, double_fault, or all"):
+    with pytest.raises(
+        ValueError,
+        match="single_crash, cascading_failure, silent_degradation, double_fault, or all",
+    ):
         check_tasks(["casc"])
     assert check_tasks(["all"]) == list(TASKS)

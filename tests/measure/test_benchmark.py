@@ -1,4 +1,6 @@
-"""The benchmark in small: it resumes, repeats itself to the byte, and its tables say what they are called."""
+"""The benchmark in small: it resumes, repeats itself to the byte, and its tables say what they are
+called.
+"""
 
 import json
 from pathlib import Path
@@ -11,7 +13,7 @@ from logtriage.agents.registry import POLICIES, make_policy
 from logtriage.agents.scripted import FunctionPolicy, mean_score
 from logtriage.measure import benchmark
 from logtriage.measure.dials import DIALS, dialled, sweep
-from logtriage.measure.exploits import RulePolicy, Slot, describe
+from logtriage.measure.exploits import RulePolicy, RuleStep, describe
 from logtriage.measure.rollouts import rollout
 from logtriage.play.episode import Episode
 from logtriage.world.incidents import BENCHMARK_VERSION, SPLITS, TASKS, sample_incident
@@ -32,13 +34,19 @@ def test_every_policy_plays_every_task_and_split(report):
     assert len(frame) == len(POLICIES) * len(TASKS) * len(SPLITS) * 4 and len(POLICIES) == 7
     assert set(frame["benchmark"]) == {BENCHMARK_VERSION}
     oracle = frame[frame.policy == "oracle"]
-    assert (oracle["score"] == 1.0).all() and (oracle["root"].isna() == (oracle["hops"] == -1)).all()
+    assert (oracle["score"] == 1.0).all() and (
+        oracle["root"].isna() == (oracle["hops"] == -1)
+    ).all()
 
 
 def test_the_same_command_writes_the_same_bytes_and_plays_nothing_twice(report, monkeypatch):
     before = {path.name: path.read_bytes() for path in (report / "results").iterdir()}
     monkeypatch.setattr(benchmark, "make_policy", None)  # playing again would be an error
-    monkeypatch.setattr(benchmark, "exploit_table", lambda *a, **k: benchmark.read_table(report / "results", "exploits"))
+    monkeypatch.setattr(
+        benchmark,
+        "exploit_table",
+        lambda *a, **k: benchmark.read_table(report / "results", "exploits"),
+    )
     benchmark.make_report(report / "parts", report / "results", incidents=4, processes=1, climbs=1)
     after = {path.name: path.read_bytes() for path in (report / "results").iterdir()}
     assert after == before and len(after) == 3 + 6 + 7
@@ -77,7 +85,7 @@ def test_hops_are_counted_down_the_calls():
         incident = sample_incident("cascading_failure", "train", index)
         episode, depth = Episode(incident), incident.topology.depth
         distance = benchmark.hops(incident, episode)
-        near = [alert.service for alert in episode.first.alerts] or [incident.topology.names[0]]
+        near = [alert.service for alert in episode.opening.alerts] or [incident.topology.names[0]]
         assert (distance == 0) == (incident.root in near)
         assert distance <= depth[incident.root]
     assert benchmark.hops(*(lambda i: (i, Episode(i)))(next_false_alarm())) == -1
@@ -89,15 +97,21 @@ def next_false_alarm():
 
 
 def test_confusion_rows_are_shares():
-    frame = pd.DataFrame({"root": ["user-db", "user-db", None], "blamed": ["user-db", "api-gateway", None]})
+    frame = pd.DataFrame(
+        {"root": ["user-db", "user-db", None], "blamed": ["user-db", "api-gateway", None]}
+    )
     table = benchmark.confusion(frame, DEFAULT_TOPOLOGY.names)
     assert table.loc["user-db", ["user-db", "api-gateway"]].tolist() == [0.5, 0.5]
     assert table.loc["nothing wrong", "nobody"] == 1.0 and table.shape == (8, 8)
 
 
 def test_turning_a_dial_makes_it_harder():
-    easy_and_hard = {dial: (DIALS[dial][0], DIALS[dial][-1]) for dial in DIALS if dial != "services"}
-    frame = sweep("cascading_failure", ("loudest", "trace"), easy_and_hard, incidents=200, processes=1)
+    easy_and_hard = {
+        dial: (DIALS[dial][0], DIALS[dial][-1]) for dial in DIALS if dial != "services"
+    }
+    frame = sweep(
+        "cascading_failure", ("loudest", "trace"), easy_and_hard, incidents=200, processes=1
+    )
     means = frame.groupby(["dial", "value"])["score"].mean()
     for dial, (easy, hard) in easy_and_hard.items():
         assert means[dial, easy] > means[dial, hard], dial
@@ -107,11 +121,22 @@ def test_a_dial_turns_one_thing():
     usual = sample_incident("cascading_failure", "test", 3)
     assert sample_incident(TASKS["cascading_failure"], "test", 3) == usual
     noisy = sample_incident(dialled("cascading_failure", "noise", 0.7), "test", 3)
-    assert (noisy.injection, noisy.arrival, noisy.severity) == (usual.injection, usual.arrival, usual.severity)
+    assert (noisy.injection, noisy.arrival, noisy.severity) == (
+        usual.injection,
+        usual.arrival,
+        usual.severity,
+    )
     decoys = sample_incident(dialled("cascading_failure", "decoys", 3), "test", 3)
     assert decoys.injection == usual.injection and len(decoys.decoys) == 3
     assert decoys.injection.position not in {position for position, _ in decoys.decoys}
-    assert len(sample_incident(dialled("cascading_failure", "services", 12), "test", 3).topology.services) == 12
+    assert (
+        len(
+            sample_incident(
+                dialled("cascading_failure", "services", 12), "test", 3
+            ).topology.services
+        )
+        == 12
+    )
 
 
 def test_decoys_hint_and_the_innocent_do_not():
@@ -120,7 +145,9 @@ def test_decoys_hint_and_the_innocent_do_not():
     loud = {position for position, _ in incident.decoys} | {incident.injection.position}
     for position in range(7):
         assert (episode.telemetry.line_weights(position)[1] > 0.0) == (position in loud)
-    lines = [line for position, _ in incident.decoys for line in episode.telemetry.lines(position, 40)]
+    lines = [
+        line for position, _ in incident.decoys for line in episode.telemetry.lines(position, 40)
+    ]
     assert lines  # rendered without a word of the true fault
 
 
@@ -145,24 +172,38 @@ def test_what_the_adversary_found_is_below_loudest_and_can_be_played_again():
     best = rows.groupby("task")[["test", "loudest"]].max()
     assert best["test"].mean() < best["loudest"].mean() and best["test"].max() < 0.45
     for row in rows.itertuples():
-        rule = [Slot(*slot) for slot in row.slots]
+        rule = [RuleStep(*step) for step in row.steps]
         assert describe(rule) == row.rule
-        assert mean_score(RulePolicy(rule), row.task, "test", range(500)) == pytest.approx(row.test, abs=1e-6)
+        assert mean_score(RulePolicy(rule), row.task, "test", range(500)) == pytest.approx(
+            row.test, abs=1e-6
+        )
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("random", "junior")])
 def test_the_published_episodes_are_what_is_played_today(policy):
     frame = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
-    held = frame[(frame.policy == policy) & frame["split"].isin(["test", "unseen_wording"]) & (frame["index"] < 5)]
+    held = frame[
+        (frame.policy == policy)
+        & frame["split"].isin(["test", "unseen_wording"])
+        & (frame["index"] < 5)
+    ]
     for (task, split), rows in held.groupby(["task", "split"]):
         again = rollout(make_policy(policy), [task], split, 5, progress=False)
         assert list(again["score"]) == pytest.approx(list(rows["score"])), (task, split)
 
 
 def test_a_function_is_a_policy():
-    def first_alert(topology, sights):
-        blamed = sights[0].alerts[0].service if sights[0].alerts else topology.names[0]
-        return [("identify_root_cause", blamed), ("escalate", "sre"), ("resolve", "")][len(sights) - 1]
+    def first_alert(topology, observations):
+        blamed = observations[0].alerts[0].service if observations[0].alerts else topology.names[0]
+        return [("identify_root_cause", blamed), ("escalate", "sre"), ("resolve", "")][
+            len(observations) - 1
+        ]
 
-    rows = rollout(FunctionPolicy(first_alert, "first alert"), ["single_crash"], "train", 10, progress=False)
-    assert (rows["steps"] == 3).all() and set(rows["policy"]) == {"first alert"} and np.ptp(rows["score"]) > 0.0
+    rows = rollout(
+        FunctionPolicy(first_alert, "first alert"), ["single_crash"], "train", 10, progress=False
+    )
+    assert (
+        (rows["steps"] == 3).all()
+        and set(rows["policy"]) == {"first alert"}
+        and np.ptp(rows["score"]) > 0.0
+    )

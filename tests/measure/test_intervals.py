@@ -26,11 +26,16 @@ from logtriage.measure.intervals import (
     summarise,
 )
 
-STRATA = [np.random.default_rng(7).beta(*shape, size) for shape, size in (((2, 5), 40), ((5, 2), 25), ((1, 1), 60))]
+STRATA = [
+    np.random.default_rng(7).beta(*shape, size)
+    for shape, size in (((2, 5), 40), ((5, 2), 25), ((1, 1), 60))
+]
 
 
 def frame(scores, task="t"):
-    return pd.DataFrame({"task": task, "split": "test", "index": range(len(scores)), "policy": "p", "score": scores})
+    return pd.DataFrame(
+        {"task": task, "split": "test", "index": range(len(scores)), "policy": "p", "score": scores}
+    )
 
 
 def bootstrap_by_hand(samples, statistic, seed, paired=False):
@@ -41,7 +46,10 @@ def bootstrap_by_hand(samples, statistic, seed, paired=False):
         draws = [drawn for _ in samples]
     else:
         draws = [rng.integers(0, len(sample), (RESAMPLES, len(sample))) for sample in samples]
-    values = [statistic(*(sample[rows[k]] for sample, rows in zip(samples, draws, strict=True))) for k in range(RESAMPLES)]
+    values = [
+        statistic(*(sample[rows[k]] for sample, rows in zip(samples, draws, strict=True)))
+        for k in range(RESAMPLES)
+    ]
     return statistic(*samples), *np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 
 
@@ -57,7 +65,9 @@ def iqm_by_hand(*samples):
 
 
 def improvement_by_hand(before, after):
-    return sum((y > x) + 0.5 * (y == x) for x, y in product(before, after)) / (len(before) * len(after))
+    return sum((y > x) + 0.5 * (y == x) for x, y in product(before, after)) / (
+        len(before) * len(after)
+    )
 
 
 def test_the_interval_has_the_width_of_the_normal_approximation():
@@ -71,7 +81,9 @@ def test_the_interval_has_the_width_of_the_normal_approximation():
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     random = np.random.default_rng(2)
     hits = [
-        low <= 0.3 <= high for _ in range(200) for _, low, high in [mean_interval((random.random(100) < 0.3).astype(float))]
+        low <= 0.3 <= high
+        for _ in range(200)
+        for _, low, high in [mean_interval((random.random(100) < 0.3).astype(float))]
     ]
     assert 0.88 <= np.mean(hits) <= 0.99
 
@@ -80,31 +92,54 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
 def test_intervals_are_those_of_a_bootstrap_by_hand(seed):
     scores, ceiling = STRATA[0], 0.5 + STRATA[0] ** 2
     assert mean_interval(scores, seed) == pytest.approx(bootstrap_by_hand([scores], np.mean, seed))
-    assert stratified_mean(STRATA, seed) == pytest.approx(bootstrap_by_hand(STRATA, mean_by_hand, seed))
-    assert stratified_iqm(STRATA, seed) == pytest.approx(bootstrap_by_hand(STRATA, iqm_by_hand, seed))
+    assert stratified_mean(STRATA, seed) == pytest.approx(
+        bootstrap_by_hand(STRATA, mean_by_hand, seed)
+    )
+    assert stratified_iqm(STRATA, seed) == pytest.approx(
+        bootstrap_by_hand(STRATA, iqm_by_hand, seed)
+    )
     share = share_of_ceiling(frame(scores), frame(ceiling), seed)
-    assert share == pytest.approx(bootstrap_by_hand([scores, ceiling], lambda x, y: x.mean() / y.mean(), seed, paired=True))
-    before, after = (np.random.default_rng(seed).integers(0, high, size) / 10.0 for high, size in ((8, 9), (10, 12)))
+    assert share == pytest.approx(
+        bootstrap_by_hand([scores, ceiling], lambda x, y: x.mean() / y.mean(), seed, paired=True)
+    )
+    before, after = (
+        np.random.default_rng(seed).integers(0, high, size) / 10.0
+        for high, size in ((8, 9), (10, 12))
+    )
     improvement = probability_of_improvement(before, after, seed)
-    assert improvement == pytest.approx(bootstrap_by_hand([before, after], improvement_by_hand, seed))
+    assert improvement == pytest.approx(
+        bootstrap_by_hand([before, after], improvement_by_hand, seed)
+    )
 
 
 def test_a_stratum_is_resampled_for_itself():
-    # All the spread is between the tasks, none within: a pooled bootstrap would show it, a stratified one must not.
+    # All the spread is between the tasks, none within: a pooled bootstrap would show it, a
+    # stratified one must not.
     assert stratified_mean([np.zeros(50), np.ones(50)]) == (0.5, 0.5, 0.5)
-    assert stratified_mean([np.zeros(10), np.ones(90)]).mean == 0.5  # tasks count alike, whatever their episodes
-    assert stratified_iqm([np.zeros(25), np.full(50, 0.4), np.full(25, 9.0)]) == pytest.approx((0.4, 0.4, 0.4))
+    assert (
+        stratified_mean([np.zeros(10), np.ones(90)]).mean == 0.5
+    )  # tasks count alike, whatever their episodes
+    assert stratified_iqm([np.zeros(25), np.full(50, 0.4), np.full(25, 9.0)]) == pytest.approx(
+        (0.4, 0.4, 0.4)
+    )
 
 
 def test_the_interquartile_mean_ignores_outliers():
     scores = np.array([0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
     wild = np.where(scores == 0.95, 1000.0, scores)
-    assert stratified_iqm([scores]).mean == stratified_iqm([wild]).mean == pytest.approx((0.5 + 0.6 + 0.7 + 0.8) / 4)
+    assert (
+        stratified_iqm([scores]).mean
+        == stratified_iqm([wild]).mean
+        == pytest.approx((0.5 + 0.6 + 0.7 + 0.8) / 4)
+    )
 
 
 def test_improvement_of_equals_is_a_half_and_reverses():
     before, after = STRATA[0], STRATA[1]
-    there, back = (probability_of_improvement(before, after), probability_of_improvement(after, before))
+    there, back = (
+        probability_of_improvement(before, after),
+        probability_of_improvement(after, before),
+    )
     assert there.mean == pytest.approx(1.0 - back.mean) and there.mean > 0.9
     assert probability_of_improvement(before, before).mean == pytest.approx(0.5)
     assert probability_of_improvement([0.2, 0.2], [0.2, 0.2]) == (0.5, 0.5, 0.5)
@@ -140,8 +175,14 @@ def test_gains_are_paired_by_incident():
     assert gain.mean == pytest.approx(0.1) and gain.high - gain.low < 1e-9  # no spread within pairs
     left, right = matched(before, shuffled)
     assert list(left) == [0.1, 0.9, 0.5] and list(right) == [0.2, 1.0, 0.6]
-    assert paired_gain(before.assign(steps=[3, 3, 3]), shuffled.assign(steps=[5, 5, 5]), "steps") == (2.0, 2.0, 2.0)
-    for other in (after.iloc[:2], after.assign(index=after["index"] + 1), pd.concat([after.iloc[:2], after.iloc[:1]])):
+    assert paired_gain(
+        before.assign(steps=[3, 3, 3]), shuffled.assign(steps=[5, 5, 5]), "steps"
+    ) == (2.0, 2.0, 2.0)
+    for other in (
+        after.iloc[:2],
+        after.assign(index=after["index"] + 1),
+        pd.concat([after.iloc[:2], after.iloc[:1]]),
+    ):
         with pytest.raises(ValueError, match="same incidents"):
             paired_gain(before, other)
     twice = pd.concat([before, before])
@@ -152,19 +193,31 @@ def test_gains_are_paired_by_incident():
 def test_summary_is_a_row_a_group():
     both = pd.concat([frame([0.0, 1.0], "a"), frame([1.0, 1.0], "b")])
     table = summarise(both)
-    assert list(table.task) == ["a", "b"] and list(table["mean"]) == [0.5, 1.0] and list(table.episodes) == [2, 2]
+    assert (
+        list(table.task) == ["a", "b"]
+        and list(table["mean"]) == [0.5, 1.0]
+        and list(table.episodes) == [2, 2]
+    )
 
 
 def test_calibration_of_answers_by_hand():
     confidence, correct = [0.91, 0.99, 1.0, 0.55, 0.0], [True, False, True, False, False]
     table = reliability(confidence, correct)
-    assert list(table.columns) == ["answers", "confidence", "accuracy"] and list(table.answers) == [1, 1, 3]
-    assert list(table.confidence) == pytest.approx([0.0, 0.55, 2.9 / 3]) and list(table.accuracy) == pytest.approx(
-        [0, 0, 2 / 3]
+    assert list(table.columns) == ["answers", "confidence", "accuracy"] and list(table.answers) == [
+        1,
+        1,
+        3,
+    ]
+    assert list(table.confidence) == pytest.approx([0.0, 0.55, 2.9 / 3]) and list(
+        table.accuracy
+    ) == pytest.approx([0, 0, 2 / 3])
+    assert calibration_error(confidence, correct) == pytest.approx(
+        (0.0 + 0.55 + 3 * (2.9 / 3 - 2 / 3)) / 5
     )
-    assert calibration_error(confidence, correct) == pytest.approx((0.0 + 0.55 + 3 * (2.9 / 3 - 2 / 3)) / 5)
     assert calibration_error(confidence, correct, bins=1) == pytest.approx(3.45 / 5 - 2 / 5)
-    assert brier(confidence, correct) == pytest.approx((0.09**2 + 0.99**2 + 0.0 + 0.55**2 + 0.0) / 5)
+    assert brier(confidence, correct) == pytest.approx(
+        (0.09**2 + 0.99**2 + 0.0 + 0.55**2 + 0.0) / 5
+    )
     assert brier([0.5, 0.5], [0, 1]) == 0.25
 
 
@@ -174,7 +227,9 @@ def test_a_calibrated_agent_has_no_calibration_error_and_a_boaster_has():
     correct = random.random(100_000) < confidence
     assert calibration_error(confidence, correct) < 0.01
     assert calibration_error(np.ones(100_000), correct) == pytest.approx(1.0 - correct.mean())
-    assert brier(confidence, correct) == pytest.approx(1 / 6, abs=0.005)  # the mean of c (1 - c) over [0, 1]
+    assert brier(confidence, correct) == pytest.approx(
+        1 / 6, abs=0.005
+    )  # the mean of c (1 - c) over [0, 1]
 
 
 @pytest.mark.parametrize("measure", [reliability, calibration_error, brier])
@@ -190,7 +245,9 @@ def test_bad_answers_are_refused(measure):
             measure(confidence, correct)
 
 
-@pytest.mark.parametrize("deviation, gain, power", [(0.4, 0.1, 0.8), (0.3, 0.05, 0.9), (0.2, 0.15, 0.6)])
+@pytest.mark.parametrize(
+    "deviation, gain, power", [(0.4, 0.1, 0.8), (0.3, 0.05, 0.9), (0.2, 0.15, 0.6)]
+)
 def test_the_episodes_needed_are_the_fewest_that_have_the_power(deviation, gain, power):
     episodes = episodes_needed(deviation, gain, power)
     assert power_of(deviation, gain, episodes) >= power > power_of(deviation, gain, episodes - 1)
@@ -202,7 +259,10 @@ def test_the_episodes_needed_are_the_fewest_that_have_the_power(deviation, gain,
 def test_power_is_the_share_of_simulated_comparisons_that_find_the_gain():
     random, limit = np.random.default_rng(6), norm.ppf(0.975)
     for gain, episodes in ((0.1, 60), (0.3, 10), (0.0, 20)):
-        before, after = (random.normal(0.5, 0.4, (4000, episodes)), random.normal(0.5 + gain, 0.4, (4000, episodes)))
+        before, after = (
+            random.normal(0.5, 0.4, (4000, episodes)),
+            random.normal(0.5 + gain, 0.4, (4000, episodes)),
+        )
         found = np.abs(after.mean(1) - before.mean(1)) > limit * 0.4 * (2 / episodes) ** 0.5
         assert power_of(0.4, gain, episodes) == pytest.approx(found.mean(), abs=0.03)
     assert power_of(0.4, 0.0, 20) == pytest.approx(0.05)
@@ -221,12 +281,20 @@ def test_the_power_table_compares_designs():
     assert list(table.gain) == [0.02, 0.2]
     deviation = scores.std(ddof=1)
     assert list(table.unpaired) == [episodes_needed(deviation, gain) for gain in (0.02, 0.2)]
-    assert list(table.paired) == [episodes_needed(0.1 * deviation, gain, paired=True) for gain in (0.02, 0.2)]
-    assert list(table.power_of_ten) == pytest.approx([power_of(deviation, gain, 10) for gain in (0.02, 0.2)])
+    assert list(table.paired) == [
+        episodes_needed(0.1 * deviation, gain, paired=True) for gain in (0.02, 0.2)
+    ]
+    assert list(table.power_of_ten) == pytest.approx(
+        [power_of(deviation, gain, 10) for gain in (0.02, 0.2)]
+    )
 
 
 def test_impossible_designs_are_refused():
-    for arguments, message in (((0.2, 0.0), "gain"), ((0.0, 0.1), "deviation"), ((0.2, 0.1, 1.0), "power")):
+    for arguments, message in (
+        ((0.2, 0.0), "gain"),
+        ((0.0, 0.1), "deviation"),
+        ((0.2, 0.1, 1.0), "power"),
+    ):
         with pytest.raises(ValueError, match=message):
             episodes_needed(*arguments)
     with pytest.raises(ValueError, match="deviation"):

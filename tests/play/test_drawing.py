@@ -9,8 +9,8 @@ from test_environment import investigation
 
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
-from logtriage.play.drawing import Seen, draw, health
-from logtriage.play.episode import Sight
+from logtriage.play.drawing import Step, draw, health
+from logtriage.play.episode import Observation
 from logtriage.play.rewards import by_fault
 from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS, sample_incident
 from logtriage.world.telemetry import Alert, Metric
@@ -41,26 +41,50 @@ def test_it_is_well_formed_whatever_the_graph():
         for task in ALL_TASKS:
             env.reset(task=task, split=split, index=number)
             for action in ("remediate", "sudo", "resolve"):
-                env.step(TriageAction(action_type=action, value="restart:<b>&" * (action == "remediate")))
+                env.step(
+                    TriageAction(action_type=action, value="restart:<b>&" * (action == "remediate"))
+                )
                 root = ElementTree.fromstring(f"<page>{env.render_web({})}</page>")
-            assert len(root.findall(".//rect")) == len(sample_incident(task, split, number).topology.services)
-            assert root.find(".//b[.='restart:']") is None and "restart:<b>&" in words(env.render_web({}))
+            assert len(root.findall(".//rect")) == len(
+                sample_incident(task, split, number).topology.services
+            )
+            assert root.find(".//b[.='restart:']") is None and "restart:<b>&" in words(
+                env.render_web({})
+            )
 
 
 def test_everything_shown_is_drawn_and_the_newest_value_wins():
-    opening = Sight(0, 8, alerts=[Alert("api-gateway", "errors", "30")], lines=["ERROR api-gateway <script>"])
-    opening = opening._replace(metrics=[Metric("user-db", "3", "20", "12"), Metric("api-gateway", "31", "90", "56")])
-    later = Sight(1, 8, metrics=[Metric("user-db", "9", "40", "12")], lines=["WARN user-db slow"])
-    html = draw(DEFAULT_TOPOLOGY, [Seen("", opening), Seen("request_more_logs user-db", later)])
+    opening = Observation(
+        0, 8, alerts=[Alert("api-gateway", "errors", "30")], lines=["ERROR api-gateway <script>"]
+    )
+    opening = opening._replace(
+        metrics=[Metric("user-db", "3", "20", "12"), Metric("api-gateway", "31", "90", "56")]
+    )
+    later = Observation(
+        1, 8, metrics=[Metric("user-db", "9", "40", "12")], lines=["WARN user-db slow"]
+    )
+    html = draw(DEFAULT_TOPOLOGY, [Step("", opening), Step("request_more_logs user-db", later)])
     text = " ".join(words(html).split())
     assert "9% failed 40 ms" in text and "3% failed" not in text and "31% failed 90 ms" in text
-    assert "api-gateway errors 30%" in text and "ERROR api-gateway <script>" in text and "<script>" not in html
+    assert (
+        "api-gateway errors 30%" in text
+        and "ERROR api-gateway <script>" in text
+        and "<script>" not in html
+    )
     assert "user-db 9% 40 ms 12 ms now" in text and "api-gateway 31% 90 ms 56 ms step 0" in text
-    assert text.index("WARN user-db slow") < text.index("step 0: the incident is reported") < text.index("ERROR api-gateway")
-    boxes = {box.get("class"): box for box in ElementTree.fromstring(f"<page>{html}</page>").iter("rect")}
+    assert (
+        text.index("WARN user-db slow")
+        < text.index("step 0: the incident is reported")
+        < text.index("ERROR api-gateway")
+    )
+    boxes = {
+        box.get("class"): box for box in ElementTree.fromstring(f"<page>{html}</page>").iter("rect")
+    }
     assert set(boxes) == {"failing alerted", "failing", "unseen"}
-    cured = Sight(2, 8, notice="did restart on user-db", alerts=[])
-    assert "alerts: none" in words(draw(DEFAULT_TOPOLOGY, [Seen("", opening), Seen("remediate restart:user-db", cured)]))
+    cured = Observation(2, 8, notice="did restart on user-db", alerts=[])
+    assert "alerts: none" in words(
+        draw(DEFAULT_TOPOLOGY, [Step("", opening), Step("remediate restart:user-db", cured)])
+    )
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -73,8 +97,9 @@ def test_the_truth_is_drawn_at_the_end_and_not_before(task):
         for action in investigation(incident):
             shown += f"\n{action.action_type} {action.value}\n{env.step(action).text}"
             drawn = words(env.render_web({}))
-            # Every word of the drawing was shown, but for its own labels, the same in every drawing.
-            own = words(draw(incident.topology, [Seen("", Sight(0, 1))]))
+            # Every word of the drawing was shown, but for its own labels, the same in every
+            # drawing.
+            own = words(draw(incident.topology, [Step("", Observation(0, 1))]))
             units_apart = re.sub(r"(\d)(ms|%)", r"\1 \2", shown)
             known = set(re.findall(r"[\w-]+", units_apart + own)) | {
                 "now",
@@ -89,7 +114,11 @@ def test_the_truth_is_drawn_at_the_end_and_not_before(task):
             assert "What it was" not in drawn
         env.step(TriageAction(action_type="resolve"))
         drawn = words(env.render_web({}))
-        told = incident.injection.fault.name.replace("-", " ") if incident.injection else "a false alarm"
+        told = (
+            incident.injection.fault.name.replace("-", " ")
+            if incident.injection
+            else "a false alarm"
+        )
         assert f"What it was: {told}" in drawn and incident.severity in drawn
         assert f"score {env.score.total:.2f}" in drawn and env.web_actions({}) == []
 
@@ -144,7 +173,9 @@ def test_the_gate_says_why(actions, why):
     for kind, value in actions:
         env.step(TriageAction(action_type=kind, value=value))
     drawn = words(env.render_web({}))
-    assert env.score.gate == 0.0 and f"The gate makes it 0: {why}" in drawn and "score 0.00" in drawn
+    assert (
+        env.score.gate == 0.0 and f"The gate makes it 0: {why}" in drawn and "score 0.00" in drawn
+    )
 
 
 def test_a_p3_with_the_wrong_team_is_no_p1_ignored():
@@ -153,7 +184,11 @@ def test_a_p3_with_the_wrong_team_is_no_p1_ignored():
     incident = next(one for one in found if one.injection and one.severity == "P3")
     env.reset(**where, index=incident.index)
     wrong = "sre" if incident.team != "sre" else "dba"
-    for kind, value in (("identify_root_cause", incident.root), ("escalate", wrong), ("ignore", "")):
+    for kind, value in (
+        ("identify_root_cause", incident.root),
+        ("escalate", wrong),
+        ("ignore", ""),
+    ):
         env.step(TriageAction(action_type=kind, value=value))
     assert env.score.gate == 0.0 and "and the wrong team paged" in words(env.render_web({}))
 
@@ -161,10 +196,18 @@ def test_a_p3_with_the_wrong_team_is_no_p1_ignored():
 def test_two_faults_show_both_answers_and_half_a_gate():
     env, where = TriageEnvironment(), {"task": "double_fault", "split": "test"}
     found = (sample_incident(**where, index=index) for index in range(100))
-    incident = next(one for one in found if len({fault.team for fault in by_fault(one)}) == 2 and one.severity != "P3")
+    incident = next(
+        one
+        for one in found
+        if len({fault.team for fault in by_fault(one)}) == 2 and one.severity != "P3"
+    )
     roots, team = [fault.root for fault in by_fault(incident)], incident.team
     env.reset(**where, index=incident.index)
-    for action in (*(("identify_root_cause", root) for root in roots), ("escalate", team), ("resolve", "")):
+    for action in (
+        *(("identify_root_cause", root) for root in roots),
+        ("escalate", team),
+        ("resolve", ""),
+    ):
         env.step(TriageAction(action_type=action[0], value=action[1]))
     drawn = words(env.render_web({}))
     assert env.score.gate == 0.5 and "The gate halves it" in drawn and "makes it 0" not in drawn

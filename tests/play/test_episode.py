@@ -32,7 +32,9 @@ def actions_at(topology):
         st.tuples(st.just("identify_root_cause"), names),
         st.tuples(st.just("classify_severity"), st.sampled_from([*SEVERITIES, "P0"])),
         st.tuples(st.just("escalate"), st.sampled_from([*TEAMS, "ceo"])),
-        st.tuples(st.just("remediate"), st.builds("{}:{}".format, st.sampled_from(REMEDIES), names)),
+        st.tuples(
+            st.just("remediate"), st.builds("{}:{}".format, st.sampled_from(REMEDIES), names)
+        ),
         st.tuples(st.sampled_from([*ACTION_TYPES, "sudo"]), st.text(max_size=8)),
     )
 
@@ -49,7 +51,7 @@ def cases(draw):
 def replay(task, split, index, actions):
     """The whole visible history of an episode, and its score, as text."""
     episode = Episode(sample_incident(task, split, index))
-    parts = [render(episode.first, episode.incident.topology)]
+    parts = [render(episode.opening, episode.incident.topology)]
     for action in actions:
         if episode.done:
             break
@@ -64,7 +66,8 @@ def test_any_episode_replays_byte_for_byte(case):
 
 
 def test_episodes_do_not_depend_on_the_process(tmp_path):
-    # Hash order differs from process to process; a set or a hash in the wrong place would show here.
+    # Hash order differs from process to process; a set or a hash in the wrong place would show
+    # here.
     drawn = []
 
     @given(cases())
@@ -79,7 +82,12 @@ def test_episodes_do_not_depend_on_the_process(tmp_path):
         "import json, sys, hashlib; sys.path.insert(0, 'tests/play'); from test_episode import replay;"
         f"print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in json.load(open({str(path)!r}))])"
     )
-    mine = str([hashlib.sha256(replay(*case).encode()).hexdigest() for case in json.loads(path.read_text())])
+    mine = str(
+        [
+            hashlib.sha256(replay(*case).encode()).hexdigest()
+            for case in json.loads(path.read_text())
+        ]
+    )
     for seed in ("0", "4242"):
         run = subprocess.run(
             [sys.executable, "-c", code],
@@ -93,7 +101,9 @@ def test_episodes_do_not_depend_on_the_process(tmp_path):
 
 
 def interpreters(version):
-    """Interpreters of that Python version on this machine; this one first, where it is of that version."""
+    """Interpreters of that Python version on this machine; this one first, where it is of that
+    version.
+    """
     if sys.version.startswith(f"{version}."):
         yield sys.executable
     found = shutil.which(f"python{version}")
@@ -108,15 +118,17 @@ def test_the_world_is_pinned_across_python_versions(version):
     python = next(interpreters(version), None)
     if python is None:
         pytest.skip(f"no Python {version} on this machine")
-    run = subprocess.run([python, "tests/world_digest.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run(
+        [python, "tests/world_digest.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
     assert run.returncode == 0, f"{python}: {run.stdout}{run.stderr}"
 
 
 def test_an_invalid_action_costs_a_step_and_changes_nothing():
     episode = Episode(sample_incident("cascading_failure", "train", 3))
     before = vars(episode.record).copy()
-    sight = episode.act("escalate", "ceo")
-    assert "unknown team 'ceo'; choose one of sre, backend, dba, security" in sight.error
+    observation = episode.act("escalate", "ceo")
+    assert "unknown team 'ceo'; choose one of sre, backend, dba, security" in observation.error
     assert vars(episode.record) == {**before, "steps": 1} and not episode.done
 
 
@@ -136,8 +148,8 @@ def test_an_invalid_action_costs_a_step_and_changes_nothing():
 )
 def test_errors_name_the_value_and_the_way_out(action, told):
     episode = Episode(sample_incident("single_crash", "train", 0))
-    sight = episode.act(*action)
-    assert told in sight.error and len(sight.error) < 400
+    observation = episode.act(*action)
+    assert told in observation.error and len(observation.error) < 400
 
 
 def test_after_the_end_there_is_nothing_to_do():

@@ -1,4 +1,6 @@
-"""Section by section, what the score promises; and every known way to cheat, over 200 held-out incidents a task."""
+"""Section by section, what the score promises; and every known way to cheat, over 200 held-out
+incidents a task.
+"""
 
 import json
 from itertools import chain, cycle
@@ -79,17 +81,29 @@ def test_the_first_answer_counts_and_answering_again_costs():
     incident = incident_where(lambda i: True)
     wrong = next(name for name in incident.topology.names if name != incident.root)
     rest = right_answers(incident)[1:]
-    assert play(incident, [*right_answers(incident)[:2], ("identify_root_cause", wrong), *rest[1:]]).root_cause == 1.0
+    assert (
+        play(
+            incident, [*right_answers(incident)[:2], ("identify_root_cause", wrong), *rest[1:]]
+        ).root_cause
+        == 1.0
+    )
     changed = play(incident, [right_answers(incident)[0], ("identify_root_cause", wrong), *rest])
     assert changed.root_cause == 0.0 and changed.cost == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize("at, part", enumerate(("severity", "root_cause", "remediation", "escalation")))
+@pytest.mark.parametrize(
+    "at, part", enumerate(("severity", "root_cause", "remediation", "escalation"))
+)
 def test_every_wrong_answer_earns_nothing_even_if_the_right_one_follows(at, part):
     incident = incident_where(lambda i: True)
     answers, names = right_answers(incident), incident.topology.names
     kind, right = answers[at]
-    values = (SEVERITIES, names, [f"{remedy}:{name}" for remedy in REMEDIES for name in names], TEAMS)[at]
+    values = (
+        SEVERITIES,
+        names,
+        [f"{remedy}:{name}" for remedy in REMEDIES for name in names],
+        TEAMS,
+    )[at]
     for value in set(values) - {right}:
         only = play(incident, [*answers[:at], (kind, value), *answers[at + 1 :]])
         first = play(incident, [*answers[:at], *[(kind, value)] * 4, *answers[at:]])
@@ -100,14 +114,19 @@ def test_innocents_cost_and_speed_wants_the_fault_gone():
     incident = incident_where(lambda i: True)
     innocent = next(name for name in incident.topology.names if name != incident.root)
     answers = right_answers(incident)
-    blast = play(incident, [answers[0], answers[1], ("remediate", f"restart:{innocent}"), *answers[2:]])
+    blast = play(
+        incident, [answers[0], answers[1], ("remediate", f"restart:{innocent}"), *answers[2:]]
+    )
     assert blast.cost == pytest.approx(0.15) and blast.remediation == 0.0 and blast.speed > 0.0
     assert play(incident, [a for a in answers if a[0] != "remediate"]).speed == 0.0
 
 
 def test_speed_falls_with_steps():
     incident = incident_where(lambda i: True)
-    speeds = [play(incident, [("request_more_logs", "all")] * n + right_answers(incident)).speed for n in range(8)]
+    speeds = [
+        play(incident, [("request_more_logs", "all")] * n + right_answers(incident)).speed
+        for n in range(8)
+    ]
     assert speeds[0] == 1.0 and speeds == sorted(speeds, reverse=True) and speeds[7] == 0.0
 
 
@@ -117,7 +136,11 @@ def test_a_false_alarm_pays_in_full_for_p3_and_ignore_only():
     p3, ignore = ("classify_severity", "P3"), ("ignore", "")
     assert play(incident, [p3, ignore]).total == 1.0
     assert play(incident, [p3, ("resolve", "")]).total == pytest.approx(0.2)
-    for extra in (("escalate", "sre"), ("remediate", f"restart:{name}"), ("identify_root_cause", name)):
+    for extra in (
+        ("escalate", "sre"),
+        ("remediate", f"restart:{name}"),
+        ("identify_root_cause", name),
+    ):
         assert play(incident, [p3, extra, ignore]).total < 0.9
 
 
@@ -129,10 +152,19 @@ CHEATS = {
     "farm logs": lambda topology: cycle([("request_more_logs", "all")]),
     "farm logs, then guess": lambda topology: (
         [("request_more_logs", name) for name in topology.names]
-        + [("classify_severity", "P1"), ("identify_root_cause", topology.names[-1]), ("escalate", "sre")]
+        + [
+            ("classify_severity", "P1"),
+            ("identify_root_cause", topology.names[-1]),
+            ("escalate", "sre"),
+        ]
     ),
-    "blame each service in turn": lambda topology: [("identify_root_cause", name) for name in topology.names],
-    "page every team": lambda topology: [("classify_severity", "P1"), *(("escalate", team) for team in TEAMS)],
+    "blame each service in turn": lambda topology: [
+        ("identify_root_cause", name) for name in topology.names
+    ],
+    "page every team": lambda topology: [
+        ("classify_severity", "P1"),
+        *(("escalate", team) for team in TEAMS),
+    ],
     "try every remedy": lambda topology: [
         ("remediate", f"{remedy}:{name}") for name in topology.names for remedy in REMEDIES
     ],
@@ -163,7 +195,9 @@ def incidents():
 
 
 def check_range(score):
-    assert 0.0 <= score.total <= 1.0 and all(0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS), score
+    assert 0.0 <= score.total <= 1.0 and all(
+        0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS
+    ), score
     assert score.cost >= 0.0 and score.gate in (0.0, 1.0), score
 
 
@@ -188,7 +222,10 @@ def loudest(incidents):
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
-    scores = [play(incident, chain(CHEATS[cheat](incident.topology), ENDINGS[ending])) for incident in incidents]
+    scores = [
+        play(incident, chain(CHEATS[cheat](incident.topology), ENDINGS[ending]))
+        for incident in incidents
+    ]
     assert mean_total(scores) < loudest - 0.02
 
 
@@ -214,8 +251,10 @@ def test_every_score_is_a_fraction_whatever_is_done(incidents):
         check_range(play(incident, [(kind, random.choice(values[kind])) for kind in kinds]))
 
 
-def test_sights_and_scores_are_pinned_under_this_version():
+def test_observations_and_scores_are_pinned_under_this_version():
     from score_digest import GOLDEN, digests
 
     pinned = json.loads(GOLDEN.read_text())[BENCHMARK_VERSION]
-    assert digests() == pinned, "sights or scores have changed; raise BENCHMARK_VERSION and say why in LOG.md"
+    assert digests() == pinned, (
+        "observations or scores have changed; raise BENCHMARK_VERSION and say why in LOG.md"
+    )

@@ -14,14 +14,18 @@ from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.world.incidents import sample_incident
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WHERE = {"task": "cascading_failure", "split": "test", "index": 21}
 
 
 @pytest.fixture
 def browser():
-    """Chromium; where there is none the test is skipped, but not in continuous integration, which installs it."""
+    """Chromium; where there is none the test is skipped, but not in continuous integration, which
+    installs it.
+    """
     if BROWSER is None and not os.environ.get("CI"):
         pytest.skip("no browser here: install chromium (Debian: apt-get install chromium)")
     assert BROWSER, "continuous integration must have a browser"
@@ -33,7 +37,9 @@ def browser():
 
 @pytest.fixture
 def tab(browser, url):
-    """An empty tab; at the end, nothing was written to its console and nothing was asked of another host."""
+    """An empty tab; at the end, nothing was written to its console and nothing was asked of another
+    host.
+    """
     page, told, asked = browser.new_page(viewport={"width": 1240, "height": 860}), [], []
     page.on("console", lambda message: told.append(message.text))
     page.on("pageerror", lambda error: told.append(str(error)))
@@ -51,7 +57,10 @@ def test_an_incident_is_played_to_a_full_score_by_clicking(tab, url):
     tab.get_by_label("split").select_option(WHERE["split"])
     tab.get_by_label("incident", exact=True).fill(str(WHERE["index"]))
     tab.get_by_role("button", name="Open").click()
-    assert (tab.get_by_label("task").input_value(), tab.get_by_label("split").input_value()) == ("cascading_failure", "test")
+    assert (tab.get_by_label("task").input_value(), tab.get_by_label("split").input_value()) == (
+        "cascading_failure",
+        "test",
+    )
     tab.get_by_text("The rules").click()
     assert tab.get_by_text("First answers count").is_visible()
     assert tab.locator("svg rect").count() == len(incident.topology.services)
@@ -78,7 +87,9 @@ def test_logs_are_coloured_by_their_level(tab, url):
     tab.get_by_role("link", name="request more logs user-db").click()
     colours = {}
     for line in tab.locator(".lt pre span").all():
-        colours.setdefault(line.inner_text().split()[0], line.evaluate("one => getComputedStyle(one).color"))
+        colours.setdefault(
+            line.inner_text().split()[0], line.evaluate("one => getComputedStyle(one).color")
+        )
     assert colours["ERROR"] != colours["WARN"] != colours["INFO"] != colours["ERROR"]
 
 
@@ -90,7 +101,10 @@ def test_what_the_address_holds_stays_text(tab, url):
 
 
 def test_the_page_plays_what_the_environment_plays(url):
-    env, did = (TriageEnvironment(), ["request_more_logs:all", "remediate:restart:user-db", "sudo", "resolve"])
+    env, did = (
+        TriageEnvironment(),
+        ["request_more_logs:all", "remediate:restart:user-db", "sudo", "resolve"],
+    )
     seen = env.reset(**WHERE)
     for one in did:
         action_type, _, value = one.partition(":")
@@ -132,4 +146,6 @@ def test_the_page_may_load_and_run_nothing(url):
     assert {"default-src 'none'", "form-action 'self'", "base-uri 'none'"} <= set(policy)
     assert not [rule for rule in policy if "script" in rule or "http" in rule or "*" in rule]
     assert answer.url == f"{url}/web" and answer.headers["Referrer-Policy"] == "no-referrer"
-    assert not re.search(r"<script|javascript:|\son\w+=|https?://(?!www\.w3\.org/2000/svg)", answer.text)
+    assert not re.search(
+        r"<script|javascript:|\son\w+=|https?://(?!www\.w3\.org/2000/svg)", answer.text
+    )

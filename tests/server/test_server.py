@@ -26,7 +26,14 @@ from logtriage.client import LogtriageEnv
 from logtriage.environment import RESET_SECONDS, TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import ACTION_TYPES, action_values
-from logtriage.server.guard import MAX_DEPTH, MAX_FRAME, MAX_ITEMS, MAX_MESSAGE, Guard, check_message
+from logtriage.server.guard import (
+    MAX_DEPTH,
+    MAX_FRAME,
+    MAX_ITEMS,
+    MAX_MESSAGE,
+    Guard,
+    check_message,
+)
 from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import SPLITS, TASKS, sample_incident
 
@@ -37,7 +44,10 @@ class Wire:
     """One WebSocket session, as the bytes that cross it: `frames` keeps every text received."""
 
     def __init__(self, url):
-        self.opening, self.frames = (connect(url.replace("http", "ws") + "/ws", max_size=2**24, close_timeout=1), [])
+        self.opening, self.frames = (
+            connect(url.replace("http", "ws") + "/ws", max_size=2**24, close_timeout=1),
+            [],
+        )
 
     def __enter__(self):
         self.socket = self.opening.__enter__()
@@ -65,7 +75,8 @@ def on_wire(observation):
     return {"observation": fields, "reward": reward, "done": done}
 
 
-# -- what a program sends that it should not --------------------------------------------------------------------------
+# -- what a program sends that it should not
+# --------------------------------------------------------------------------
 
 step = {"action_type": "escalate", "value": "sre"}
 NO_MESSAGES = {
@@ -75,10 +86,16 @@ NO_MESSAGES = {
     "null": ("null", "a message is a JSON object, got NoneType"),
     "binary": (b'{"type": "state"}', "send JSON as text"),
     "an endless integer": ('{"type": "reset", "data": {"index": ' + "9" * 5000 + "}}", "limit"),
-    "no number": ('{"type": "step", "data": {"action_type": "resolve", "confidence": NaN}}', "NaN is no JSON"),
+    "no number": (
+        '{"type": "step", "data": {"action_type": "resolve", "confidence": NaN}}',
+        "NaN is no JSON",
+    ),
     "half a surrogate": ('{"type": "step", "data": {"action_type": "\\ud800"}}', "surrogate"),
     "half a surrogate as key": ('{"type": "step", "data": {"\\udfff": 1}}', "surrogate"),
-    "too deep": ('{"type": "reset", "data": {"task": ' + "[" * 300 + "]" * 300 + "}}", "nested too deep"),
+    "too deep": (
+        '{"type": "reset", "data": {"task": ' + "[" * 300 + "]" * 300 + "}}",
+        "nested too deep",
+    ),
     "far too deep": ("[" * 100_000, "nested too deep|Expecting value"),
     "too long": ('{"type": "state", "x": "' + "x" * MAX_MESSAGE + '"}', f"at most {MAX_MESSAGE}"),
 }
@@ -87,38 +104,82 @@ NO_REQUESTS = {
     "unknown type": ({"type": "cheat"}, "unknown message type 'cheat'"),
     "a type that is no text": ({"type": ["step"]}, "unknown message type"),
     "a huge type": ({"type": "x" * 200_000}, r"unknown message type 'x+\.\.\.; choose"),
-    "OpenEnv's way to sessions without a socket": ({"type": "mcp", "data": {}}, "unknown message type 'mcp'"),
-    "thousands of fields": ({"type": "step", "data": {str(i): 0 for i in range(9_000)}}, "too many fields"),
+    "OpenEnv's way to sessions without a socket": (
+        {"type": "mcp", "data": {}},
+        "unknown message type 'mcp'",
+    ),
+    "thousands of fields": (
+        {"type": "step", "data": {str(i): 0 for i in range(9_000)}},
+        "too many fields",
+    ),
     "no data": ({"type": "step"}, "Field required"),
     "data of a wrong type": ({"type": "step", "data": "resolve"}, "valid dictionary"),
-    "unknown field of the message": ({"type": "state", "truth": True}, "Extra inputs are not permitted"),
-    "unknown field of the action": ({"type": "step", "data": {**step, "truth": True}}, "Extra inputs are not permitted"),
+    "unknown field of the message": (
+        {"type": "state", "truth": True},
+        "Extra inputs are not permitted",
+    ),
+    "unknown field of the action": (
+        {"type": "step", "data": {**step, "truth": True}},
+        "Extra inputs are not permitted",
+    ),
     "no action type": ({"type": "step", "data": {"value": "sre"}}, "Field required"),
     "action type of a wrong type": ({"type": "step", "data": {"action_type": 7}}, "valid string"),
-    "value of a wrong type": ({"type": "step", "data": {**step, "value": {"a": [1]}}}, "valid string"),
-    "huge action type": ({"type": "step", "data": {"action_type": "x" * 100_000}}, "at most 64 characters"),
-    "huge value": ({"type": "step", "data": {**step, "value": "x" * 100_000}}, "at most 256 characters"),
-    "huge reasoning": ({"type": "step", "data": {**step, "reasoning": "x" * 20_001}}, "at most 20000 characters"),
-    "confidence above 1": ({"type": "step", "data": {**step, "confidence": 1e300}}, "less than or equal to 1"),
-    "unknown task": ({"type": "reset", "data": {"task": "x" * 100_000}}, "choose one of single_crash"),
-    "task of a wrong type": ({"type": "reset", "data": {"task": {"name": "single_crash"}}}, "choose one of single_crash"),
+    "value of a wrong type": (
+        {"type": "step", "data": {**step, "value": {"a": [1]}}},
+        "valid string",
+    ),
+    "huge action type": (
+        {"type": "step", "data": {"action_type": "x" * 100_000}},
+        "at most 64 characters",
+    ),
+    "huge value": (
+        {"type": "step", "data": {**step, "value": "x" * 100_000}},
+        "at most 256 characters",
+    ),
+    "huge reasoning": (
+        {"type": "step", "data": {**step, "reasoning": "x" * 20_001}},
+        "at most 20000 characters",
+    ),
+    "confidence above 1": (
+        {"type": "step", "data": {**step, "confidence": 1e300}},
+        "less than or equal to 1",
+    ),
+    "unknown task": (
+        {"type": "reset", "data": {"task": "x" * 100_000}},
+        "choose one of single_crash",
+    ),
+    "task of a wrong type": (
+        {"type": "reset", "data": {"task": {"name": "single_crash"}}},
+        "choose one of single_crash",
+    ),
     "unknown split": ({"type": "reset", "data": {"split": ["test"]}}, "choose one of train"),
     "index below 0": ({"type": "reset", "data": {"index": -1}}, "got -1"),
     "index of a wrong type": ({"type": "reset", "data": {"index": "7"}}, "got '7'"),
     "huge index": ({"type": "reset", "data": {"index": 10**100}}, "index must be an integer"),
     "seed of a wrong type": ({"type": "reset", "data": {"seed": 0.5}}, "got 0.5"),
-    "episode id of a wrong type": ({"type": "reset", "data": {"episode_id": {}}}, "text of at most 255 characters"),
-    "unknown argument": ({"type": "reset", "data": {"difficulty": "easy"}}, "unknown argument 'difficulty'"),
+    "episode id of a wrong type": (
+        {"type": "reset", "data": {"episode_id": {}}},
+        "text of at most 255 characters",
+    ),
+    "unknown argument": (
+        {"type": "reset", "data": {"difficulty": "easy"}},
+        "unknown argument 'difficulty'",
+    ),
     "an argument of Python's": ({"type": "reset", "data": {"self": 1}}, "unknown argument 'self'"),
 }
-MISTAKES = {**NO_MESSAGES, **{name: (json.dumps(message), told) for name, (message, told) in NO_REQUESTS.items()}}
+MISTAKES = {
+    **NO_MESSAGES,
+    **{name: (json.dumps(message), told) for name, (message, told) in NO_REQUESTS.items()},
+}
 
 
 def test_a_mistake_is_answered_and_changes_nothing(url):
     env = TriageEnvironment()
     with Wire(url) as wire:
         opening = env.reset(task="silent_degradation", split="test", index=3)
-        assert wire.say("reset", {"task": "silent_degradation", "split": "test", "index": 3})["data"] == on_wire(opening)
+        assert wire.say("reset", {"task": "silent_degradation", "split": "test", "index": 3})[
+            "data"
+        ] == on_wire(opening)
         for name, (message, told) in MISTAKES.items():
             answer = wire.raw(message)
             assert answer["type"] == "error" and answer["data"]["code"], name
@@ -140,7 +201,10 @@ def test_steps_out_of_order_are_errors_and_the_session_lives(url):
         late = wire.do("remediate", "restart:user-db")
         assert late["type"] == "error" and "Incident closed" in late["data"]["message"]
         assert wire.say("state")["data"]["score"] == score
-        assert wire.say("reset", {"task": "single_crash", "index": 1})["data"]["observation"]["step"] == 0
+        assert (
+            wire.say("reset", {"task": "single_crash", "index": 1})["data"]["observation"]["step"]
+            == 0
+        )
 
 
 def test_an_invalid_action_costs_a_step_and_names_the_allowed_values(url):
@@ -168,10 +232,20 @@ HTTP_MISTAKES = [
     ("POST", "/step", {"action": {"action_type": "resolve"}}, "keeps no session"),
     ("POST", "/step", {"action": {"action_type": "resolve"}, "self": 1}, "keeps no session"),
     ("POST", "/step", {"action": {"action_type": "\ud800"}}, "action_type"),
-    ("POST", "/step", {"action": {"action_type": "resolve", "confidence": float("nan")}}, "confidence"),
+    (
+        "POST",
+        "/step",
+        {"action": {"action_type": "resolve", "confidence": float("nan")}},
+        "confidence",
+    ),
     ("POST", "/step", {"action": {"action_type": "resolve", "\ud800": 1}}, "unicode"),
     ("POST", "/step", {"action": [1]}, "valid dictionary"),
-    ("POST", "/step", {"action": {"action_type": "x" * MAX_MESSAGE}}, f"at most {MAX_MESSAGE} bytes"),
+    (
+        "POST",
+        "/step",
+        {"action": {"action_type": "x" * MAX_MESSAGE}},
+        f"at most {MAX_MESSAGE} bytes",
+    ),
     ("GET", "/elsewhere/splits", None, "unknown environment"),
     ("POST", "/logtriage/num_tasks", {"split": "dev"}, "choose one of train"),
     ("POST", "/logtriage/task", {"split": "test", "index": 10**30}, "Invalid task index"),
@@ -180,18 +254,25 @@ HTTP_MISTAKES = [
 
 @pytest.mark.parametrize("method, path, body, told", HTTP_MISTAKES)
 def test_a_mistake_in_plain_http_is_the_clients(url, method, path, body, told):
-    answer = requests.request(method, url + path, data=body and json.dumps(body), headers=JSON, timeout=10)
+    answer = requests.request(
+        method, url + path, data=body and json.dumps(body), headers=JSON, timeout=10
+    )
     assert 400 <= answer.status_code < 500 and told in json.dumps(answer.json()), answer.text
 
 
 def test_bodies_that_are_no_json_are_answered(url):
     for body in (b"{", b"[" * 100_000, b"\xff\xfe", b'{"seed": ' + b"9" * 5000 + b"}"):
         for path in ("/reset", "/step", "/logtriage/task"):
-            assert 400 <= requests.post(url + path, data=body, headers=JSON, timeout=10).status_code < 500
+            assert (
+                400
+                <= requests.post(url + path, data=body, headers=JSON, timeout=10).status_code
+                < 500
+            )
         assert "error" in requests.post(f"{url}/mcp", data=body, timeout=10).json()
 
 
-# -- sessions ---------------------------------------------------------------------------------------------------------
+# -- sessions
+# ---------------------------------------------------------------------------------------------------------
 
 
 def script(number):
@@ -207,7 +288,9 @@ async def play(url, number, barrier):
     """Every observation of one session and its last state, played among all others."""
     (task, split, index), actions = script(number)
     async with LogtriageEnv(base_url=url) as env:
-        seen = [await env.reset(task=task, split=split, index=index, episode_id=f"session {number}")]
+        seen = [
+            await env.reset(task=task, split=split, index=index, episode_id=f"session {number}")
+        ]
         await barrier.wait()  # nobody goes on before everybody is there
         for kind, value in actions:
             if not seen[-1].done:
@@ -249,7 +332,9 @@ def fill(url, sessions=SESSIONS):
     until = time.monotonic() + 20
     while True:
         command = [sys.executable, "-c", CROWD, url.replace("http", "ws") + "/ws", str(sessions)]
-        crowd = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        crowd = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         if crowd.stdout.readline() == "in\n":
             return crowd
         crowd.wait()
@@ -261,8 +346,13 @@ def test_a_full_server_says_so_and_vanished_clients_are_freed(url):
         crowd = fill(url)  # again, and again: not one session of the crowd before was leaked
         with Wire(url) as late:
             told = json.loads(late.socket.recv(timeout=10))["data"]
-            assert told["code"] == "CAPACITY_REACHED" and f"{SESSIONS}/{SESSIONS}" in told["message"]
-        with pytest.raises(RuntimeError, match="CAPACITY_REACHED"), LogtriageEnv(base_url=url).sync() as env:
+            assert (
+                told["code"] == "CAPACITY_REACHED" and f"{SESSIONS}/{SESSIONS}" in told["message"]
+            )
+        with (
+            pytest.raises(RuntimeError, match="CAPACITY_REACHED"),
+            LogtriageEnv(base_url=url).sync() as env,
+        ):
             env.reset()
         crowd.kill()
         crowd.wait()
@@ -277,7 +367,8 @@ def test_no_request_makes_or_ends_sessions_past_their_count(url):
             assert answer.status_code == 200 and "no MCP tools" in answer.json()["error"]["message"]
         with pytest.raises(InvalidStatus), connect(url.replace("http", "ws") + "/mcp"):
             pass
-        # A socket that asks for a session of that name gets one of its own: nothing was reset in it.
+        # A socket that asks for a session of that name gets one of its own: nothing was reset in
+        # it.
         other = Wire(url)
         other.opening = connect(url.replace("http", "ws") + "/ws?session_id=1", close_timeout=1)
         with other:
@@ -303,20 +394,31 @@ def test_the_client_works_without_await(url):
     with LogtriageEnv(base_url=url).sync() as env:
         result = env.reset(task="single_crash", split="train", index=4)
         assert result.observation.max_steps == 8 and result.reward == 0.0 and not result.done
-        action = TriageAction(action_type="identify_root_cause", value="user-db", confidence=0.25, reasoning="é 🙂 \u0000")
+        action = TriageAction(
+            action_type="identify_root_cause",
+            value="user-db",
+            confidence=0.25,
+            reasoning="é 🙂 \u0000",
+        )
         assert env.step(action).observation.notice == "root cause noted: user-db"
         assert env.step(TriageAction(action_type="resolve")).done
-        assert (env.state().closed_by, env.state().confidence, env.state().step_count) == ("resolve", 0.25, 2)
+        assert (env.state().closed_by, env.state().confidence, env.state().step_count) == (
+            "resolve",
+            0.25,
+            2,
+        )
         with pytest.raises(RuntimeError, match="Incident closed"):
             env.step(action)
 
 
-# -- the truth --------------------------------------------------------------------------------------------------------
+# -- the truth
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_only_what_the_environment_shows_is_on_the_wire(url, task):
-    # What the environment shows is searched for the answers in test_environment; the wire adds nothing to it.
+    # What the environment shows is searched for the answers in test_environment; the wire adds
+    # nothing to it.
     env = TriageEnvironment()
     with Wire(url) as wire:
         for index in range(5):
@@ -328,39 +430,63 @@ def test_only_what_the_environment_shows_is_on_the_wire(url, task):
                 answer = wire.do(action.action_type, action.value)
                 assert answer == {"type": "observation", "data": on_wire(env.step(action))}
                 state = wire.say("state")
-                assert state == {"type": "state", "data": env.state.model_dump()} and state["data"]["score"] == {}
+                assert (
+                    state == {"type": "state", "data": env.state.model_dump()}
+                    and state["data"]["score"] == {}
+                )
             if incident.injection:
                 names = {incident.injection.fault.name, repr(incident.injection.intensity)}
-                assert not any(name in frame for name in names - {"crash", "overload"} for frame in wire.frames)
+                assert not any(
+                    name in frame for name in names - {"crash", "overload"} for frame in wire.frames
+                )
         assert not TRUTH & set().union(*(keys(json.loads(frame)) for frame in wire.frames))
 
 
 def test_plain_requests_tell_nothing_of_an_open_incident(url):
     with Wire(url) as wire:
         wire.say("reset", {"task": "cascading_failure", "split": "test", "index": 7})
-        paths = ("/state", "/metadata", "/schema", "/health", "/list_environments", "/logtriage/splits", "/openapi.json")
+        paths = (
+            "/state",
+            "/metadata",
+            "/schema",
+            "/health",
+            "/list_environments",
+            "/logtriage/splits",
+            "/openapi.json",
+        )
         told = " ".join(requests.get(url + path, timeout=10).text for path in paths)
-        told += requests.post(f"{url}/logtriage/task_range", json={"split": "test", "start": 0, "stop": 30}, timeout=10).text
+        told += requests.post(
+            f"{url}/logtriage/task_range",
+            json={"split": "test", "start": 0, "stop": 30},
+            timeout=10,
+        ).text
         assert requests.get(f"{url}/state", timeout=10).json()["task"] == ""
         assert not any(re.search(rf"\b{name}\b", told) for name in FAULTS)
 
 
-# -- OpenEnv's own judgement ------------------------------------------------------------------------------------------
+# -- OpenEnv's own judgement
+# ------------------------------------------------------------------------------------------
 
 
 def openenv(*arguments):
-    return subprocess.run([sys.executable, "-m", "openenv.cli", *arguments], capture_output=True, text=True, cwd=ROOT)
+    return subprocess.run(
+        [sys.executable, "-m", "openenv.cli", *arguments], capture_output=True, text=True, cwd=ROOT
+    )
 
 
 def test_openenv_validate_passes_on_the_server_and_on_the_package(url):
     for arguments in (("--url", url), ("logtriage", "--level", "static")):
         result = openenv("validate", *arguments)
-        assert result.returncode == 0 and "Verdict: PASS" in result.stdout, result.stdout + result.stderr
+        assert result.returncode == 0 and "Verdict: PASS" in result.stdout, (
+            result.stdout + result.stderr
+        )
         assert "FAIL" not in result.stdout
 
 
 class LocalProvider:
-    """Runs the server as a process, where OpenEnv's own provider needs a Docker engine. It cuts off no network."""
+    """Runs the server as a process, where OpenEnv's own provider needs a Docker engine. It cuts off
+    no network.
+    """
 
     name = "process"
     capabilities = frozenset({ProviderCapability.IMAGE_BUILD})
@@ -384,21 +510,33 @@ class LocalProvider:
 
 
 def test_openenv_s_runtime_graders_pass(url):
-    report = run_validation(ROOT / "logtriage", max_level=Level.RUNTIME, provider=LocalProvider(url))
+    report = run_validation(
+        ROOT / "logtriage", max_level=Level.RUNTIME, provider=LocalProvider(url)
+    )
     passed = {check.check_id for check in report.results if check.status.value == "pass"}
-    runtime = {f"runtime.{name}" for name in ("startup", "reward_well_formed", "observation_schema", "state_contract")}
+    runtime = {
+        f"runtime.{name}"
+        for name in ("startup", "reward_well_formed", "observation_schema", "state_contract")
+    }
     assert passed == {"static.manifest"} | runtime
     for check in report.results:
         if check.check_id not in passed:
-            why = ("grader not implemented in this build", "missing provider capabilities: network_policy")
+            why = (
+                "grader not implemented in this build",
+                "missing provider capabilities: network_policy",
+            )
             assert check.status.value == "skip" and check.evidence[0] in why
 
 
 def test_the_runtime_plan_plays_to_the_end(url):
     manifest = OpenEnvYamlParser().parse(ROOT / "logtriage")
     plan = load_runtime_plan(ROOT / "logtriage", manifest.execution)
-    evidence = collect_runtime_evidence(url, plan, episode_timeout_s=manifest.resources.episode_timeout_s)
-    assert evidence.failure_reason is None and len(evidence.exchanges) == 2 * (1 + len(plan.actions))
+    evidence = collect_runtime_evidence(
+        url, plan, episode_timeout_s=manifest.resources.episode_timeout_s
+    )
+    assert evidence.failure_reason is None and len(evidence.exchanges) == 2 * (
+        1 + len(plan.actions)
+    )
     assert json.loads(evidence.exchanges[-2].response_json)["data"]["done"]
 
 
@@ -413,7 +551,8 @@ def test_the_task_api_over_http_is_the_environments(url):
         assert by_number == wire.say("reset", told[0])
 
 
-# -- the guard --------------------------------------------------------------------------------------------------------
+# -- the guard
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_silent_session_is_told_so_and_closed():
@@ -435,7 +574,8 @@ def test_a_silent_session_is_told_so_and_closed():
 
 
 def test_errors_are_short_whatever_was_sent(url):
-    # OpenEnv repeats what it refuses: a few messages a second that grow on their way back would stall everybody.
+    # OpenEnv repeats what it refuses: a few messages a second that grow on their way back would
+    # stall everybody.
     with Wire(url) as wire:
         for name, (message, _) in MISTAKES.items():
             wire.raw(message)
@@ -445,7 +585,9 @@ def test_errors_are_short_whatever_was_sent(url):
 def test_the_count_of_fields_is_exact():
     check_message(json.dumps({"type": "step", "data": {str(i): [] for i in range(MAX_ITEMS - 2)}}))
     with pytest.raises(ValueError, match="too many fields"):
-        check_message(json.dumps({"type": "step", "data": {str(i): [] for i in range(MAX_ITEMS - 1)}}))
+        check_message(
+            json.dumps({"type": "step", "data": {str(i): [] for i in range(MAX_ITEMS - 1)}})
+        )
 
 
 @pytest.mark.parametrize("levels, fits", [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])

@@ -1,4 +1,6 @@
-"""The load benchmark counts what it says: every answer that is not the twin's, whoever else is waiting."""
+"""The load benchmark counts what it says: every answer that is not the twin's, whoever else is
+waiting.
+"""
 
 import asyncio
 import sys
@@ -24,11 +26,14 @@ def test_wrong_answers_are_counted_however_many_sessions_wait():
     right, wrong = Play(["a", "b"], ["a!", "b!"]), Play(["a", "b"], ["a!", "b?"])
     assert asyncio.run(measure([right] * 16 * EPISODES, 16)).wrong == 0
     turn = asyncio.run(measure(([right] * 7 + [wrong]) * 16 * (EPISODES // 8), 16))
-    # One answer in sixteen is wrong, and one in eight of the steps, up to where each session stood at the end.
+    # One answer in sixteen is wrong, and one in eight of the steps, up to where each session stood
+    # at the end.
     assert abs(turn.wrong - turn.steps / 8) < 16 * EPISODES / 4
 
 
 def test_the_episodes_are_whole_and_have_their_twins():
     plays = our_plays(20)
     assert all(len(play.sent) == len(play.answers) > 1 for play in plays)
-    assert all('"done":true' in play.answers[-1] and '"done":false' in play.answers[0] for play in plays)
+    assert all(
+        '"done":true' in play.answers[-1] and '"done":false' in play.answers[0] for play in plays
+    )

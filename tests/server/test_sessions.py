@@ -1,4 +1,6 @@
-"""Clients that are killed in the middle of an episode leave nothing behind on the server: no session, no memory."""
+"""Clients that are killed in the middle of an episode leave nothing behind on the server: no
+session, no memory.
+"""
 
 import json
 import subprocess
@@ -39,7 +41,9 @@ def wave(url):
     players, until = [start(url) for _ in range(ROOM)], time.monotonic() + 30
     try:
         for seat in range(ROOM):
-            while players[seat].stdout.readline() != "playing\n":  # refused: the server is still clearing up
+            while (
+                players[seat].stdout.readline() != "playing\n"
+            ):  # refused: the server is still clearing up
                 assert time.monotonic() < until, "sessions of killed clients are still held"
                 players[seat].wait()
                 players[seat] = start(url)
@@ -65,8 +69,8 @@ def test_killed_clients_leave_no_session_and_no_memory(server):
     before = resident().rss
     for _ in range(KILLS // ROOM):
         wave(url)
-    # Measured: 0.3 MB, the last of the pools' growth, which ends after some 900 clients. Environments that are kept, and
-    # nothing else of a session, would be 25 kB each.
+    # Measured: 0.3 MB, the last of the pools' growth, which ends after some 900 clients.
+    # Environments that are kept, and nothing else of a session, would be 25 kB each.
     assert resident().rss - before < KILLS * 10_000
     assert psutil.Process(process.pid).num_threads() < ROOM  # none a session
     crowd = fill(url, ROOM)

@@ -1,4 +1,6 @@
-"""What the README claims of the embedded agent, from nothing. About ten minutes on two cores: `make test-slow`."""
+"""What the README claims of the embedded agent, from nothing. About ten minutes on two cores: `make
+test-slow`.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""GRPO end to end with a model that learns nothing: the machinery, the files, and resuming after kill -9."""
+"""GRPO end to end with a model that learns nothing: the machinery, the files, and resuming after
+kill -9.
+"""
 
 import json
 import os
@@ -19,7 +21,12 @@ from logtriage.measure.runs import keep_until, last_checkpoint
 from logtriage.play.episode import Episode
 from logtriage.play.tools import TriageTools
 from logtriage.training import grpo as training
-from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run, first_and_last
+from logtriage.training.experiment import (
+    compare_transcripts,
+    evaluate_checkpoints,
+    evaluate_run,
+    first_and_last,
+)
 from logtriage.training.grpo import by_length, model_of, train, unreachable_calls
 from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
 from logtriage.world.incidents import TASKS, sample_incident
@@ -29,7 +36,9 @@ ROOT = Path(__file__).parents[2]
 
 def tiny(model, **changes):
     return make_config(
-        "mini", model=str(model), **{"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1, **changes}
+        "mini",
+        model=str(model),
+        **{"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1, **changes},
     )
 
 
@@ -45,15 +54,31 @@ def lines(path):
 
 
 def test_a_run_leaves_what_it_says(run):
-    metrics, episodes, completions = (lines(run / f"{name}.jsonl") for name in ("metrics", "episodes", "completions"))
-    assert [row["step"] for row in metrics] == [1, 2, 3]
-    assert {"reward", "seconds", "frac_reward_zero_std", "environment_seconds", "part/root_cause", "entropy"} <= set(
-        metrics[0]
+    metrics, episodes, completions = (
+        lines(run / f"{name}.jsonl") for name in ("metrics", "episodes", "completions")
     )
-    assert len(episodes) == 3 * 2 * 2 and {"step", "task", "index", "score", "root_cause"} <= set(episodes[0])
-    assert completions[0]["messages"][0]["role"] == "user" and "calls: " in completions[0]["messages"][0]["content"]
+    assert [row["step"] for row in metrics] == [1, 2, 3]
+    assert {
+        "reward",
+        "seconds",
+        "frac_reward_zero_std",
+        "environment_seconds",
+        "part/root_cause",
+        "entropy",
+    } <= set(metrics[0])
+    assert len(episodes) == 3 * 2 * 2 and {"step", "task", "index", "score", "root_cause"} <= set(
+        episodes[0]
+    )
+    assert (
+        completions[0]["messages"][0]["role"] == "user"
+        and "calls: " in completions[0]["messages"][0]["content"]
+    )
     config = json.loads((run / "config.json").read_text())
-    assert config["settings"]["steps"] == 3 and config["versions"]["trl"] == "1.14.2" and "cores" in config["machine"]
+    assert (
+        config["settings"]["steps"] == 3
+        and config["versions"]["trl"] == "1.14.2"
+        and "cores" in config["machine"]
+    )
     assert (run / "model" / "model.safetensors").exists()
 
 
@@ -86,9 +111,13 @@ def test_training_on_a_server_is_the_same(run, tiny_base, tmp_path, url):
         assert (tmp_path / "there" / name).read_bytes() == (run / name).read_bytes()
     weights = (Path(folder) / "model" / "model.safetensors" for folder in (run, tmp_path / "there"))
     assert len({path.read_bytes() for path in weights}) == 1
-    for here, there in zip(lines(run / "metrics.jsonl"), lines(tmp_path / "there" / "metrics.jsonl"), strict=True):
+    for here, there in zip(
+        lines(run / "metrics.jsonl"), lines(tmp_path / "there" / "metrics.jsonl"), strict=True
+    ):
         timings = {name for name in here if "seconds" in name or "time" in name}
-        assert {name: here[name] for name in here if name not in timings} == {n: there[n] for n in there if n not in timings}
+        assert {name: here[name] for name in here if name not in timings} == {
+            n: there[n] for n in there if n not in timings
+        }
 
 
 def test_a_server_that_is_not_there_leaves_nothing_behind(tiny_base, tmp_path):
@@ -105,7 +134,11 @@ class Outage:
 
     def open(self, task, split, index):
         self.calls -= 1
-        return Lost(sample_incident(task, split, index)) if self.calls < 0 else Episode.open(task, split, index)
+        return (
+            Lost(sample_incident(task, split, index))
+            if self.calls < 0
+            else Episode.open(task, split, index)
+        )
 
 
 class Lost(Episode):
@@ -119,8 +152,11 @@ class Lost(Episode):
         raise ConnectionError("gone")
 
 
-def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(tiny_base, tmp_path, monkeypatch):
-    # TRL answers whatever a tool raises by a text for the model: scoring such an episode would be a result of nothing.
+def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(
+    tiny_base, tmp_path, monkeypatch
+):
+    # TRL answers whatever a tool raises by a text for the model: scoring such an episode would be a
+    # result of nothing.
     monkeypatch.setattr(training, "TriageTools", partial(TriageTools, Outage(4).open))
     with pytest.raises(ConnectionError, match="gone"):
         train(tiny(tiny_base), tmp_path / "run", progress=False)
@@ -129,7 +165,11 @@ def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(tiny_base, tm
 
 def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
     frame = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
-    assert frame.groupby("policy", sort=False).size().to_dict() == {"base": 6, "trained": 6, "loudest": 6}
+    assert frame.groupby("policy", sort=False).size().to_dict() == {
+        "base": 6,
+        "trained": 6,
+        "loudest": 6,
+    }
     again = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
     pd.testing.assert_frame_equal(frame, again)  # `seconds` included: nothing was played again
     other = evaluate_run(run, episodes=2, split="train", references=("loudest",), progress=False)
@@ -143,7 +183,9 @@ def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
 
 
 def test_first_and_last_counts_different_incidents():
-    rows = pd.DataFrame({"task": "a", "index": [0, 0, 1, 1, 2, 2], "score": [0.0, 1.0, 0.2, 1.0, 0.4, 1.0]})
+    rows = pd.DataFrame(
+        {"task": "a", "index": [0, 0, 1, 1, 2, 2], "score": [0.0, 1.0, 0.2, 1.0, 0.4, 1.0]}
+    )
     table = first_and_last(rows, count=2).iloc[0]
     assert (table["first 2"], table["last 2"], table["incidents"]) == (0.1, pytest.approx(0.3), 3)
 
@@ -168,9 +210,13 @@ def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
     )
     command = [sys.executable, "-c", code, str(tiny_base), str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 240
-    while last_checkpoint(folder) is None and process.poll() is None and time.monotonic() < deadline:
+    while (
+        last_checkpoint(folder) is None and process.poll() is None and time.monotonic() < deadline
+    ):
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -178,7 +224,9 @@ def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
     subprocess.run(command, env=environment, check=True, capture_output=True)
     metrics, episodes = lines(folder / "metrics.jsonl"), lines(folder / "episodes.jsonl")
     assert [row["step"] for row in metrics] == [1, 2, 3, 4, 5, 6]  # no step lost, none twice
-    due = incident_rows(tiny(tiny_base, steps=6))  # the incidents are those of a run that was never interrupted
+    due = incident_rows(
+        tiny(tiny_base, steps=6)
+    )  # the incidents are those of a run that was never interrupted
     assert [(row["step"], row["task"], row["index"]) for row in episodes] == [
         (1 + i // 2, row["task"], row["index"]) for i, row in enumerate(due) for _ in range(2)
     ]
@@ -207,7 +255,10 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
 
 def test_regrouping_by_length_changes_no_row_only_padding():
     random = torch.Generator().manual_seed(0)
-    prompt, completion = (torch.randint(1, 9, (8, 5), generator=random), torch.randint(1, 9, (8, 6), generator=random))
+    prompt, completion = (
+        torch.randint(1, 9, (8, 5), generator=random),
+        torch.randint(1, 9, (8, 6), generator=random),
+    )
     prompt_mask, completion_mask = torch.ones_like(prompt), torch.ones_like(completion)
     for i in range(8):
         prompt_mask[i, : i % 4] = 0
@@ -221,7 +272,10 @@ def test_regrouping_by_length_changes_no_row_only_padding():
         "advantages": torch.arange(8.0),
         "num_items_in_batch": torch.tensor(3),
     }
-    batches = [{key: value[i : i + 4] if value.dim() else value for key, value in whole.items()} for i in (0, 4)]
+    batches = [
+        {key: value[i : i + 4] if value.dim() else value for key, value in whole.items()}
+        for i in (0, 4)
+    ]
 
     def contents(parts):
         return sorted(
@@ -261,7 +315,12 @@ def test_bad_settings_are_answered(changes, told):
 
 def test_presets_are_what_they_are_called():
     card = make_config("model_card")
-    assert (card.model, card.load_in_4bit, card.lora_rank, card.lora_alpha) == ("Qwen/Qwen2.5-3B-Instruct", True, 16, 32)
+    assert (card.model, card.load_in_4bit, card.lora_rank, card.lora_alpha) == (
+        "Qwen/Qwen2.5-3B-Instruct",
+        True,
+        16,
+        32,
+    )
     assert card.learning_rate == 1e-5 and card.incidents * card.group == 4
     assert card.steps * 4 >= 90  # 30 episodes of each of three tasks
     assert make_config("recommended").loader == "unsloth"

@@ -24,7 +24,10 @@ def test_the_tokenizer_is_lossless_and_short(tokenizer):
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     assert tokenizer.decode(ids) == text
     assert len(ids) < len(text) / 20  # the whole tool schema included
-    assert all(len(tokenizer.encode(name, add_special_tokens=False)) == 1 for name in mini.DEFAULT_TOPOLOGY.names)
+    assert all(
+        len(tokenizer.encode(name, add_special_tokens=False)) == 1
+        for name in mini.DEFAULT_TOPOLOGY.names
+    )
     other = "step 0 of 12\nERROR zebra-svc 17 never seen: naïve ☃ text"
     assert tokenizer.decode(tokenizer.encode(other, add_special_tokens=False)) == other
 
@@ -36,10 +39,13 @@ def test_the_chat_template_is_trls_to_the_letter(tokenizer):
 
 
 def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
-    # AutoTokenizer would give a Qwen2 model Qwen's pre-tokenizer: the same text, other tokens, and nothing works.
+    # AutoTokenizer would give a Qwen2 model Qwen's pre-tokenizer: the same text, other tokens, and
+    # nothing works.
     _, loaded = load_language_model(tiny_base)
     built = mini.build_tokenizer(mini.tokenizer_texts(400))
-    text = render(Episode(sample_incident("cascading_failure", "train", 1)).first, mini.DEFAULT_TOPOLOGY)
+    text = render(
+        Episode(sample_incident("cascading_failure", "train", 1)).opening, mini.DEFAULT_TOPOLOGY
+    )
     assert loaded.encode(text) == built.encode(text)
 
 
@@ -52,18 +58,38 @@ def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
     assert written.count("<|im_end|>") == turns
 
 
-WORLD = {f"logtriage.{room}" for room in ("incidents", "cluster", "telemetry", "rewards", "episode")}
+WORLD = {
+    f"logtriage.{room}" for room in ("incidents", "cluster", "telemetry", "rewards", "episode")
+}
 ANSWERS = ("root", "severity", "remedy", "team")
 SECRETS = {
-    Incident: (*ANSWERS, "injections", "injection", "decoys", "untreated", "arrival", "quiet_until"),
+    Incident: (
+        *ANSWERS,
+        "injections",
+        "injection",
+        "decoys",
+        "untreated",
+        "arrival",
+        "quiet_until",
+    ),
     Cluster: ("active", "reach", "states"),
-    Telemetry: ("cluster", "decoys", "dark", "trouble", "own_trouble", "loudness", "line_weights", "callee_weights"),
+    Telemetry: (
+        "cluster",
+        "decoys",
+        "dark",
+        "trouble",
+        "own_trouble",
+        "loudness",
+        "line_weights",
+        "callee_weights",
+    ),
     Episode: ("score", "cluster"),
 }
 
 
 def test_neither_drills_nor_junior_ever_see_the_answer(monkeypatch):
-    # Whatever holds the truth may be read by the world's own modules only; from anywhere else it is an error.
+    # Whatever holds the truth may be read by the world's own modules only; from anywhere else it is
+    # an error.
     for owner, names in SECRETS.items():
 
         def guarded(self, name, names=names):
@@ -92,14 +118,21 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     assert {split for split, _ in seen} == {"train"}
     assert min(index for _, index in seen) >= junior.DRILL_INDEX
     # `TrainingConfig` refuses seeds whose incidents would reach DRILL_INDEX.
-    assert junior.DRILL_INDEX + 10 * 3000 < junior.JUNIOR_INDEX < junior.JUNIOR_INDEX + 10_000 < junior.HOLDOUT_INDEX
+    assert (
+        junior.DRILL_INDEX + 10 * 3000
+        < junior.JUNIOR_INDEX
+        < junior.JUNIOR_INDEX + 10_000
+        < junior.HOLDOUT_INDEX
+    )
 
 
 def test_the_junior_is_often_wrong():
     from random import Random
 
     policy, roots = junior.JuniorPolicy(Random("junior")), 0
-    episodes = [Episode(sample_incident("cascading_failure", "train", index)) for index in range(200)]
+    episodes = [
+        Episode(sample_incident("cascading_failure", "train", index)) for index in range(200)
+    ]
     policy.play(episodes)
     roots = sum(episode.score.root_cause for episode in episodes) / 200
     assert 0.05 < roots < 0.4
@@ -115,7 +148,14 @@ def test_a_base_is_built_once(tiny_base):
 
 
 def test_a_base_that_cannot_read_is_refused(tmp_path):
-    toy = {"drills": 4, "drill_epochs": 1, "juniors": 4, "junior_epochs": 1, "hidden": 32, "layers": 1}
+    toy = {
+        "drills": 4,
+        "drill_epochs": 1,
+        "juniors": 4,
+        "junior_epochs": 1,
+        "hidden": 32,
+        "layers": 1,
+    }
     with pytest.raises(ValueError, match="has not learned what the junior knows"):
         mini.build_base(tmp_path / "toy", **toy)
     assert not (tmp_path / "toy" / "base.json").exists()
@@ -123,5 +163,5 @@ def test_a_base_that_cannot_read_is_refused(tmp_path):
 
 def test_openings_are_what_training_shows():
     episode = Episode(sample_incident("single_crash", "train", 0))
-    text = render(episode.first, episode.incident.topology)
+    text = render(episode.opening, episode.incident.topology)
     assert [message["role"] for message in opening_messages(text)] == ["system", "user"]

@@ -52,14 +52,18 @@ def test_asynchronous_callees_do_not_hurt_users():
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_services_out_of_reach_stay_exactly_at_rest_and_the_rest_is_the_full_computation(task, monkeypatch):
+def test_services_out_of_reach_stay_exactly_at_rest_and_the_rest_is_the_full_computation(
+    task, monkeypatch
+):
     # The simulator computes only `reach(root)`; computing everything must give the same states.
     for index in range(40):
         incident = sample_incident(task, "unseen_topology" if index % 2 else "train", index)
         if incident.injection is None:
             continue
         topology = incident.topology
-        monkeypatch.setattr(type(topology), "reach", lambda self, root: tuple(range(len(self.names))))
+        monkeypatch.setattr(
+            type(topology), "reach", lambda self, root: tuple(range(len(self.names)))
+        )
         full = untreated_states(topology, incident.injections, len(incident.untreated) - 1)
         monkeypatch.undo()
         for one, other in zip(incident.untreated, full, strict=True):
@@ -108,7 +112,9 @@ def test_restarting_a_symptom_helps_for_a_moment_only():
     caller = incident.topology.position[incident.topology.callers[incident.root][0]]
     cluster = play(incident, [("restart", caller)], ticks=0)
     assert cluster.states[cluster.tick].errors[caller] == 0.0
-    assert incident.untreated[incident.arrival].errors[caller] > 0.02  # the incident itself is not touched
+    assert (
+        incident.untreated[incident.arrival].errors[caller] > 0.02
+    )  # the incident itself is not touched
     cluster.advance()
     assert cluster.states[cluster.tick].errors[caller] > 0.02 and cluster.active
 

@@ -50,7 +50,11 @@ def test_two_services_are_struck_and_both_are_felt(split):
         assert len(roots) == 2
         state = incident.untreated[incident.arrival]
         for root in roots:
-            callers = [i for i, callees in enumerate(incident.topology.network.callees) if root in {j for j, _ in callees}]
+            callers = [
+                i
+                for i, callees in enumerate(incident.topology.network.callees)
+                if root in {j for j, _ in callees}
+            ]
             assert any(in_trouble(incident.topology, state, caller) for caller in callers)
 
 
@@ -68,7 +72,9 @@ def test_the_oracle_scores_one_and_loudest_less_than_half():
         policy.play(episodes)
         assert all(0.0 <= episode.score.total <= 1.0 for episode in episodes)
         scores[policy.name] = [episode.score.total for episode in episodes]
-    assert min(scores["oracle"]) >= 0.98  # 1 where the teams differ or agree: the par allows for two pages
+    assert (
+        min(scores["oracle"]) >= 0.98
+    )  # 1 where the teams differ or agree: the par allows for two pages
     assert sum(scores["loudest"]) / 200 < 0.5
 
 
@@ -89,7 +95,9 @@ def test_one_of_two_is_worth_about_half():
         score = play(incident, [severity, *known])
         # Half the answers; all of the severity; no speed, since the other fault is still at work.
         assert score.total == pytest.approx((0.2 + 0.35 + 0.25 + 0.1 + 0.2) / 2)
-        assert score.root_cause == score.remediation == score.escalation == 0.5 and score.speed == 0.0
+        assert (
+            score.root_cause == score.remediation == score.escalation == 0.5 and score.speed == 0.0
+        )
         # The gate is each fault's own: both named, but only one team paged.
         gated = play(incident, [severity, *known, other[0], other[1]])
         assert gated.gate == 0.5 and gated.total < 0.55
@@ -119,7 +127,9 @@ def test_only_both_remedies_heal():
         for _ in range(40):
             episode.cluster.advance()
         state = episode.cluster.states[-1]
-        assert not any(in_trouble(incident.topology, state, i) for i in range(len(incident.topology.services)))
+        assert not any(
+            in_trouble(incident.topology, state, i) for i in range(len(incident.topology.services))
+        )
 
 
 def test_third_answers_cost():
@@ -128,7 +138,12 @@ def test_third_answers_cost():
     severity = ("classify_severity", incident.severity)
     innocent = next(n for n in incident.topology.names if n not in (first[0][1], second[0][1]))
     full = [severity, *first, *second]
-    for extra in (("identify_root_cause", innocent), ("remediate", f"restart:{innocent}"), ("escalate", "sre"), severity):
+    for extra in (
+        ("identify_root_cause", innocent),
+        ("remediate", f"restart:{innocent}"),
+        ("escalate", "sre"),
+        severity,
+    ):
         assert play(incident, [*full, extra]).total < 0.96
     shotgun = [severity, *(("identify_root_cause", name) for name in incident.topology.names)]
     assert play(incident, shotgun).total < 0.3

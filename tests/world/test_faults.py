@@ -26,7 +26,9 @@ def test_a_kind_of_service_does_not_give_the_fault_away():
 
 def test_every_fault_changes_something():
     for fault in FAULTS.values():
-        assert any((fault.capacity, fault.latency, fault.errors, fault.load, fault.pool, fault.cache)), fault.name
+        assert any(
+            (fault.capacity, fault.latency, fault.errors, fault.load, fault.pool, fault.cache)
+        ), fault.name
 
 
 def test_every_fault_leaves_evidence_wherever_it_can_strike():
@@ -35,5 +37,7 @@ def test_every_fault_leaves_evidence_wherever_it_can_strike():
             assert (fault.name, kind) in BOOKS["proof"]
             assert (fault.remedy, kind) in BOOKS["hint"]
     # and every entry keeps a template back for `unseen_wording`
-    assert all(len(set(lines)) == len(lines) >= 2 for book in BOOKS.values() for lines in book.values())
+    assert all(
+        len(set(lines)) == len(lines) >= 2 for book in BOOKS.values() for lines in book.values()
+    )
     assert set(BOOKS["normal"]) == set(BOOKS["benign"]) == {(kind,) for kind in KINDS}

@@ -62,24 +62,32 @@ def test_severities_vary_where_they_can():
 
 def test_splits_are_what_they_say():
     for task in TASKS:
-        train = {(i.root, i.injection.fault.name) for i in sample(task, "train", 600) if i.injection}
+        train = {
+            (i.root, i.injection.fault.name) for i in sample(task, "train", 600) if i.injection
+        }
         for split in ("test", "unseen_wording"):
             for incident in sample(task, split):
                 if incident.injection:  # no held-out pair leaks into the others
                     service = incident.topology.service(incident.root)
                     assert not is_held_out(service, incident.injection.fault)
-        unseen = {(i.root, i.injection.fault.name) for i in sample(task, "unseen_faults") if i.injection}
+        unseen = {
+            (i.root, i.injection.fault.name) for i in sample(task, "unseen_faults") if i.injection
+        }
         assert unseen and not unseen & train
         names = {name for i in sample(task, "unseen_topology", 50) for name in i.topology.names}
         assert not names & set(DEFAULT_TOPOLOGY.names)
 
 
 def test_neighbouring_and_same_numbered_incidents_share_nothing():
-    # `Random(seed + index)` would make neighbours overlap, and one stream for all splits would leak test into train.
+    # `Random(seed + index)` would make neighbours overlap, and one stream for all splits would leak
+    # test into train.
     streams = {}
     for split in SPLITS:
         for index in range(50):
-            values = tuple(sample_incident("single_crash", split, index).stream("telemetry").random() for _ in range(1))
+            values = tuple(
+                sample_incident("single_crash", split, index).stream("telemetry").random()
+                for _ in range(1)
+            )
             assert values not in streams, (split, index, streams.get(values))
             streams[values] = (split, index)
 
@@ -89,7 +97,9 @@ def test_cascading_roots_are_below_those_who_shout(split):
     for incident in sample("cascading_failure", split):
         topology, state = incident.topology, incident.untreated[incident.arrival]
         waiting = [service.name for service in topology.services if incident.root in service.calls]
-        shouting = [name for name in waiting if in_trouble(topology, state, topology.position[name])]
+        shouting = [
+            name for name in waiting if in_trouble(topology, state, topology.position[name])
+        ]
         assert topology.depth[incident.root] >= 1 and shouting, incident
 
 
@@ -116,14 +126,22 @@ def test_every_pair_of_service_and_fault_that_a_task_allows_occurs_in_train(name
         for fault in faults
         if task.outage != 0.0 or not is_always_an_outage(task, position, fault)
     }
-    assert {(i.root, i.injection.fault.name) for i in sample(name, "train", 1500) if i.injection} == allowed
+    assert {
+        (i.root, i.injection.fault.name) for i in sample(name, "train", 1500) if i.injection
+    } == allowed
 
 
 def test_the_tasks_allow_nearly_every_service_and_fault():
     occurring = {name: [i for i in sample(name, "train", 1500) if i.injection] for name in TASKS}
     services = {name: {i.root for i in incidents} for name, incidents in occurring.items()}
-    faults = {name: {i.injection.fault.name for i in incidents} for name, incidents in occurring.items()}
+    faults = {
+        name: {i.injection.fault.name for i in incidents} for name, incidents in occurring.items()
+    }
     assert services["single_crash"] == services["silent_degradation"] == set(DEFAULT_TOPOLOGY.names)
     assert faults["single_crash"] == set(FAULTS)
-    assert faults["cascading_failure"] == set(FAULTS) - {"traffic-flood"}  # it strikes the edge, which nobody calls
-    assert faults["silent_degradation"] == set(FAULTS) - {"lock-convoy"}  # it is an outage even in its mildest form
+    assert faults["cascading_failure"] == set(FAULTS) - {
+        "traffic-flood"
+    }  # it strikes the edge, which nobody calls
+    assert faults["silent_degradation"] == set(FAULTS) - {
+        "lock-convoy"
+    }  # it is an outage even in its mildest form

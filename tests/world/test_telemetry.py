@@ -8,7 +8,14 @@ import pytest
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import SPLITS, TASKS, sample_incident
 from logtriage.world.reading import read_line
-from logtriage.world.telemetry import _FIELDS, DETAIL_LINES, LINE_KINDS, STREAM_LINES, Telemetry, figure
+from logtriage.world.telemetry import (
+    _FIELDS,
+    DETAIL_LINES,
+    LINE_KINDS,
+    STREAM_LINES,
+    Telemetry,
+    figure,
+)
 from logtriage.world.topology import KINDS
 from logtriage.world.wording import BOOKS
 
@@ -19,19 +26,9 @@ def eyes(incident):
 
 
 def test_figures_are_short_and_right():
-    assert [figure(x) for x in (0.0, 0.04, 0.06, 1.0, 9.94, 9.96, 12.4, 99.6, 149.0, 1234.0, 2999.0)] == [
-        "0",
-        "0",
-        "0.1",
-        "1",
-        "9.9",
-        "10",
-        "12",
-        "100",
-        "150",
-        "1200",
-        "3000",
-    ]
+    assert [
+        figure(x) for x in (0.0, 0.04, 0.06, 1.0, 9.94, 9.96, 12.4, 99.6, 149.0, 1234.0, 2999.0)
+    ] == ["0", "0", "0.1", "1", "9.9", "10", "12", "100", "150", "1200", "3000"]
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -67,7 +64,8 @@ def test_proofs_come_from_the_root_only_and_name_its_fault():
                     assert (name, reading.subject) == (incident.root, incident.remedy)
 
 
-# What each field of a template is documented to say: from the state, the speaker, and the service spoken of.
+# What each field of a template is documented to say: from the state, the speaker, and the service
+# spoken of.
 MEANING = {
     "latency": lambda state, speaker, other: state.latency[speaker],
     "errors": lambda state, speaker, other: 100 * state.errors[speaker],
@@ -80,13 +78,18 @@ MEANING = {
 
 
 def expressions(kind):
-    """The templates that a kind of service prints: regular expressions, and the names of the fields that they capture."""
+    """The templates that a kind of service prints: regular expressions, and the names of the fields
+    that they capture.
+    """
     for book in BOOKS.values():
         for key, templates in book.items():
             for template in templates if key[-1] == kind else ():
                 parts = list(string.Formatter().parse(template))
                 captures = {None: "", "callee": r"(\S+)"}
-                pattern = "".join(re.escape(text) + captures.get(field, r"([\d.]+)") for text, field, _, _ in parts)
+                pattern = "".join(
+                    re.escape(text) + captures.get(field, r"([\d.]+)")
+                    for text, field, _, _ in parts
+                )
                 yield re.compile(pattern), [field for _, field, _, _ in parts if field]
 
 
@@ -95,10 +98,18 @@ def test_numbers_in_lines_agree_with_the_state():
     fields = {field for book in books.values() for _, names in book for field in names}
     assert fields == {*MEANING, "callee", "n"} == {*_FIELDS, "n"}
     seen = Counter()
-    for task, split, index in product(TASKS, ("train", "unseen_wording", "unseen_topology"), range(60)):
+    for task, split, index in product(
+        TASKS, ("train", "unseen_wording", "unseen_topology"), range(60)
+    ):
         incident = sample_incident(task, split, index)
-        telemetry, state, topology = (eyes(incident), incident.untreated[incident.arrival], incident.topology)
-        for line in telemetry.stream() + [line for i in range(len(topology.names)) for line in telemetry.detail(i)]:
+        telemetry, state, topology = (
+            eyes(incident),
+            incident.untreated[incident.arrival],
+            incident.topology,
+        )
+        for line in telemetry.stream() + [
+            line for i in range(len(topology.names)) for line in telemetry.detail(i)
+        ]:
             level, service, text = line.split(" ", 2)
             speaker, book = topology.position[service], books[topology.service(service).kind]
             [values] = [
@@ -115,11 +126,18 @@ def test_numbers_in_lines_agree_with_the_state():
 
 
 def test_the_root_is_dark_at_first_and_not_for_ever():
-    dark = [i for i in (sample_incident("cascading_failure", "train", k) for k in range(100)) if i.quiet_until > i.arrival]
+    dark = [
+        i
+        for i in (sample_incident("cascading_failure", "train", k) for k in range(100))
+        if i.quiet_until > i.arrival
+    ]
     assert len(dark) > 30
     for incident in dark:
         telemetry = eyes(incident)
-        assert all(line.split()[1] != incident.root or read_line(line)[1].kind == "benign" for line in telemetry.stream())
+        assert all(
+            line.split()[1] != incident.root or read_line(line)[1].kind == "benign"
+            for line in telemetry.stream()
+        )
         assert incident.root not in {row.service for row in telemetry.metrics()}
         assert incident.root not in {alert.service for alert in telemetry.alerts()}
         while telemetry.cluster.tick < incident.quiet_until:
@@ -129,7 +147,10 @@ def test_the_root_is_dark_at_first_and_not_for_ever():
 
 def test_silent_degradation_rarely_raises_an_alert_at_first():
     def share(task):
-        return sum(bool(eyes(sample_incident(task, "test", index)).alerts()) for index in range(200)) / 200
+        return (
+            sum(bool(eyes(sample_incident(task, "test", index)).alerts()) for index in range(200))
+            / 200
+        )
 
     assert share("silent_degradation") < 0.05
     assert share("single_crash") > 0.7 and share("cascading_failure") > 0.7
@@ -137,7 +158,8 @@ def test_silent_degradation_rarely_raises_an_alert_at_first():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_stream_prints_each_kind_of_line_as_often_as_announced(task):
-    # As the table in `telemetry` has it: noise is benign; else a service speaks by loudness, and prints by line weights.
+    # As the table in `telemetry` has it: noise is benign; else a service speaks by loudness, and
+    # prints by line weights.
     noise, incidents = TASKS[task].noise, 1000
     expected, seen = Counter(benign=noise * incidents), Counter()
     for index in range(incidents):
@@ -159,7 +181,11 @@ def test_the_stream_prints_each_kind_of_line_as_often_as_announced(task):
 
 def test_unseen_wording_shares_no_template_with_train():
     def texts(split):
-        lines = [line for i in range(150) for line in eyes(sample_incident("single_crash", split, i)).stream()]
+        lines = [
+            line
+            for i in range(150)
+            for line in eyes(sample_incident("single_crash", split, i)).stream()
+        ]
         return {re.sub(r"[\d.]+|\S+-\S+", "#", line) for line in lines}
 
     assert not texts("train") & texts("unseen_wording")
@@ -172,7 +198,8 @@ def test_unknown_text_is_read_as_unknown():
 
 
 def test_wording_is_unambiguous():
-    # A text that two entries could have printed would make reading a guess. Levels and kinds of service tell apart.
+    # A text that two entries could have printed would make reading a guess. Levels and kinds of
+    # service tell apart.
     seen = {}
     for kind, book in BOOKS.items():
         for key, templates in book.items():

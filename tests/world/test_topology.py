@@ -2,7 +2,14 @@ from random import Random
 
 import pytest
 
-from logtriage.world.topology import DEFAULT_TOPOLOGY, REST_UTILISATION, Service, Topology, load_topology, random_topology
+from logtriage.world.topology import (
+    DEFAULT_TOPOLOGY,
+    REST_UTILISATION,
+    Service,
+    Topology,
+    load_topology,
+    random_topology,
+)
 
 
 def test_default_is_the_shop_of_seven():
