@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from logtriage import repository
 from logtriage.__main__ import app
 from logtriage.agents.registry import POLICIES
-from logtriage.measure.rollouts import COLUMNS, PARTS
+from logtriage.measure.rollouts import COLUMNS
+from logtriage.play.rewards import PARTS
 from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = (
