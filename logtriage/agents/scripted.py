@@ -70,8 +70,8 @@ class FunctionPolicy(Policy):
     """Any function as a policy.
 
     Args:
-        function: takes the call graph and the observations so far (the opening first) and returns the
-            next action.
+        function: takes the call graph and the observations so far (the opening first) and returns
+            the next action.
         name: shown in results.
     """
 
@@ -122,7 +122,7 @@ class ConstantPolicy(Policy):
 
 
 class TrainedConstantPolicy(ConstantPolicy):
-    """For each task, the open-loop script that scores best on `train` (see `best_constant_script`)."""
+    """For each task, the open-loop script that scores best on `train`: `best_constant_script`."""
 
     def __init__(self, incidents: int = 100) -> None:
         self._incidents = incidents
@@ -212,7 +212,7 @@ class ReadingPolicy(Policy):
         return "P2" if errors > EDGE_ERRORS_P2 or slowdown > EDGE_SLOWDOWN_P2 else "P3"
 
     def fault_at(self, service: str) -> Fault | None:
-        """The fault that the service's lines prove; failing that, one that they hint at; else None."""
+        """The fault that the service's lines prove; failing that, one they hint at; else None."""
         proofs = Counter(r.subject for r in self.readings[service] if r.kind == "proof")
         if proofs:
             return FAULTS[proofs.most_common(1)[0][0]]
@@ -260,7 +260,7 @@ class LoudestPolicy(ReadingPolicy):
 
 
 class TracePolicy(ReadingPolicy):
-    """Walks down the call graph from the edge, to the callee that each service complains of most."""
+    """Walks down the call graph from the edge, to the callee that each complains of most."""
 
     name = "trace"
     patience = 2  # times it asks one service before it settles for what it has
@@ -308,7 +308,7 @@ class TracePolicy(ReadingPolicy):
         )
 
     def _next_suspect(self) -> str | None:
-        """With no complaint to follow: the services not asked yet, those with telling lines first."""
+        """With no complaint to follow: a service not asked yet, one with telling lines first."""
         if self._steps_left() <= len(self.answer(self._at)):
             return None
         unasked = [name for name in self.topology.names if not self._asked[name]]
@@ -376,6 +376,7 @@ def check_tasks(tasks: Sequence[str]) -> list[str]:
     for task in tasks:
         if task not in (*ALL_TASKS, "all"):
             raise ValueError(
-                f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all (the first three)"
+                f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all "
+                "(the first three)"
             )
     return list(TASKS) if "all" in tasks else list(tasks)
