@@ -175,6 +175,8 @@ def train_command(
     ] = "",
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
+    from .adapters.remote import Server
+    from .play.episode import Episode
     from .training.grpo import train
     from .training.presets import make_config
 
@@ -190,9 +192,10 @@ def train_command(
         **({"steps": steps} if steps else {}),
     }
     try:
-        typer.echo(
-            f"trained model in {train(make_config(preset, **changes), folder, env_url=env_url)}"
-        )
+        config = make_config(preset, **changes)
+        with ExitStack() as stack:
+            open_episode = stack.enter_context(Server(env_url)).open if env_url else Episode.open
+            typer.echo(f"trained model in {train(config, folder, open_episode=open_episode)}")
     except (ValueError, ConnectionError) as error:
         raise fail(error) from None
 

@@ -14,7 +14,7 @@ from itertools import product
 from random import Random
 
 from ..play.actions import ACTION_TYPES, action_values
-from ..play.episode import Episode, Observation
+from ..play.episode import Episode, Observation, PlayableEpisode, final_score
 from ..play.rewards import by_fault
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Incident, Task, sample_incident
@@ -55,14 +55,14 @@ class Policy:
     def see(self, observation: Observation) -> None:
         """What the last action brought."""
 
-    def play(self, episodes: Iterable[Episode]) -> None:
+    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
         """Play each episode to its end."""
         for episode in episodes:
             self._open(episode)
             while not episode.done:
                 self.see(episode.act(*self.act()))
 
-    def _open(self, episode: Episode) -> None:
+    def _open(self, episode: PlayableEpisode) -> None:
         self.begin(episode.incident.topology, episode.opening)
 
 
@@ -130,7 +130,7 @@ class TrainedConstantPolicy(ConstantPolicy):
     def prepare(self, task: str | Task, split: str) -> None:
         best_constant_script(ALL_TASKS[task] if isinstance(task, str) else task, self._incidents)
 
-    def _open(self, episode: Episode) -> None:
+    def _open(self, episode: PlayableEpisode) -> None:
         self.script = best_constant_script(episode.incident.task, self._incidents)
         super()._open(episode)
 
@@ -348,7 +348,7 @@ def mean_score_on(policy: Policy, incidents: Sequence[Incident]) -> float:
     """
     episodes = [Episode(incident) for incident in incidents]
     policy.play(episodes)
-    return sum(episode.score.total for episode in episodes) / len(episodes)
+    return sum(final_score(episode).total for episode in episodes) / len(episodes)
 
 
 def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) -> float:

@@ -8,15 +8,16 @@ from ..world.faults import REMEDIES
 from ..world.incidents import SEVERITIES
 from ..world.topology import TEAMS, Topology
 
-ACTION_TYPES = (
-    "classify_severity",
-    "identify_root_cause",
-    "escalate",
-    "remediate",
-    "request_more_logs",
-    "resolve",
-    "ignore",
-)
+ACTION_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "classify_severity": ("severity",),
+    "identify_root_cause": ("service",),
+    "escalate": ("team",),
+    "remediate": ("remedy", "service"),
+    "request_more_logs": ("service",),
+    "resolve": (),
+    "ignore": (),
+}
+ACTION_TYPES = tuple(ACTION_ARGUMENTS)
 ALL_SERVICES = "all"
 MAX_SHOWN = 60  # characters of a bad value that an error repeats
 
