@@ -15,7 +15,7 @@ from math import factorial
 
 import numpy as np
 
-from ..play.episode import Episode, Observation
+from ..play.episode import Observation, PlayableEpisode
 from ..play.rewards import PAR_STEPS, WEIGHTS
 from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Task
 from ..world.reading import Reading
@@ -66,7 +66,7 @@ class BeliefPolicy(Policy):
         if split != "unseen_topology" and not settings.services:
             default_prior(settings, split)
 
-    def _open(self, episode: Episode) -> None:
+    def _open(self, episode: PlayableEpisode) -> None:
         self._task, self._split = episode.incident.task, episode.incident.split
         super()._open(episode)
 

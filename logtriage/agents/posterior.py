@@ -249,7 +249,7 @@ class Posterior:
     def loudness(self, step: int) -> np.ndarray:
         """`Telemetry.loudness` under each hypothesis when nobody is dark, (len(alive), S)."""
         trouble, errors = self.states("trouble", step), self.states("errors", step)
-        loud = np.full(errors.shape, telemetry.LOUDNESS_AT_REST)
+        loud: np.ndarray = np.full(errors.shape, telemetry.LOUDNESS_AT_REST)
         for at in range(loud.shape[1]):
             own = telemetry.STACK_TRACES * self.own_trouble(at, step)
             loud[:, at] += trouble[:, at] * (

@@ -14,7 +14,7 @@ from itertools import product
 from random import Random
 
 from ..play.actions import ACTION_TYPES, action_values
-from ..play.episode import Episode, Observation
+from ..play.episode import Episode, Observation, PlayableEpisode, final_score
 from ..play.rewards import by_fault
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Incident, Task, sample_incident
@@ -55,14 +55,14 @@ class Policy:
     def see(self, observation: Observation) -> None:
         """What the last action brought."""
 
-    def play(self, episodes: Iterable[Episode]) -> None:
+    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
         """Play each episode to its end."""
         for episode in episodes:
             self._open(episode)
             while not episode.done:
                 self.see(episode.act(*self.act()))
 
-    def _open(self, episode: Episode) -> None:
+    def _open(self, episode: PlayableEpisode) -> None:
         self.begin(episode.incident.topology, episode.opening)
 
 
@@ -130,8 +130,8 @@ class TrainedConstantPolicy(ConstantPolicy):
     def prepare(self, task: str | Task, split: str) -> None:
         best_constant_script(ALL_TASKS[task] if isinstance(task, str) else task, self._incidents)
 
-    def _open(self, episode: Episode) -> None:
-        self.script = best_constant_script(episode.incident.task, self._incidents)
+    def _open(self, episode: PlayableEpisode) -> None:
+        self.script = tuple(best_constant_script(episode.incident.task, self._incidents))
         super()._open(episode)
 
 
@@ -140,7 +140,11 @@ class OraclePolicy(Policy):
 
     name = "oracle"
 
-    def _open(self, episode: Episode) -> None:
+    def _open(self, episode: PlayableEpisode) -> None:
+        if not isinstance(episode, Episode):
+            raise ValueError(
+                "oracle needs the truth, which no server tells; play it in this process"
+            )
         incident = episode.incident
         script: list[Action] = [("classify_severity", incident.severity)]
         if incident.injection is None:
@@ -148,9 +152,9 @@ class OraclePolicy(Policy):
         else:
             for fault in by_fault(incident):
                 script += [
-                    ("identify_root_cause", fault.root),
+                    ("identify_root_cause", str(fault.root)),
                     ("remediate", f"{fault.remedy}:{fault.root}"),
-                    ("escalate", fault.team),
+                    ("escalate", str(fault.team)),
                 ]
             script.append(("resolve", ""))
         self._rest = iter(script)
@@ -348,7 +352,7 @@ def mean_score_on(policy: Policy, incidents: Sequence[Incident]) -> float:
     """
     episodes = [Episode(incident) for incident in incidents]
     policy.play(episodes)
-    return sum(episode.score.total for episode in episodes) / len(episodes)
+    return sum(final_score(episode).total for episode in episodes) / len(episodes)
 
 
 def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) -> float:
