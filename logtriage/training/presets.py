@@ -147,10 +147,10 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     """
     random = Random(f"training/{config.seed}")
     tasks, weights = list(config.shares), list(config.shares.values())
+    # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
     prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
     count = config.steps * config.incidents
     first = config.seed * count
-    # The draw of tasks is not of the index: runs that differ in their length share its beginning.
     return [
         {
             "prompt": prompt,
