@@ -193,7 +193,7 @@ def test_an_endpoint_is_a_policy_too(endpoint):
 
 
 def test_an_endpoint_needs_no_library_of_models(endpoint):
-    # Importing transformers or torch takes seconds, and a machine that only evaluates may lack both.
+    # They take seconds to import, and a machine that only evaluates may lack them.
     url, requests = endpoint
     code = """
 import sys

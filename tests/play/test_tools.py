@@ -79,7 +79,9 @@ def test_an_instance_is_used_again_and_forgets():
         def leave(self):
             left.append(self.incident.index)
 
-    tools = TriageTools(lambda task, split, index: Watched(Episode.open(task, split, index).incident))
+    tools = TriageTools(
+        lambda task, split, index: Watched(Episode.open(task, split, index).incident)
+    )
     tools.reset(**ROW)
     tools.escalate("ceo")
     before = tools.session
