@@ -131,8 +131,8 @@ class Episode:
     def act(
         self, action_type: str, value: str = "", confidence: float | None = None
     ) -> Observation:
-        """Take one step. An invalid action costs it and changes nothing else; the observation's `error`
-        says why.
+        """Take one step. An invalid action costs it and changes nothing else; the observation's
+        `error` says why.
 
         Args:
             action_type, value: see `actions`.
