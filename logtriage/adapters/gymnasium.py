@@ -16,7 +16,7 @@ import gymnasium
 from gymnasium.spaces import Discrete, Text
 
 from ..play.actions import action_values
-from ..play.episode import Episode, Observation, OpenEpisode, PlayableEpisode
+from ..play.episode import Episode, OpenEpisode, PlayableEpisode
 from ..play.prompts import render
 from ..world.incidents import MAX_INDEX, check_coordinates
 from ..world.topology import DEFAULT_TOPOLOGY
@@ -77,29 +77,28 @@ class TriageGym(gymnasium.Env[str, int]):
             index = int(self.np_random.integers(MAX_INDEX, endpoint=True))
         check_coordinates(self.task, self.split, index)
         self.close()
-        self._episode = self._open_episode(self.task, self.split, index)
-        return self._answer(self._episode.opening, opening=True), self._info()
+        episode = self._episode = self._open_episode(self.task, self.split, index)
+        return render(episode.opening, episode.incident.topology), _info(episode)
 
     def step(self, action: int) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take the action of that number; `ValueError` before `reset` and after the end."""
-        if self._episode is None:
+        episode = self._episode
+        if episode is None:
             raise ValueError("no incident is open; call reset first")
-        text = self._answer(self._episode.act(*self.actions[int(action)]))
-        done = self._episode.done
-        return text, self._episode.score.total if done else 0.0, done, False, self._info()
+        text = render(episode.act(*self.actions[int(action)]))
+        reward = 0.0 if episode.score is None else episode.score.total
+        return text, reward, episode.done, False, _info(episode)
 
     def close(self) -> None:
         """Leave the incident: on a server, its session is free again."""
         if self._episode is not None:
             self._episode.leave()
 
-    def _answer(self, observation: Observation, opening: bool = False) -> str:
-        return render(observation, self._episode.incident.topology if opening else None)
 
-    def _info(self) -> dict[str, Any]:
-        incident = self._episode.incident
-        where = {"task": incident.task.name, "split": incident.split, "index": incident.index}
-        return {**where, **self._episode.score._asdict()} if self._episode.done else where
+def _info(episode: PlayableEpisode) -> dict[str, Any]:
+    incident = episode.incident
+    where = {"task": incident.task.name, "split": incident.split, "index": incident.index}
+    return where if episode.score is None else {**where, **episode.score._asdict()}
 
 
 gymnasium.register("LogTriage-v1", entry_point=TriageGym)

@@ -128,5 +128,5 @@ class TriageEnv(vf.SingleAgentEnv, vf.Env[TriageEnvConfig]):
 
 
 def load_environment(**options: object) -> vf.Env:
-    """The environment over the incidents that `options`, the fields of `TriageTasksetConfig`, name."""
+    """The environment over the incidents that `options` name: fields of `TriageTasksetConfig`."""
     return vf.load_environment(TriageEnvConfig(taskset={"id": "logtriage", **options}))

@@ -80,7 +80,7 @@ class TrainingConfig:
             check_coordinates(task, "train", self.seed)
         if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
             raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
-        # Every seed has a slice of `train` of its own (see `incident_rows`), and the drills have theirs.
+        # Every seed has a slice of `train` of its own (see `incident_rows`), below the drills'.
         played = self.steps * self.incidents
         if (self.seed + 1) * played > DRILL_INDEX:
             raise ValueError(
@@ -129,8 +129,8 @@ def make_config(preset: str, **changes: Any) -> TrainingConfig:
     """A preset with changes.
 
     Raises:
-        ValueError: for an unknown preset or setting, naming the valid ones, or a setting that cannot
-            be.
+        ValueError: for an unknown preset or setting, naming the valid ones, and as `TrainingConfig`
+            itself.
     """
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
@@ -147,10 +147,10 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     """
     random = Random(f"training/{config.seed}")
     tasks, weights = list(config.shares), list(config.shares.values())
+    # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
     prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
     count = config.steps * config.incidents
     first = config.seed * count
-    # The draw of tasks is not of the index: runs that differ in their length share its beginning.
     return [
         {
             "prompt": prompt,
