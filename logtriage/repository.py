@@ -10,7 +10,8 @@ from pathlib import Path
 from . import REPOSITORY
 from .play.episode import Episode
 from .play.prompts import render
-from .world.incidents import SPLITS, TASKS, sample_incident
+from .world.incidents import sample_incident
+from .world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = (

@@ -11,7 +11,7 @@ from logtriage import repository
 from logtriage.__main__ import app
 from logtriage.agents.registry import POLICIES
 from logtriage.measure.rollouts import COLUMNS, PARTS
-from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS
+from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = (
     "evaluate",

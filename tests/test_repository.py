@@ -24,7 +24,7 @@ from logtriage.repository import (
     with_address,
     with_tables,
 )
-from logtriage.world.incidents import BENCHMARK_VERSION, TASKS
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [

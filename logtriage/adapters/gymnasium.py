@@ -19,7 +19,7 @@ from gymnasium.spaces import Discrete, Text
 from ..play.actions import action_values
 from ..play.episode import Episode, Observation
 from ..play.prompts import render
-from ..world.incidents import MAX_INDEX, check_coordinates
+from ..world.tasks import MAX_INDEX, check_index, check_split, check_task
 from ..world.topology import DEFAULT_TOPOLOGY
 
 MAX_TEXT = (
@@ -54,7 +54,8 @@ class TriageGym(gymnasium.Env[str, int]):
         split: str = "train",
         open_episode: Callable[[str, str, int], Episode] = Episode.open,
     ) -> None:
-        check_coordinates(task, split, 0)
+        check_task(task)
+        check_split(split)
         if split == "unseen_topology":
             raise ValueError(
                 "every call graph of unseen_topology has actions of its own; choose another split"
@@ -77,7 +78,7 @@ class TriageGym(gymnasium.Env[str, int]):
         index = (options or {}).get("index")
         if index is None:
             index = int(self.np_random.integers(MAX_INDEX, endpoint=True))
-        check_coordinates(self.task, self.split, index)
+        check_index(index)
         self.close()
         self._episode = self._open_episode(self.task, self.split, index)
         return self._answer(self._episode.opening, opening=True), self._info()

@@ -20,7 +20,7 @@ from ..agents.language_models import answers, from_wire, to_wire, tool_schemas
 from ..play.episode import Episode
 from ..play.prompts import SYSTEM_PROMPT
 from ..play.tools import TriageTools
-from ..world.incidents import TASKS
+from ..world.tasks import TASKS
 
 __all__ = [
     "TriageEnv",

@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..play.episode import Episode, Observation
-from ..play.rewards import FALSE_PAGE_COST, FRUITLESS_COST, PAR_STEPS, WEIGHTS
+from ..play.rewards import FALSE_PAGE_COST, FRUITLESS_COST, WEIGHTS
 from ..world.faults import FAULTS
-from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Task
 from ..world.reading import Reading
+from ..world.tasks import PAR_STEPS, SEVERITIES, TASKS, Task, check_task
 from ..world.telemetry import DETAIL_LINES
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS, Topology
 from .posterior import Belief
-from .prior import Prior, default_prior
+from .prior import Prior, cached_prior
 from .scripted import Action, Policy
 
 SUSPECTS = 3  # likeliest roots, and likeliest fixes, among which answers are combined
@@ -136,25 +136,22 @@ class BeliefPolicy(Policy):
         self._task, self._split = TASKS["cascading_failure"], "train"
 
     def prepare(self, task: str | Task, split: str) -> None:
-        settings = ALL_TASKS[task] if isinstance(task, str) else task
+        settings = check_task(task)
         if settings.faults > 1:
             raise ValueError(
                 f"belief enumerates single faults; play {settings.name} with another policy"
             )
         if split != "unseen_topology" and not settings.services:
-            default_prior(settings, split)
+            cached_prior(DEFAULT_TOPOLOGY, settings, split)
 
     def _open(self, episode: Episode) -> None:
         self._task, self._split = episode.incident.task, episode.incident.split
         super()._open(episode)
 
     def begin(self, topology: Topology, observation: Observation) -> None:
-        known = topology is DEFAULT_TOPOLOGY
-        prior = (
-            default_prior(self._task, self._split)
-            if known
-            else Prior(topology, self._task, self._split)
-        )
+        # A random call graph never comes again.
+        comes_again = self._split != "unseen_topology" and not self._task.services
+        prior = (cached_prior if comes_again else Prior)(topology, self._task, self._split)
         self.belief, self.topology, self.task = Belief(prior), topology, self._task
         self._queue: list[Action] = []
         self._asked: str | None = None
@@ -268,8 +265,7 @@ class BeliefPolicy(Policy):
         """
         roots = self.belief.roots()
         return (
-            self.topology.services[at].kind == "edge"
-            or max(roots[[at, *self.topology.below[at]]]) > 0.005
+            self.topology.services[at].is_edge or max(roots[[at, *self.topology.below[at]]]) > 0.005
         )
 
     def _value(self, at: int, later: np.ndarray, outcomes: Outcomes, place: np.ndarray) -> float:

@@ -65,7 +65,7 @@ class Belief:
     """The posterior of one episode.
 
     Args:
-        prior: from `default_prior`, or built for the incident's own topology.
+        prior: from `cached_prior`, or built for the incident's own topology.
     """
 
     def __init__(self, prior: Prior) -> None:

@@ -5,7 +5,7 @@ the way out.
 from __future__ import annotations
 
 from ..world.faults import REMEDIES
-from ..world.incidents import SEVERITIES
+from ..world.tasks import SEVERITIES
 from ..world.topology import TEAMS, Topology
 
 ACTION_TYPES = (

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from openenv.core.rubrics import Rubric
 
 from ..world.incidents import Incident
+from ..world.tasks import PAR_STEPS
 
 WEIGHTS = {
     "severity": 0.20,
@@ -34,7 +35,6 @@ REPEAT_COST = 0.05  # per further answer to a question already answered
 # per remediation that is not the right one at the root: production was touched for nothing
 FRUITLESS_COST = 0.10
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
-PAR_STEPS = {0: 2, 1: 5, 2: 8}  # fewest steps to a full score, by number of faults
 
 
 @dataclass

@@ -27,7 +27,8 @@ from ..measure.intervals import mean_interval, paired_gain
 from ..measure.rollouts import rollout
 from ..measure.runs import write_text
 from ..play.episode import Episode
-from ..world.incidents import BENCHMARK_VERSION, TASKS, sample_incident
+from ..world.incidents import sample_incident
+from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .grpo import model_of
 
 REFERENCES = ("loudest", "trace", "oracle")

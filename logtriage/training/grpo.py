@@ -36,7 +36,7 @@ from ..measure.rollouts import PARTS, episode_row
 from ..measure.runs import rewind, start_run
 from ..play.prompts import CLOSED
 from ..play.tools import MALFORMED_COST, TriageTools
-from ..world.incidents import TASKS
+from ..world.tasks import TASKS
 from .presets import TrainingConfig, incident_rows
 
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")

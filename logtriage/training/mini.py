@@ -36,7 +36,8 @@ from ..measure.runs import write_text
 from ..play.episode import Episode
 from ..play.prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
 from ..world.faults import REMEDIES
-from ..world.incidents import SEVERITIES, TASKS, sample_incident
+from ..world.incidents import sample_incident
+from ..world.tasks import SEVERITIES, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS
 
 VOCABULARY = 1400

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..agents.junior import DRILL_INDEX
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.incidents import TASKS, check_coordinates
+from ..world.tasks import TASKS, check_task, is_whole
 
 LOADERS = ("transformers", "unsloth")
+MAX_SEED = 2**32 - 1  # the largest that numpy takes
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,13 @@ class TrainingConfig:
                 f"micro_batches {self.micro_batches} must divide incidents x group = {self.incidents * self.group}"
             )
         for task in self.shares:
-            check_coordinates(task, "train", self.seed)
+            check_task(task)
         if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
             raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
+        if not is_whole(self.seed, 0, MAX_SEED):
+            raise ValueError(
+                f"seed must be a whole number from 0 to {MAX_SEED}, got {self.seed!r:.60}"
+            )
         if (self.seed + 1) * self.steps * self.incidents > DRILL_INDEX:
             raise ValueError(
                 f"seed {self.seed} would reach the incidents of the base model's drills; with {self.steps} steps of "

@@ -20,7 +20,7 @@ from logtriage.agents.scripted import ConstantPolicy
 from logtriage.measure.rollouts import PARTS, rollout
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
-from logtriage.world.incidents import TASKS
+from logtriage.world.tasks import TASKS
 
 # In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package
 # alone may lack it.

@@ -29,7 +29,8 @@ from logtriage.training.experiment import (
 )
 from logtriage.training.grpo import by_length, model_of, train, unreachable_calls
 from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
-from logtriage.world.incidents import TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -305,7 +306,8 @@ def test_regrouping_by_length_changes_no_row_only_padding():
         ({"shares": {"single_crash": 0.0}}, "not all 0"),
         ({"colour": 1}, "unknown setting 'colour'"),
         ({"seed": 1420}, "the highest is 1419"),
-        ({"seed": -1}, "index must be an integer >= 0"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": True}, "seed must be a whole number from 0"),
     ],
 )
 def test_bad_settings_are_answered(changes, told):
