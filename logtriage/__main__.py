@@ -73,7 +73,7 @@ def evaluate(
     from .measure.intervals import mean_interval
     from .measure.rollouts import PARTS, rollout
     from .play.episode import Episode
-    from .world.incidents import UnplayableError
+    from .world.incidents import UnplayableError, sample_incident
     from .world.tasks import check_index, check_split
     from .world.topology_file import load_topology
 
@@ -99,6 +99,9 @@ def evaluate(
         tasks = check_tasks(task or ["all"])
         check_split(split, graph)
         check_index(first)
+        if graph is not None:
+            for name in tasks:  # rather now than after hours with a language model
+                sample_incident(name, split, first, graph)
         policies = [
             make_policy(name)
             for name in dict.fromkeys(policy or ([] if model or endpoint else ["loudest", "trace"]))

@@ -9,7 +9,6 @@ itself (`guard.MAX_FRAME`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import typer
@@ -36,8 +35,15 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
     """The application, with room for so many sessions at once, all on one call graph (None: the
     default).
     """
+
+    class Served(TriageEnvironment):
+        """What OpenEnv makes for every session: it takes a class, and gives it no arguments."""
+
+        def __init__(self) -> None:
+            super().__init__(topology)
+
     app = create_fastapi_app(
-        partial(TriageEnvironment, topology),
+        Served,
         TriageAction,
         TriageObservation,
         env_name="logtriage",

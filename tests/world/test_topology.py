@@ -23,7 +23,7 @@ def test_no_other_module_names_a_service():
     from pathlib import Path
 
     folder = Path(__file__).parents[2] / "logtriage"
-    for path in folder.glob("*.py"):
+    for path in folder.rglob("*.py"):
         if path.name != "topology.py":
             for name in DEFAULT_TOPOLOGY.names:
                 examples = path.name in ("environment.py", "client.py")  # in their docstrings
