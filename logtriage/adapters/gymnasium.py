@@ -18,7 +18,7 @@ from gymnasium.spaces import Discrete, Text
 from ..play.actions import action_values
 from ..play.episode import Episode, OpenEpisode, PlayableEpisode
 from ..play.prompts import render
-from ..world.incidents import MAX_INDEX, check_coordinates
+from ..world.tasks import MAX_INDEX, check_index, check_split, check_task
 from ..world.topology import DEFAULT_TOPOLOGY
 
 # characters; the longest opening of the default call graph has about a quarter of it
@@ -52,7 +52,8 @@ class TriageGym(gymnasium.Env[str, int]):
         split: str = "train",
         open_episode: OpenEpisode = Episode.open,
     ) -> None:
-        check_coordinates(task, split, 0)
+        check_task(task)
+        check_split(split)
         if split == "unseen_topology":
             raise ValueError(
                 "every call graph of unseen_topology has actions of its own; choose another split"
@@ -75,7 +76,7 @@ class TriageGym(gymnasium.Env[str, int]):
         index = (options or {}).get("index")
         if index is None:
             index = int(self.np_random.integers(MAX_INDEX, endpoint=True))
-        check_coordinates(self.task, self.split, index)
+        check_index(index)
         self.close()
         episode = self._episode = self._open_episode(self.task, self.split, index)
         return render(episode.opening, episode.incident.topology), _info(episode)

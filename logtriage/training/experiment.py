@@ -32,7 +32,8 @@ from ..measure.rollouts import rollout
 from ..measure.runs import write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
-from ..world.incidents import BENCHMARK_VERSION, TASKS, sample_incident
+from ..world.incidents import sample_incident
+from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .grpo import model_of
 
 REFERENCES = ("loudest", "trace", "oracle")

@@ -10,10 +10,11 @@ from random import Random
 from typing import Any
 
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.incidents import TASKS, check_coordinates
+from ..world.tasks import TASKS, check_task, is_whole
 from .drills import DRILL_INDEX
 
 LOADERS = ("transformers", "unsloth")
+MAX_SEED = 2**32 - 1  # the largest that numpy takes
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,13 @@ class TrainingConfig:
                 f"micro_batches {self.micro_batches} must divide incidents x group = {episodes}"
             )
         for task in self.shares:
-            check_coordinates(task, "train", self.seed)
+            check_task(task)
         if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
             raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
+        if not is_whole(self.seed, 0, MAX_SEED):
+            raise ValueError(
+                f"seed must be a whole number from 0 to {MAX_SEED}, got {self.seed!r:.60}"
+            )
         # Every seed has a slice of `train` of its own (see `incident_rows`), below the drills'.
         played = self.steps * self.incidents
         if (self.seed + 1) * played > DRILL_INDEX:

@@ -24,7 +24,7 @@ from ..play.conversation import Message, unreadable
 from ..play.prompts import CLOSED
 from ..play.rewards import PARTS
 from ..play.tools import ToolSession, TriageTools
-from ..world.incidents import TASKS
+from ..world.tasks import TASKS
 from .presets import TrainingConfig
 
 # of `episode_row`, what says nothing of an episode of training

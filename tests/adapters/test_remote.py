@@ -21,7 +21,7 @@ from logtriage.play.actions import action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import TriageTools
 from logtriage.server.app import make_app
-from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS
+from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 

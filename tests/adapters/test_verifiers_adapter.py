@@ -21,7 +21,7 @@ from logtriage.play.conversation import from_wire, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.rewards import PARTS
-from logtriage.world.incidents import TASKS
+from logtriage.world.tasks import TASKS
 
 # In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package
 # alone may lack it.

@@ -28,7 +28,7 @@ from logtriage.training.experiment import (
 )
 from logtriage.training.grpo import model_of, train
 from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
-from logtriage.world.incidents import TASKS
+from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -260,7 +260,8 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
         ({"shares": {"single_crash": 0.0}}, "not all 0"),
         ({"colour": 1}, "unknown setting 'colour'"),
         ({"seed": 1420}, "the highest is 1419"),
-        ({"seed": -1}, "index must be an integer >= 0"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": True}, "seed must be a whole number from 0"),
     ],
 )
 def test_bad_settings_are_answered(changes, answer):
