@@ -40,13 +40,13 @@ def tab(browser, url):
     """An empty tab; at the end, nothing was written to its console and nothing was asked of another
     host.
     """
-    page, told, asked = browser.new_page(viewport={"width": 1240, "height": 860}), [], []
-    page.on("console", lambda message: told.append(message.text))
-    page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("dialog", lambda dialog: told.append(dialog.message))
+    page, messages, asked = browser.new_page(viewport={"width": 1240, "height": 860}), [], []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("dialog", lambda dialog: messages.append(dialog.message))
     page.on("request", lambda request: asked.append(request.url))
     yield page
-    assert not told
+    assert not messages
     assert all(address.startswith((url, "data:")) for address in asked)
 
 
@@ -126,10 +126,12 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("wrong, told", MISTAKES)
-def test_a_wrong_address_is_answered_with_a_page_that_says_so(url, wrong, told):
+@pytest.mark.parametrize("wrong, message", MISTAKES)
+def test_a_wrong_address_is_answered_with_a_page_that_says_so(url, wrong, message):
     answer = requests.get(f"{url}/web", {**WHERE, **wrong}, timeout=10)
-    assert answer.status_code == 400 and told in unescape(answer.text) and "<b>" not in answer.text
+    assert (
+        answer.status_code == 400 and message in unescape(answer.text) and "<b>" not in answer.text
+    )
     assert "<form" in answer.text  # the way out
 
 
