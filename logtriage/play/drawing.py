@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..world.incidents import Incident
-from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Metric
+from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
 from ..world.topology import Topology
 from .episode import Observation
 from .rewards import PAR_STEPS, WEIGHTS, Record, Score, by_fault
@@ -27,6 +27,8 @@ SUFFERING = (0.01, 1.5)
 LEVELS = {"ERROR": "error", "CRIT": "error", "FATAL": "error", "PANIC": "error", "WARN": "warning"}
 # Pixels of the call graph. A box holds its service's name, and at least 20 characters of numbers.
 CHARACTER, PADDING, COLUMN_GAP, ROW_HEIGHT, MARGIN = 6.7, 10, 44, 56, 4
+
+Answers = Sequence[str | None]
 
 
 class Step(NamedTuple):
@@ -93,7 +95,7 @@ def draw(topology: Topology, seen: Sequence[Step], verdict: str = "") -> str:
         verdict: `draw_verdict`'s HTML, once the episode is over; other text is escaped.
     """
     readings = {name: Reading(name, None, None) for name in topology.names}
-    alerts = []
+    alerts: list[Alert] = []
     for _, observation in seen:
         for row in observation.metrics or ():
             readings[row.service] = Reading(row.service, row, observation.step)
@@ -144,11 +146,11 @@ def _templates() -> Environment:
     )
 
 
-def _answers(record: Record, incident: Incident) -> dict[str, tuple[list[str], list[str]]]:
+def _answers(record: Record, incident: Incident) -> dict[str, tuple[Answers, Answers]]:
     """Part of the score to what was answered, in order, and what was true."""
     faults = by_fault(incident)
     return {
-        "severity": ([record.severity] if record.severity else [], [incident.severity]),
+        "severity": ([record.severity], [incident.severity]),
         "root_cause": (record.root_causes, [fault.root for fault in faults]),
         "remediation": (
             [" ".join(done) for done in record.remediations],
@@ -162,8 +164,8 @@ def _answers(record: Record, incident: Incident) -> dict[str, tuple[list[str], l
     }
 
 
-def _join(names: list[str]) -> str:
-    return " and ".join(names) or "none"
+def _join(answers: Answers) -> str:
+    return " and ".join(answer for answer in answers if answer) or "none"
 
 
 def _why_gated(score: Score, record: Record, incident: Incident) -> str:

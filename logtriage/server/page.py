@@ -75,9 +75,8 @@ def page(
     did = did or []
     environment = TriageEnvironment()
     try:
-        observation = environment.reset(
-            task=task, split=split, index=int(index) if index.isdecimal() else index
-        )
+        number: Any = int(index) if index.isdecimal() else index  # the environment refuses text
+        observation = environment.reset(task=task, split=split, index=number)
         for one in did:
             action_type, _, value = one.partition(":")
             observation = environment.step(TriageAction(action_type=action_type, value=value))
@@ -93,14 +92,14 @@ def page(
     if observation.done:
         following = {**here, "index": int(index) + 1}
         return _answer(here, drawing=drawing, again=_address(here), following=_address(following))
-    links = _links(here, did, environment.web_actions(seen))
-    return _answer(here, drawing=drawing, rules=SYSTEM_PROMPT, **links)
+    of_service, others = _links(here, did, environment.web_actions(seen))
+    return _answer(here, drawing=drawing, rules=SYSTEM_PROMPT, of_service=of_service, others=others)
 
 
 def _links(
     here: dict[str, str], did: list[str], actions: Iterable[tuple[str, dict[str, Any]]]
-) -> dict[str, dict[str, list[Link]]]:
-    """The next actions: those `of_service`, by its name, and the `others`, by their type."""
+) -> tuple[dict[str, list[Link]], dict[str, list[Link]]]:
+    """The next actions: those on a service, by its name, and the others, by their type."""
     of_service: dict[str, list[Link]] = {}
     others: dict[str, list[Link]] = {}
     for label, action in actions:
@@ -115,7 +114,7 @@ def _links(
             of_service[value].insert(0, Link("logs", label, address))
         else:
             others.setdefault(kind, []).append(Link(value or kind, label, address))
-    return {"of_service": of_service, "others": others}
+    return of_service, others
 
 
 def _address(query: dict[str, Any]) -> str:
