@@ -14,17 +14,19 @@ BROWSER = next(
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
+def need_browser():
+    """Skip the test where there is no browser; in continuous integration, which installs one, fail."""
+    if BROWSER is None and not os.environ.get("CI"):
+        pytest.skip("no browser here: install chromium (Debian: apt-get install chromium)")
+    assert BROWSER, "continuous integration must have a browser"
+
+
 @contextmanager
 def open_tab(url, width=1240, height=860):
     """An empty tab; at the end, nothing but debugging notes was written to its console and nothing
     was asked of a host but that of `url`.
-
-    Where there is no browser the test is skipped, but not in continuous integration, which installs
-    it.
     """
-    if BROWSER is None and not os.environ.get("CI"):
-        pytest.skip("no browser here: install chromium (Debian: apt-get install chromium)")
-    assert BROWSER, "continuous integration must have a browser"
+    need_browser()
     messages, hosts = [], set()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)

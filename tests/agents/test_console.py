@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import requests
-from browser import open_tab
+from browser import need_browser, open_tab
 from conftest import free_port
 
 from logtriage.agents.console import Console
@@ -166,6 +166,7 @@ def jupyterlab(folder, source):
 
 
 def test_an_incident_is_played_to_its_score_in_jupyterlab(tmp_path):
+    need_browser()
     incident = sample_incident(*WHERE)
     actions = (
         ("request_more_logs", "all"),
