@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 SPEED_OTHER ?=
 
-.PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot gallery address results tables notebooks clean
+.PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot gallery address results tables redraw notebooks clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,9 @@ results: setup  ## copy the light files of the demo's run to results/demo, and w
 
 tables: setup  ## write the README's tables from results/
 	$(RUN) -m logtriage tables
+
+redraw: setup  ## draw every figure of results/ anew from its tables, without playing
+	$(RUN) scripts/redraw.py
 
 notebooks: setup  ## execute all notebooks in place, so that they show their outputs; after `make demo`
 	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \

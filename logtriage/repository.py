@@ -7,6 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
+
 from . import REPOSITORY
 from .play.episode import Episode
 from .play.prompts import render
@@ -27,7 +29,6 @@ ADDRESS = re.compile(
 LIGHT_FILES = (
     "config.json",
     "metrics.jsonl",
-    "episodes.jsonl",
     "evaluation.parquet",
     "checkpoints.parquet",
     "summary.json",
@@ -106,12 +107,18 @@ def gallery_text() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def write_episodes(log: Path, table: Path) -> None:
+    """Write a run's training episodes, a JSON row a line, as parquet: the same data in a tenth."""
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    pd.DataFrame(rows).to_parquet(table, index=False)
+
+
 def publish(run: str | Path, name: str) -> Path:
-    """Copy the light files of a finished run to `results/<name>`; `FileNotFoundError` when it is
-    not finished.
+    """Copy the light files of a finished run to `results/<name>`, its training episodes as parquet;
+    `FileNotFoundError` when it is not finished.
     """
     run, target = Path(run), ROOT / "results" / name
-    missing = [file for file in LIGHT_FILES if not (run / file).exists()]
+    missing = [file for file in (*LIGHT_FILES, "episodes.jsonl") if not (run / file).exists()]
     if missing:
         raise FileNotFoundError(
             f"{run} lacks {', '.join(missing)}; run `make demo` to its end first"
@@ -119,6 +126,7 @@ def publish(run: str | Path, name: str) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     for file in LIGHT_FILES:
         shutil.copyfile(run / file, target / file)
+    write_episodes(run / "episodes.jsonl", target / "episodes.parquet")
     shutil.copyfile(run.parent / "base" / "base.json", target / "base.json")
     return target
 
@@ -134,7 +142,7 @@ def demo_table() -> str:
     def cell(value: list[float]) -> str:
         return "{:.2f} [{:.2f}, {:.2f}]".format(*value)
 
-    played = sum(1 for _ in (run / "episodes.jsonl").open())
+    played = len(pd.read_parquet(run / "episodes.parquet"))
     lines = ["| task | base | trained | gain | `loudest` | `trace` |", "|---|---|---|---|---|---|"]
     for row in rows:
         cells = [cell(row[name]) for name in ("base", "trained", "gain")]

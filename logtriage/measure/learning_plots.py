@@ -86,8 +86,8 @@ def _draw_learning(ax: Axes, training: Sequence[pd.DataFrame]) -> None:
     )
     faint = "each step" if single else "each seed"
     ax.set_title(
-        f"Learning from reward alone\n{seeds_said(len(training))}; strong: mean of {WINDOW} steps, "
-        f"faint: {faint}",
+        f"Learning from reward alone\n{seeds_said(len(training))}; faint: {faint}, "
+        f"strong: {WINDOW} steps' mean",
         fontsize=10,
     )
     label_ends(ax, ends, weight="bold")
@@ -194,8 +194,8 @@ def _draw_gain(
     shown = evaluations[0][evaluations[0].task == task].groupby("policy")["score"].mean()
     names = [name for name in references if name in shown]
     for name, x in zip(names, spread([shown[name] for name in names], 0.12), strict=True):
-        ax.plot([shown[name]] * 2, [y - 0.08, y + 0.17], color=policy_colour(name), lw=3)
-        ax.text(x, y + 0.19, name, ha="center", fontsize=9, color=policy_colour(name))
+        ax.plot([shown[name]] * 2, [y - 0.08, y + 0.14], color=policy_colour(name), lw=3)
+        ax.text(x, y + 0.2, name, ha="center", fontsize=9, color=policy_colour(name))
 
 
 def plot_gain(
