@@ -88,7 +88,7 @@ def _draw_state(ax: Axes, topology: Topology, state: State, root: str | None, ro
             colour = "white" if depth > 0.6 else INK
             ax.annotate(said, at[name], ha="center", va="center", fontsize=SMALL, color=colour)
     rows = max(-y for _, y in at.values())
-    ax.set(xlim=(-0.02, 1.02), ylim=(-rows - 0.5, 0.4))
+    ax.set(xlim=(-0.02, 1.02), ylim=(-rows - 0.5, 0.4 if roomy else 0.7))
     ax.axis("off")
 
 
@@ -133,7 +133,8 @@ def draw_cluster(
         "red: in trouble; in the circle, the share of requests that fail, or "
         + TIMES
         + " the time at rest"
-        + ("; thick ring: the root" if root else ""),
+        + ("; thick ring: the root" if root else "")
+        + "; a tick is 30 s",
         fontsize=9,
     )
     return figure
