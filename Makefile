@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 SPEED_OTHER ?=
 SOURCES := logtriage tests notebooks benchmarks scripts
+ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
+ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
 .PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot pictures gallery constraints address results tables notebooks clean
 
@@ -29,7 +31,7 @@ constraints: setup  ## write constraints.txt from what is installed, after an up
 	$(RUN) -m pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' >> constraints.txt
 
 demo: setup  ## train the embedded agent and look at its learning curve (notebooks 03 and 04)
-	$(RUN) -m logtriage demo
+	$(RUN) scripts/demo.py
 
 serve: setup  ## the OpenEnv server on http://127.0.0.1:8000, reachable from this machine only
 	$(RUN) -m logtriage serve
@@ -56,31 +58,32 @@ format: setup  ## apply the formatter
 
 benchmark: setup  ## 7 policies on all tasks and splits: tables and figures in results/benchmark, and the README's
 	$(RUN) -m logtriage benchmark
+	$(RUN) scripts/tables.py
 
 speed: setup  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
 	$(RUN) benchmarks/speed.py $(SPEED_OTHER)
 
 load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo environment: results/serving
 	$(RUN) benchmarks/serving.py
-	$(RUN) -m logtriage tables
+	$(RUN) scripts/tables.py
 
 screenshot: setup  ## take the README's picture of the page /web; needs chromium
-	$(RUN) tests/screenshot.py
+	PYTHONPATH=tests:tests/server $(RUN) scripts/screenshot.py
 
 pictures: setup  ## draw the README's architecture and services (docs/*.svg)
 	$(RUN) scripts/pictures.py
 
 gallery: setup  ## write GALLERY.md from the generator
-	$(RUN) -m logtriage gallery
+	$(RUN) scripts/gallery.py
 
-address: setup  ## write the repository's address (logtriage/__init__.py) into README and notebooks
-	$(RUN) -m logtriage address
+address:  ## write the repository's address (logtriage/__init__.py) wherever it stands
+	sed -i -E 's#(github\.com|com/github)/[A-Za-z0-9_.-]+/logtriage([/[:space:]")\#.]|$$)#\1/$(ADDRESS)\2#g' $(ADDRESSED)
 
 results: setup  ## copy the light files of the demo's run to results/demo, and write the README's tables
-	$(RUN) -m logtriage publish
+	$(RUN) scripts/publish.py
 
 tables: setup  ## write the README's tables from results/
-	$(RUN) -m logtriage tables
+	$(RUN) scripts/tables.py
 
 notebooks: setup  ## execute all notebooks in place, so that they show their outputs; after `make demo`
 	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -197,66 +196,14 @@ def train_command(
         raise fail(error) from None
 
 
-@app.command()
-def demo(
-    folder: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option(help="Of GRPO; the base model is the same for all.")] = 0,
-) -> None:
-    """Build, train and evaluate the embedded agent by notebooks 03 and 04; repeat the command to
-    continue.
-    """
-    import time
-
-    import papermill
-
-    from .repository import ROOT
-    from .training.experiment import summary_table
-
-    began, folder = time.monotonic(), folder.resolve()
-    run = folder / f"seed-{seed}"
-    run.mkdir(parents=True, exist_ok=True)
-    for name, parameters in (("03_grpo_training", {"profile": "cpu"}), ("04_learning_curves", {})):
-        parameters = {"folder": str(folder), "seed": seed, **parameters}
-        notebook = ROOT / "notebooks" / f"{name}.ipynb"
-        assert set(parameters) <= set(papermill.inspect_notebook(notebook)), (
-            f"{notebook} lacks one of {set(parameters)}"
-        )
-        typer.echo(f"running notebooks/{name}.ipynb, output in {run / name}.ipynb")
-        papermill.execute_notebook(
-            notebook,
-            run / f"{name}.ipynb",
-            parameters,
-            cwd=ROOT / "notebooks",
-            kernel_name="python3",
-            log_output=True,
-            progress_bar=False,
-            stdout_file=sys.stdout,
-            stderr_file=sys.stderr,
-        )
-    rows = json.loads((run / "summary.json").read_text())
-    typer.echo(
-        "\nheld-out incidents of `test`, greedy; mean score and 95 % bootstrap interval, gains paired by incident"
-    )
-    typer.echo(
-        summary_table(rows)
-        .drop(columns=["benchmark", "root cause base", "root cause trained"])
-        .to_string(index=False)
-    )
-    typer.echo(
-        "\nfigures:"
-        + "".join(f"\n  {run / name}" for name in ("gain.png", "learning.png", "parts.png"))
-    )
-    typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes, set-up not included")
-
-
 @app.command("benchmark")
 def benchmark_command(
     folder: Annotated[Path, typer.Option(help="Finished parts are kept here.")] = Path(
         "runs/benchmark"
     ),
-    results: Annotated[
-        Path | None, typer.Option(help="Where tables and figures go; results/benchmark by default.")
-    ] = None,
+    results: Annotated[Path, typer.Option(help="Where tables and figures go.")] = Path(
+        "results/benchmark"
+    ),
     incidents: Annotated[int, typer.Option(min=2, help="Per policy, task and split.")] = 500,
     processes: Annotated[int, typer.Option(min=1, help="Played at once.")] = 2,
     climbs: Annotated[
@@ -267,56 +214,13 @@ def benchmark_command(
     import time
 
     from .measure.benchmark import make_report
-    from .repository import ROOT, write_tables
 
     began = time.monotonic()
     try:
-        make_report(folder, results or ROOT / "results" / "benchmark", incidents, processes, climbs)
+        make_report(folder, results, incidents, processes, climbs)
     except ValueError as error:
         raise fail(error) from None
-    if results is None:
-        write_tables()
     typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes")
-
-
-@app.command()
-def gallery() -> None:
-    """Write GALLERY.md from the generator."""
-    from .repository import ROOT, gallery_text
-
-    (ROOT / "GALLERY.md").write_text(gallery_text())
-
-
-@app.command()
-def address() -> None:
-    """Write the repository's address into README, Space card and notebooks."""
-    from .repository import write_address
-
-    typer.echo("\n".join(map(str, write_address())) or "nothing to change")
-
-
-@app.command()
-def tables() -> None:
-    """Write the README's tables from results/."""
-    from .repository import write_tables
-
-    write_tables()
-
-
-@app.command()
-def publish(
-    run: Annotated[Path, typer.Argument(help="A finished run.")] = Path("runs/demo/seed-0"),
-    name: Annotated[str, typer.Option(help="Folder under results/.")] = "demo/seed-0",
-) -> None:
-    """Copy the light files of a run to results/, and write the README's tables from them."""
-    from .repository import publish as copy
-    from .repository import write_tables
-
-    try:
-        typer.echo(f"copied to {copy(run, name)}")
-        write_tables()
-    except FileNotFoundError as error:
-        raise fail(error) from None
 
 
 if __name__ == "__main__":

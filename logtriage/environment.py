@@ -16,7 +16,8 @@ from .play.actions import action_values, shown
 from .play.drawing import Step, draw, draw_verdict
 from .play.episode import Episode, Observation
 from .play.prompts import render
-from .play.rewards import Score, TriageRubric
+from .play.rewards import Score
+from .rubrics import TriageRubric
 from .world.incidents import SPLITS, TASKS, check_coordinates, sample_incident
 
 # incidents of each task that the task API numbers in a split; indices themselves have no end
@@ -50,7 +51,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     )
 
     def __init__(self) -> None:
-        super().__init__(rubric=TriageRubric())
+        self._triage_rubric = TriageRubric()
+        super().__init__(rubric=self._triage_rubric)
         self._episode: Episode | None = None
         self._episode_id: str | None = None
         self._next_index = 0
@@ -98,7 +100,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             incident = sample_incident(task, split, index)
         self._next_index = index + 1
         self._reset_rubric()
-        self._episode, self._episode_id = Episode(incident, self.rubric), episode_id
+        self._episode, self._episode_id = Episode(incident), episode_id
         self._seen = [Step("", self._episode.opening)]
         return self._observe(self._episode.opening, opening=True)
 
@@ -115,7 +117,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             raise ValueError("no incident is open; call reset first")
         observation = self._episode.act(action.action_type, action.value, action.confidence)
         self._seen.append(Step(f"{action.action_type} {action.value}", observation))
-        return self._observe(observation)
+        answer = self._observe(observation)
+        self._triage_rubric.score = self._episode.score
+        answer.reward = self._apply_rubric(action, answer)
+        return answer
 
     # A step takes microseconds: on the server's event loop it costs less than the way to a thread
     # and back.
@@ -230,7 +235,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         topology = self._episode.incident.topology if opening else None
         return TriageObservation(
             done=observation.done,
-            reward=self._episode.score.total if observation.done else 0.0,
+            reward=0.0,
             text=render(observation, topology),
             step=observation.step,
             max_steps=observation.max_steps,

@@ -10,23 +10,24 @@ import tomllib
 from pathlib import Path
 
 import nbformat
+import publish
 import pytest
 import yaml
+from gallery import gallery_text
+from publish import LIGHT_FILES
+from tables import with_tables
 
 import logtriage
-from logtriage import client, repository
+from logtriage import client
 from logtriage.environment import TriageEnvironment
-from logtriage.repository import (
-    ADDRESS,
-    LIGHT_FILES,
-    NOTEBOOKS,
-    gallery_text,
-    with_address,
-    with_tables,
-)
 from logtriage.world.incidents import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+# This project's own links: whatever owner, the name is `logtriage`.
+ADDRESS = re.compile(
+    r"(?:github\.com|com/github)/(?P<repository>[\w.-]+/logtriage)(?=[/\s\")#.]|$)", re.MULTILINE
+)
 TEXTS = [
     path
     for pattern in (
@@ -53,37 +54,23 @@ def test_the_address_stands_in_one_constant():
             )
 
 
-def test_a_new_address_reaches_every_place():
-    text = (
-        "https://github.com/OWNER/logtriage and https://colab.research.google.com/github/OWNER/logtriage/blob/main/x "
-        "and https://github.com/huggingface/trl"
-    )
-    moved = with_address(text, "OWNER/logtriage", "someone/else")
-    assert moved.count("someone/else") == 2 and "OWNER" not in moved and "huggingface/trl" in moved
-
-
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    """A copy of the texts that carry the address, in place of the repository."""
-    for name in ("README.md", "logtriage/README.md", *(f"notebooks/{name}" for name in NOTEBOOKS)):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(ROOT / name, tmp_path / name)
-    monkeypatch.setattr(repository, "ROOT", tmp_path)
-    return tmp_path
-
-
-def test_write_address_changes_every_link_of_ours_and_nothing_else(elsewhere, monkeypatch):
-    assert repository.write_address() == []  # the address stands everywhere already
-    monkeypatch.setattr(repository, "REPOSITORY", "someone/logtriage")
-    before = {path: path.read_text() for path in elsewhere.rglob("*.*") if path.is_file()}
-    changed = repository.write_address()
-    assert set(changed) == set(before) and elsewhere / "README.md" in changed
-    for path, text in before.items():
-        now = path.read_text()
-        assert {found["repository"] for found in ADDRESS.finditer(now)} == {"someone/logtriage"}
-        assert len(ADDRESS.findall(now)) == len(ADDRESS.findall(text)) > 0
-        assert now.replace("someone/logtriage", logtriage.REPOSITORY) == text
-    assert repository.write_address() == []
+def test_a_new_address_reaches_every_place(tmp_path):
+    texts = [path for path in TEXTS if "tests" not in path.parts]
+    for path in (ROOT / "Makefile", *texts):
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    constant = tmp_path / "logtriage" / "__init__.py"
+    constant.write_text(constant.read_text().replace(logtriage.REPOSITORY, "someone/logtriage"))
+    subprocess.run(["make", "address"], cwd=tmp_path, check=True, capture_output=True)
+    moved = 0
+    for path in texts:
+        before, now = path.read_text(), (tmp_path / path.relative_to(ROOT)).read_text()
+        found = [match["repository"] for match in ADDRESS.finditer(now)]
+        assert set(found) <= {"someone/logtriage"} and len(found) == len(ADDRESS.findall(before))
+        assert now.replace("someone/logtriage", logtriage.REPOSITORY) == before, path
+        moved += len(found)
+    assert moved > 5
 
 
 def finished_run(folder):
@@ -102,26 +89,26 @@ def finished_run(folder):
 
 def test_publish_copies_the_light_files(tmp_path, monkeypatch):
     root = tmp_path / "repository"
-    monkeypatch.setattr(repository, "ROOT", root)
+    monkeypatch.setattr(publish, "ROOT", root)
     run = finished_run(root / "runs" / "seed-0")
-    target = repository.publish(run, "demo/seed-0")
+    target = publish.publish(run, "demo/seed-0")
     assert target == root / "results" / "demo" / "seed-0"
     assert {path.name for path in target.iterdir()} == {*LIGHT_FILES, "base.json"}
     for name in LIGHT_FILES:
         assert (target / name).read_bytes() == (run / name).read_bytes()
 
     (run / "summary.json").write_text("newer")
-    repository.publish(str(run), "demo/seed-0")
+    publish.publish(str(run), "demo/seed-0")
     assert (target / "summary.json").read_text() == "newer"
 
 
 @pytest.mark.parametrize("missing", LIGHT_FILES)
 def test_publish_refuses_an_unfinished_run(missing, tmp_path, monkeypatch):
-    monkeypatch.setattr(repository, "ROOT", tmp_path)
+    monkeypatch.setattr(publish, "ROOT", tmp_path)
     run = finished_run(tmp_path / "runs" / "seed-0")
     (run / missing).unlink()
     with pytest.raises(FileNotFoundError, match=f"lacks {missing}; run `make demo` to its end"):
-        repository.publish(run, "demo")
+        publish.publish(run, "demo")
     assert not (tmp_path / "results").exists()
 
 
@@ -134,12 +121,11 @@ def test_the_tables_are_fresh():
     assert text == with_tables(text), "run `make tables`"
 
 
-def test_every_file_of_the_package_is_short_and_documented():
+def test_every_file_of_the_package_is_documented():
     for path in PACKAGE:
         source = path.read_text()
         tree = ast.parse(source)
         assert ast.get_docstring(tree), path.name
-        assert len(source.splitlines()) <= 370, path.name
         for node in ast.walk(tree):
             if (
                 isinstance(node, (ast.FunctionDef, ast.ClassDef))

@@ -10,11 +10,10 @@ from tqdm import tqdm
 
 from ..agents.scripted import Policy
 from ..play.episode import Episode
-from ..play.rewards import WEIGHTS
+from ..play.rewards import PARTS
 from ..world.cluster import Cluster
 from ..world.incidents import BENCHMARK_VERSION, Incident, Task
 
-PARTS = tuple(WEIGHTS)
 COLUMNS = (
     *("task", "split", "index", "policy", "score"),
     *PARTS,

@@ -1,5 +1,7 @@
-"""The seven actions: their names, what values each takes, and the check that answers a bad one with
-the way out.
+"""The seven actions: what each takes, and the check that answers a bad one with the way out.
+
+An action is a type and a value. A value holds the action's arguments, joined by a colon:
+`("remediate", "restart:user-db")`, `("escalate", "sre")`, `("resolve", "")`.
 """
 
 from __future__ import annotations
@@ -8,16 +10,19 @@ from ..world.faults import REMEDIES
 from ..world.incidents import SEVERITIES
 from ..world.topology import TEAMS, Topology
 
-ACTION_TYPES = (
-    "classify_severity",
-    "identify_root_cause",
-    "escalate",
-    "remediate",
-    "request_more_logs",
-    "resolve",
-    "ignore",
-)
-ALL_SERVICES = "all"
+# Action type to the names of its arguments. The tools, their schemas and the checks follow from it.
+ACTION_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "classify_severity": ("severity",),
+    "identify_root_cause": ("service",),
+    "escalate": ("team",),
+    "remediate": ("remedy", "service"),
+    "request_more_logs": ("service",),
+    "resolve": (),
+    "ignore": (),
+}
+ACTION_TYPES = tuple(ACTION_ARGUMENTS)
+ALL_SERVICES = "all"  # what `request_more_logs` takes besides a service
+CHOICES = {"severity": SEVERITIES, "team": TEAMS, "remedy": REMEDIES}  # services are the topology's
 MAX_SHOWN = 60  # characters of a bad value that an error repeats
 
 
@@ -34,7 +39,7 @@ def action_values(topology: Topology) -> dict[str, tuple[str, ...]]:
         "classify_severity": SEVERITIES,
         "identify_root_cause": services,
         "escalate": TEAMS,
-        "remediate": tuple(f"{remedy}:{service}" for remedy in REMEDIES for service in services),
+        "remediate": tuple(f"{remedy}:{name}" for remedy in REMEDIES for name in services),
         "request_more_logs": (*services, ALL_SERVICES),
         "resolve": ("",),
         "ignore": ("",),
@@ -42,43 +47,41 @@ def action_values(topology: Topology) -> dict[str, tuple[str, ...]]:
 
 
 def check_action(action_type: str, value: str, topology: Topology) -> None:
-    """Raise `ValueError` naming the value, the rule and the allowed values, unless the action is
-    valid here.
+    """Raise `ValueError` unless the action is valid on that topology.
+
+    The message names the value, the rule, and what is allowed instead.
     """
-    if action_type == "request_more_logs":
-        if value != ALL_SERVICES and value not in topology.position:
-            raise ValueError(
-                f"unknown service {shown(value)}; choose one of {', '.join(topology.names)}, or all"
-            )
-    elif action_type == "identify_root_cause":
-        if value not in topology.position:
-            raise ValueError(
-                f"unknown service {shown(value)}; choose one of {', '.join(topology.names)}"
-            )
-    elif action_type == "classify_severity":
-        if value not in SEVERITIES:
-            raise ValueError(
-                f"unknown severity {shown(value)}; choose one of {', '.join(SEVERITIES)}"
-            )
-    elif action_type == "escalate":
-        if value not in TEAMS:
-            raise ValueError(f"unknown team {shown(value)}; choose one of {', '.join(TEAMS)}")
+    if action_type not in ACTION_ARGUMENTS:
+        raise ValueError(
+            f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
+        )
+    arguments = ACTION_ARGUMENTS[action_type]
+    if not arguments:
+        if value:
+            raise ValueError(f"{action_type} takes no value, got {shown(value)}; leave it empty")
     elif action_type == "remediate":
         remedy, colon, service = value.partition(":")
         if not colon:
             raise ValueError(
-                f"remediate takes 'remedy:service', got {shown(value)}; remedies are {', '.join(REMEDIES)}"
+                f"remediate takes 'remedy:service', got {shown(value)}; "
+                f"remedies are {', '.join(REMEDIES)}"
             )
-        if remedy not in REMEDIES:
-            raise ValueError(f"unknown remedy {shown(remedy)}; choose one of {', '.join(REMEDIES)}")
-        if service not in topology.position:
-            raise ValueError(
-                f"unknown service {shown(service)}; choose one of {', '.join(topology.names)}"
-            )
-    elif action_type in ("resolve", "ignore"):
-        if value:
-            raise ValueError(f"{action_type} takes no value, got {shown(value)}; leave it empty")
+        _check_argument("remedy", remedy, topology)
+        _check_argument("service", service, topology)
+    elif action_type != "request_more_logs":
+        _check_argument(arguments[0], value, topology)
+    elif value != ALL_SERVICES:
+        _check_argument("service", value, topology, f", or {ALL_SERVICES}")
+
+
+def _check_argument(argument: str, value: str, topology: Topology, besides: str = "") -> None:
+    # `position` is a dictionary: services are looked up without a walk over 30 names.
+    if argument == "service":
+        known, choices = value in topology.position, topology.names
     else:
+        choices = CHOICES[argument]
+        known = value in choices
+    if not known:
         raise ValueError(
-            f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
+            f"unknown {argument} {shown(value)}; choose one of {', '.join(choices)}{besides}"
         )

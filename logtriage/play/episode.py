@@ -8,7 +8,7 @@ from ..world.cluster import Cluster
 from ..world.incidents import Incident, Task, sample_incident
 from ..world.telemetry import Alert, Metric, Telemetry
 from .actions import ALL_SERVICES, check_action
-from .rewards import Record, Score, TriageRubric
+from .rewards import Record, Score, score
 
 ENDED = "Incident closed. No further action is possible; reset to open another."
 
@@ -34,15 +34,14 @@ class Episode:
 
     Args:
         incident: from `sample_incident`.
-        rubric: where the parts of the score are left for inspection; a private one by default.
 
     Attributes:
         record: what was done so far.
         score: the `Score`, once `done`; None before.
     """
 
-    def __init__(self, incident: Incident, rubric: TriageRubric | None = None) -> None:
-        self.incident, self.rubric = incident, rubric
+    def __init__(self, incident: Incident) -> None:
+        self.incident = incident
         self.cluster = Cluster(
             incident.topology,
             incident.injections,
@@ -170,11 +169,6 @@ class Episode:
         record = self.record
         if closing is None and record.steps < self.incident.task.max_steps:
             return
-        self.done, record.closed_by, record.fault_active = (
-            True,
-            closing or "timeout",
-            bool(self.cluster.active),
-        )
-        rubric = self.rubric or TriageRubric()
-        rubric(record, self.incident)
-        self.score = rubric.score
+        self.done = True
+        record.closed_by, record.fault_active = closing or "timeout", bool(self.cluster.active)
+        self.score = score(record, self.incident)

@@ -17,11 +17,11 @@ remediation that does not help, paging at a false alarm.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
-
-from openenv.core.rubrics import Rubric
+from typing import NamedTuple, TypeVar
 
 from ..world.incidents import Incident
+
+Answer = TypeVar("Answer")
 
 WEIGHTS = {
     "severity": 0.20,
@@ -31,16 +31,18 @@ WEIGHTS = {
     "speed": 0.10,
 }
 REPEAT_COST = 0.05  # per further answer to a question already answered
-# per remediation that is not the right one at the root: production was touched for nothing
-FRUITLESS_COST = 0.10
+FRUITLESS_COST = 0.10  # per remediation but the right one at the root: production touched in vain
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
 PAR_STEPS = {0: 2, 1: 5, 2: 8}  # fewest steps to a full score, by number of faults
+PARTS = tuple(WEIGHTS)
+FAULTS_JUDGED = 2  # answers to a question that count when two faults are at work
 
 
 @dataclass
 class Record:
-    """What the agent did, as far as the score looks, in order; `repeats` counts answers beyond the
-    first (per fault).
+    """What the agent did, in order, as far as the score looks.
+
+    `repeats` counts the answers to a question beyond the first (with two faults, the second).
     """
 
     severity: str | None = None
@@ -51,9 +53,8 @@ class Record:
     steps: int = 0
     fault_active: bool = True
     closed_by: str | None = None  # resolve, ignore, or timeout
-    confidence: float | None = (
-        None  # stated with the service blamed, or with `ignore`; never scored
-    )
+    # Stated with the service blamed, or with `ignore`; never scored.
+    confidence: float | None = None
 
     @property
     def root_cause(self) -> str | None:
@@ -67,8 +68,9 @@ class Record:
 
 
 class Score(NamedTuple):
-    """Parts in [0, 1] before weighting, the summed cost, whether the gate let the score pass (1 or
-    0), the total.
+    """An episode's worth: five parts in [0, 1] before weighting, costs, gate, and the total.
+
+    `cost` is the sum that is subtracted, `gate` 1 when it let the score pass and else 0.
     """
 
     severity: float
@@ -81,86 +83,73 @@ class Score(NamedTuple):
     total: float
 
 
-def rightly_ignored(record: Record, incident: Incident) -> bool:
-    """Whether this was a false alarm and the agent said so."""
-    return incident.injection is None and record.closed_by == "ignore"
+def score(record: Record, incident: Incident) -> Score:
+    """The score of a closed episode: a pure function of what was done and what was true.
 
-
-class Severity(Rubric):
-    """1 when the first severity given is the true one."""
-
-    def forward(self, action: Record, observation: Incident) -> float:
-        return float(action.severity == observation.severity)
-
-
-class RootCause(Rubric):
-    """1 when the first service blamed is the root; at a false alarm, when none is blamed and it is
-    ignored.
+    Two faults are judged one by one, and every number is the mean over both.
     """
-
-    def forward(self, action: Record, observation: Incident) -> float:
-        if observation.injection is None:
-            return float(rightly_ignored(action, observation) and action.root_cause is None)
-        return float(action.root_cause == observation.root)
-
-
-class Remediation(Rubric):
-    """1 when the first remediation is the right one at the root; at a false alarm, when there is
-    none.
-    """
-
-    def forward(self, action: Record, observation: Incident) -> float:
-        if observation.injection is None:
-            return float(rightly_ignored(action, observation) and not action.remediations)
-        return float(action.remediations[:1] == [(observation.remedy, observation.root)])
+    speed = _speed(record, incident)
+    scores = [_score_fault(part, fault, speed) for part, fault in per_fault(record, incident)]
+    if len(scores) == 1:
+        return scores[0]
+    return Score(*[sum(values) / len(scores) for values in zip(*scores, strict=True)])
 
 
-class Escalation(Rubric):
-    """1 when the first team paged is the right one; at a false alarm, when nobody is paged."""
-
-    def forward(self, action: Record, observation: Incident) -> float:
-        if observation.injection is None:
-            return float(rightly_ignored(action, observation) and not action.teams)
-        return float(action.team == observation.team)
-
-
-class Speed(Rubric):
-    """1 at the fewest steps possible, 0 at the last step; only when the fault is gone or was
-    rightly ignored.
-    """
-
-    def forward(self, action: Record, observation: Incident) -> float:
-        if observation.injection is None:
-            if not rightly_ignored(action, observation):
-                return 0.0
-        elif action.fault_active or action.closed_by != "resolve":
-            return 0.0
-        par = PAR_STEPS[len(observation.injections)]
-        return 1.0 - min(1.0, max(0, action.steps - par) / (observation.task.max_steps - par))
+def _score_fault(record: Record, incident: Incident, speed: float) -> Score:
+    parts = (*_right_answers(record, incident), speed)
+    cost, gate = _cost(record, incident), _gate(record, incident)
+    earned = sum(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
+    # Rounded, lest a full score be 0.9999999999999999: the weights are no sums of powers of two.
+    total = gate * min(1.0, max(0.0, round(earned - cost, 9)))
+    return Score(*parts, cost, gate, total)
 
 
-class Gate(Rubric):
+def _right_answers(record: Record, incident: Incident) -> tuple[float, float, float, float]:
+    """Severity, root cause, remediation and escalation: 1 where the first answer is right."""
+    severity = float(record.severity == incident.severity)
+    if incident.injection is None:
+        # Silence is the right answer to each question, but only once the alarm is dismissed:
+        # who lets the time run out has judged nothing.
+        dismissed = record.closed_by == "ignore"
+        answers = (record.root_causes, record.remediations, record.teams)
+        blamed, fixed, paged = (float(dismissed and not given) for given in answers)
+        return severity, blamed, fixed, paged
+    return (
+        severity,
+        float(record.root_cause == incident.root),
+        float(record.remediations[:1] == [(incident.remedy, incident.root)]),
+        float(record.team == incident.team),
+    )
+
+
+def _speed(record: Record, incident: Incident) -> float:
+    """1 at the fewest steps possible, 0 at the last; only for a fault gone or an alarm dismissed."""
+    if incident.injection is None:
+        done = record.closed_by == "ignore"
+    else:
+        done = record.closed_by == "resolve" and not record.fault_active
+    fewest, most = PAR_STEPS[len(incident.injections)], incident.task.max_steps
+    return 1.0 - min(1.0, max(0, record.steps - fewest) / (most - fewest)) if done else 0.0
+
+
+def _cost(record: Record, incident: Incident) -> float:
+    """What is subtracted: needless answers, needless remedies, needless pages."""
+    right = (incident.remedy, incident.root)
+    fruitless = sum(remediation != right for remediation in record.remediations)
+    cost = REPEAT_COST * record.repeats + FRUITLESS_COST * fruitless
+    return cost + FALSE_PAGE_COST * len(record.teams) if incident.injection is None else cost
+
+
+def _gate(record: Record, incident: Incident) -> float:
     """0 for the outcomes that no other merit makes good, else 1."""
-
-    def forward(self, action: Record, observation: Incident) -> float:
-        if observation.injection is None:
-            return 1.0
-        if action.closed_by == "ignore" and observation.severity == "P1":
-            return 0.0
-        must_page = observation.severity in ("P1", "P2")
-        wrong_team = action.team != observation.team and (action.team is not None or must_page)
-        return float(not (action.root_cause == observation.root and wrong_team))
-
-
-class Cost(Rubric):
-    """The sum of the costs, as a number to subtract."""
-
-    def forward(self, action: Record, observation: Incident) -> float:
-        fruitless = sum(
-            done != (observation.remedy, observation.root) for done in action.remediations
-        )
-        cost = REPEAT_COST * action.repeats + FRUITLESS_COST * fruitless
-        return cost + FALSE_PAGE_COST * len(action.teams) if observation.injection is None else cost
+    if incident.injection is None:
+        return 1.0
+    if record.closed_by == "ignore" and incident.severity == "P1":
+        return 0.0
+    # Nobody paged is a wrong team too when users suffer; otherwise never paging would be safest.
+    must_page = incident.severity in ("P1", "P2")
+    wrong_team = record.team != incident.team and (record.team is not None or must_page)
+    return float(not (record.root_cause == incident.root and wrong_team))
 
 
 def by_fault(incident: Incident) -> list[Incident]:
@@ -168,68 +157,35 @@ def by_fault(incident: Incident) -> list[Incident]:
     return [replace(incident, injections=(injection,)) for injection in incident.injections]
 
 
-def aspects(record: Record, incident: Incident) -> list[tuple[Record, Incident]]:
-    """The episode as it concerns each fault: all of it for one, and for two, without what was right
-    for the other.
+def per_fault(record: Record, incident: Incident) -> list[tuple[Record, Incident]]:
+    """What was done and what was true, once a fault; a false alarm and a single fault as they are.
+
+    Of two faults, each is judged without the answers that were right for the other.
     """
-    if len(incident.injections) < 2:
-        return [(record, incident)]
     faults = by_fault(incident)
-    found, count = [], len(faults)
-
-    def about(given: list, right: object, other: object) -> list:
-        """Answers that are not the other fault's; the right one first when it is among the first
-        `count`, else left out.
-        """
-        rest = [answer for answer in given if answer not in (right, other)]
-        return [right, *rest] if right in given[:count] else rest
-
-    for fault in faults:
-        other = next(one for one in faults if one is not fault)
-        part = replace(
-            record,
-            root_causes=about(record.root_causes[:count], fault.root, other.root),
-            teams=about(record.teams[:count], fault.team, other.team),
-            remediations=about(
-                record.remediations, (fault.remedy, fault.root), (other.remedy, other.root)
-            ),
-        )
-        found.append((part, fault))
-    return found
+    if len(faults) < 2:
+        return [(record, incident)]
+    pairs = [(faults[0], faults[1]), (faults[1], faults[0])]
+    return [(_concerning(record, fault, other), fault) for fault, other in pairs]
 
 
-class TriageRubric(Rubric):
-    """The whole score, for two faults the mean over both.
+def _concerning(record: Record, fault: Incident, other: Incident) -> Record:
+    """The record as it concerns `fault`, when `other` is at work too."""
+    blamed, paged = record.root_causes[:FAULTS_JUDGED], record.teams[:FAULTS_JUDGED]
+    right, others = (fault.remedy, fault.root), (other.remedy, other.root)
+    return replace(
+        record,
+        root_causes=_without(blamed, fault.root, other.root),
+        teams=_without(paged, fault.team, other.team),
+        remediations=_without(record.remediations, right, others),
+    )
 
-    Call it with a closed episode's `Record` and its `Incident`; `score` keeps the parts.
+
+def _without(given: list[Answer], right: Answer | None, other: Answer | None) -> list[Answer]:
+    """Answers that are not the other fault's, the right one first.
+
+    One answer a fault counts, so the right one counts only among the first `FAULTS_JUDGED`.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.severity, self.root_cause, self.remediation = Severity(), RootCause(), Remediation()
-        self.escalation, self.speed = Escalation(), Speed()
-        self.cost, self.gate = Cost(), Gate()
-        self.score: Score | None = None
-
-    def forward(self, action: Record, observation: Incident) -> float:
-        speed, scores = self.speed(action, observation), []
-        for record, fault in aspects(action, observation):
-            parts = [
-                speed if name == "speed" else getattr(self, name)(record, fault) for name in WEIGHTS
-            ]
-            cost, gate = self.cost(record, fault), self.gate(record, fault)
-            earned = sum(
-                weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True)
-            )
-            scores.append(
-                Score(*parts, cost, gate, gate * min(1.0, max(0.0, round(earned - cost, 9))))
-            )
-        self.score = (
-            scores[0]
-            if len(scores) == 1
-            else Score(*[sum(part) / 2 for part in zip(*scores, strict=True)])
-        )
-        return self.score.total
-
-    def reset(self) -> None:
-        self.score = None
+    rest = [answer for answer in given if answer not in (right, other)]
+    found = right is not None and right in given[:FAULTS_JUDGED]
+    return [right, *rest] if found else rest

@@ -17,9 +17,10 @@ from logtriage.agents.junior import tool_call
 from logtriage.agents.language_models import ConversationPolicy
 from logtriage.agents.registry import make_policy
 from logtriage.agents.scripted import ConstantPolicy
-from logtriage.measure.rollouts import PARTS, rollout
+from logtriage.measure.rollouts import rollout
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
+from logtriage.play.rewards import PARTS
 from logtriage.world.incidents import TASKS
 
 # In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package

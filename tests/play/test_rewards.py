@@ -2,7 +2,10 @@
 incidents a task.
 """
 
+import copy
 import json
+import subprocess
+import sys
 from itertools import chain, cycle
 from random import Random
 
@@ -11,7 +14,7 @@ import pytest
 from logtriage.agents.scripted import LoudestPolicy, OraclePolicy, RandomPolicy
 from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.episode import Episode
-from logtriage.play.rewards import WEIGHTS
+from logtriage.play.rewards import WEIGHTS, Record, score
 from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS, sample_incident
 from logtriage.world.topology import DEFAULT_TOPOLOGY, TEAMS
@@ -42,6 +45,36 @@ def right_answers(i, team=None):
         ("escalate", team or i.team),
         ("resolve", ""),
     ]
+
+
+IMPORT = """
+import sys, time
+began = time.perf_counter()
+import logtriage.play.episode
+seconds = time.perf_counter() - began
+heavy = {"openenv", "pydantic", "numpy", "torch", "pandas", "yaml", "jinja2"} & set(sys.modules)
+assert not heavy, f"an episode must not import {heavy}"
+print(seconds)
+"""
+
+
+def test_an_episode_and_its_score_need_the_standard_library_only():
+    """Every worker process and every command pays for what playing an episode imports."""
+    runs = [
+        subprocess.run([sys.executable, "-c", IMPORT], check=True, capture_output=True, text=True)
+        for _ in range(3)
+    ]
+    assert min(float(run.stdout) for run in runs) < 0.2
+
+
+def test_the_score_is_a_pure_function_of_what_was_done_and_what_was_true():
+    incident = incident_where(lambda i: True)
+    record = Record("P1", [incident.root], [incident.team], [(incident.remedy, incident.root)])
+    record.closed_by, record.fault_active, record.steps = "resolve", False, 5
+    before = copy.deepcopy(record)
+    assert score(record, incident) == score(record, incident)
+    assert record == before
+    assert score(record, incident).root_cause == 1.0
 
 
 def test_weights_sum_to_one():
@@ -203,9 +236,9 @@ def check_range(score):
 
 def mean_total(scores):
     """Also the mean of the tasks' means, as each has the same number of incidents."""
-    for score in scores:
-        check_range(score)
-    return sum(score.total for score in scores) / len(scores)
+    for one in scores:
+        check_range(one)
+    return sum(one.total for one in scores) / len(scores)
 
 
 def scores_of(policy, incidents):

@@ -1,126 +1,14 @@
-"""What keeps the repository true to itself: its address, the gallery, the published results."""
+"""Write the tables of the README from results/: `make tables`. A test holds them fresh."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
-from . import REPOSITORY
-from .play.episode import Episode
-from .play.prompts import render
-from .world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = (
-    "01_explore_the_environment.ipynb",
-    "02_zero_shot_baselines.ipynb",
-    "03_grpo_training.ipynb",
-    "04_learning_curves.ipynb",
-    "05_benchmark.ipynb",
-)
-# This project's own links: whatever owner, the name is `logtriage`.
-ADDRESS = re.compile(
-    r"(?:github\.com|com/github)/(?P<repository>[\w.-]+/logtriage)(?=[/\s\")#.]|$)", re.MULTILINE
-)
-LIGHT_FILES = (
-    "config.json",
-    "metrics.jsonl",
-    "episodes.jsonl",
-    "evaluation.parquet",
-    "checkpoints.parquet",
-    "summary.json",
-    "transcripts.json",
-    "gain.png",
-    "learning.png",
-    "parts.png",
-)
-
-
-def with_address(text: str, old: str, new: str) -> str:
-    """`text` with every link to the repository `old` pointing to `new`."""
-    return re.sub(
-        rf"((?:github\.com|com/github)/){re.escape(old)}(?=[/\s\")#.]|$)",
-        rf"\g<1>{new}",
-        text,
-        flags=re.MULTILINE,
-    )
-
-
-def write_address() -> list[Path]:
-    """Write `REPOSITORY` into README, Space card and notebooks; returns the files that changed."""
-    changed = []
-    for path in (
-        ROOT / "README.md",
-        ROOT / "logtriage" / "README.md",
-        *(ROOT / "notebooks" / name for name in NOTEBOOKS),
-    ):
-        text = path.read_text()
-        new = text
-        for found in {match["repository"] for match in ADDRESS.finditer(text)}:
-            new = with_address(new, found, REPOSITORY)
-        if new != text:
-            path.write_text(new)
-            changed.append(path)
-    return changed
-
-
-def gallery_text() -> str:
-    """GALLERY.md: one opening of each task, a detail of its root, the truth, and the same task in
-    the other splits.
-    """
-    parts = [
-        "# Gallery",
-        "Real samples of the generator, written by `make gallery`; a test holds them fresh. "
-        "Each block is all that an agent sees.",
-    ]
-    for name, task in TASKS.items():
-        parts.append(f"## {name.replace('_', ' ')}")
-        parts.append(
-            f"{task.max_steps} steps; at least {task.noise:.0%} of the streamed lines are noise."
-        )
-        for index in (0, 1):
-            episode = Episode(sample_incident(name, "train", index))
-            incident = episode.incident
-            parts.append(
-                f"`train/{index}`\n\n```text\n{render(episode.opening, incident.topology)}\n```"
-            )
-            if incident.injection is None:
-                parts.append("Truth: a false alarm; P3, and `ignore`.")
-                continue
-            detail = render(episode.act("request_more_logs", incident.root))
-            parts.append(f"Asking `{incident.root}`:\n\n```text\n{detail}\n```")
-            parts.append(
-                f"Truth: {incident.severity}, {incident.injection.fault.name} at `{incident.root}`; "
-                f"{incident.remedy}, page {incident.team}."
-            )
-    parts.append("## The other splits")
-    for split, meaning in SPLITS.items():
-        if split.startswith("unseen"):
-            incident = sample_incident("cascading_failure", split, 0)
-            lines = "\n".join(Episode(incident).opening.lines)
-            parts.append(
-                f"`{split}`: {meaning}. Lines of `cascading_failure/{split}/0`:\n\n```text\n{lines}\n```"
-            )
-    return "\n\n".join(parts) + "\n"
-
-
-def publish(run: str | Path, name: str) -> Path:
-    """Copy the light files of a finished run to `results/<name>`; `FileNotFoundError` when it is
-    not finished.
-    """
-    run, target = Path(run), ROOT / "results" / name
-    missing = [file for file in LIGHT_FILES if not (run / file).exists()]
-    if missing:
-        raise FileNotFoundError(
-            f"{run} lacks {', '.join(missing)}; run `make demo` to its end first"
-        )
-    target.mkdir(parents=True, exist_ok=True)
-    for file in LIGHT_FILES:
-        shutil.copyfile(run / file, target / file)
-    shutil.copyfile(run.parent / "base" / "base.json", target / "base.json")
-    return target
 
 
 def demo_table() -> str:
@@ -222,3 +110,7 @@ def write_tables() -> None:
     """Write the README's tables from `results/`."""
     readme = ROOT / "README.md"
     readme.write_text(with_tables(readme.read_text()))
+
+
+if __name__ == "__main__":
+    write_tables()

@@ -1,6 +1,4 @@
-"""Write docs/page.png, the README's picture of the page: `make screenshot`. Needs a browser, see
-test_page.
-"""
+"""Write docs/page.png, the README's picture of the page: `make screenshot`. Needs a browser."""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +8,7 @@ from conftest import serving
 from playwright.sync_api import sync_playwright
 from test_page import BROWSER, FLAGS, WHERE
 
-PATH = Path(__file__).parents[1] / "docs" / "page.png"
+PATH = Path(__file__).resolve().parents[1] / "docs" / "page.png"
 DID = ["request_more_logs:all", "request_more_logs:auth-service", "request_more_logs:user-db"]
 
 with (
