@@ -50,7 +50,7 @@ lint: setup  ## style, import contracts, types, workflows; what pre-commit runs,
 	$(RUN) -m mypy
 	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(VENV)/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
-	if command -v actionlint >/dev/null; then actionlint; fi
+	PATH=$(VENV)/bin:$$PATH; if command -v actionlint >/dev/null; then actionlint; fi
 
 format: setup  ## apply the formatter
 	$(RUN) -m ruff check --fix $(SOURCES)
