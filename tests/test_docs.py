@@ -258,7 +258,8 @@ MISTAKES = {
 @pytest.fixture
 def scratch(tmp_path):
     """A git repository with the checks, and the files in which mistakes are planted."""
-    settings = (".pre-commit-config.yaml", "pyproject.toml")
+    # With its __init__, the package is one that ruff sorts as this project's.
+    settings = (".pre-commit-config.yaml", "pyproject.toml", "logtriage/__init__.py")
     for name in (*settings, *(file for file, _ in MISTAKES.values())):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).exists():
