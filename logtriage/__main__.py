@@ -65,8 +65,9 @@ def evaluate(
     from .agents.registry import make_policy
     from .agents.scripted import check_tasks
     from .measure.intervals import mean_interval
-    from .measure.rollouts import PARTS, rollout
+    from .measure.rollouts import rollout
     from .play.episode import Episode
+    from .play.rewards import PARTS
     from .world.incidents import check_coordinates
 
     try:
@@ -174,6 +175,8 @@ def train_command(
     ] = "",
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
+    from .adapters.remote import Server
+    from .play.episode import Episode
     from .training.grpo import train
     from .training.presets import make_config
 
@@ -189,9 +192,10 @@ def train_command(
         **({"steps": steps} if steps else {}),
     }
     try:
-        typer.echo(
-            f"trained model in {train(make_config(preset, **changes), folder, env_url=env_url)}"
-        )
+        config = make_config(preset, **changes)
+        with ExitStack() as stack:
+            open_episode = stack.enter_context(Server(env_url)).open if env_url else Episode.open
+            typer.echo(f"trained model in {train(config, folder, open_episode=open_episode)}")
     except (ValueError, ConnectionError) as error:
         raise fail(error) from None
 

@@ -19,8 +19,8 @@ GOLDEN = Path(__file__).parent / "golden" / "scores.json"
 
 
 def play(incident, half_right):
-    """Ask around, answer (rightly, or with the wrong service and team), close: every observation, and the
-    score.
+    """Ask around, answer (rightly, or with the wrong service and team), close: every observation,
+    and the score.
     """
     episode, names = Episode(incident), incident.topology.names
     root, team = (

@@ -10,21 +10,19 @@ env.step(env.unwrapped.actions.index(("request_more_logs", "all")))
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 from gymnasium.spaces import Discrete, Text
 
 from ..play.actions import action_values
-from ..play.episode import Episode, Observation
+from ..play.episode import Episode, Observation, OpenEpisode, PlayableEpisode
 from ..play.prompts import render
 from ..world.incidents import MAX_INDEX, check_coordinates
 from ..world.topology import DEFAULT_TOPOLOGY
 
-MAX_TEXT = (
-    4_000  # characters; the longest opening of the default call graph has about a quarter of it
-)
+# characters; the longest opening of the default call graph has about a quarter of it
+MAX_TEXT = 4_000
 
 
 class TriageGym(gymnasium.Env[str, int]):
@@ -35,7 +33,7 @@ class TriageGym(gymnasium.Env[str, int]):
     | observation | what a language model reads, a text of at most `MAX_TEXT` characters |
     | action | a number: `actions` lists what each does, as (action_type, value) |
     | reward | 0, and at the end the score in [0, 1] |
-    | end | `resolve`, `ignore` or the task's last step, which is part of the task and shown: always `terminated` |
+    | end | `resolve`, `ignore` or the last step, which the task sets and shows: `terminated` |
     | info | `task`, `split`, `index`; once done the parts of the score |
 
     Args:
@@ -52,7 +50,7 @@ class TriageGym(gymnasium.Env[str, int]):
         self,
         task: str = "cascading_failure",
         split: str = "train",
-        open_episode: Callable[[str, str, int], Episode] = Episode.open,
+        open_episode: OpenEpisode = Episode.open,
     ) -> None:
         check_coordinates(task, split, 0)
         if split == "unseen_topology":
@@ -67,7 +65,7 @@ class TriageGym(gymnasium.Env[str, int]):
         ]
         self.action_space = Discrete(len(self.actions))
         self.observation_space = Text(MAX_TEXT, charset="".join(map(chr, range(32, 127))) + "\n")
-        self._episode: Episode | None = None
+        self._episode: PlayableEpisode | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -16,17 +16,14 @@ from itertools import product
 import verifiers.v1 as vf
 from openai import AsyncOpenAI
 
-from ..agents.language_models import answers, from_wire, to_wire, tool_schemas
-from ..play.episode import Episode
+from ..play.conversation import answers, from_wire, to_wire
+from ..play.episode import Episode, final_score
 from ..play.prompts import SYSTEM_PROMPT
-from ..play.tools import TriageTools
+from ..play.tools import ToolSession, tool_schemas
 from ..world.incidents import TASKS
 
-__all__ = [
-    "TriageEnv",
-    "TriageHarness",
-    "TriageTaskset",
-]  # one of a kind: verifiers finds them by their base classes
+# one of a kind: verifiers finds them by their base classes
+__all__ = ["TriageEnv", "TriageHarness", "TriageTaskset"]
 
 
 class TriageTasksetConfig(vf.TasksetConfig):
@@ -64,19 +61,19 @@ class TriageTaskset(vf.Taskset[TriageTask, TriageTasksetConfig]):
     """Incidents in the order of their index, tasks in turn: the first few have some of each."""
 
     def load(self) -> Iterator[TriageTask]:
-        c = self.config
-        for idx, (index, task) in enumerate(product(range(c.first, c.first + c.episodes), c.tasks)):
-            at = {
-                "idx": idx,
-                "task": task,
-                "split": c.split,
-                "index": index,
-                "name": f"{task}/{c.split}/{index}",
-            }
-            yield TriageTask(
-                TriageData(**at, prompt=TriageTools().reset(**at), system_prompt=SYSTEM_PROMPT),
-                c.task,
+        config = self.config
+        indices = range(config.first, config.first + config.episodes)
+        for number, (index, task) in enumerate(product(indices, config.tasks)):
+            data = TriageData(
+                idx=number,
+                name=f"{task}/{config.split}/{index}",
+                task=task,
+                split=config.split,
+                index=index,
+                system_prompt=SYSTEM_PROMPT,
+                prompt=ToolSession(Episode.open(task, config.split, index)).opening,
             )
+            yield TriageTask(data, config.task)
 
 
 class TriageHarness(vf.Harness[vf.HarnessConfig]):
@@ -96,31 +93,27 @@ class TriageHarness(vf.Harness[vf.HarnessConfig]):
         mcp: dict,
         data: TriageData,
     ) -> vf.ProgramResult:
-        episode, tools, schemas = (
-            Episode.open(data.task, data.split, data.index),
-            TriageTools(),
-            tool_schemas(),
-        )
-        tools._adopt(episode)
-        messages = said = [
+        episode = Episode.open(data.task, data.split, data.index)
+        session, schemas = ToolSession(episode), tool_schemas()
+        messages = [
             {"role": "system", "content": data.system_prompt},
             {"role": "user", "content": data.prompt},
         ]
         try:
             async with AsyncOpenAI(base_url=url, api_key=secret) as client:
-                while said and not episode.done:
+                while not episode.done:
                     reply = await client.chat.completions.create(
                         model=ctx.model, messages=messages, tools=schemas
                     )
-                    said = answers(tools, from_wire(message := reply.choices[0].message))
-                    messages = [
-                        *messages,
-                        message.model_dump(exclude_none=True),
-                        *map(to_wire, said),
-                    ]
+                    message = reply.choices[0].message
+                    answered = answers(session, from_wire(message))
+                    if not answered:
+                        break
+                    # It goes back as it came: each turn must continue the one before, for training.
+                    messages += [message.model_dump(exclude_none=True), *map(to_wire, answered)]
         finally:  # walked away, or out of the turns, tokens or time that verifiers may limit
             episode.abandon()
-            trace.info["score"] = episode.score._asdict()
+            trace.info["score"] = final_score(episode)._asdict()
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 

@@ -1,7 +1,7 @@
 """The practical ceiling: a policy that knows the simulator, though not the draw, and plays for
 expected score.
 
-It holds a `Belief` over every hypothesis. Before each step it weighs the best set of answers it
+It holds a `Posterior` over every hypothesis. Before each step it weighs the best set of answers it
 could give now against asking one more service, by the expected score of the best answers
 afterwards, less the step that asking costs. It looks one question ahead and never asks all services
 at once, so what it earns is a lower bound of the ceiling.
@@ -12,105 +12,27 @@ from __future__ import annotations
 from functools import cache
 from itertools import combinations_with_replacement, product
 from math import factorial
-from typing import NamedTuple
 
 import numpy as np
 
-from ..play.episode import Episode, Observation
-from ..play.rewards import FALSE_PAGE_COST, FRUITLESS_COST, PAR_STEPS, WEIGHTS
-from ..world.faults import FAULTS
+from ..play.episode import Observation, PlayableEpisode
+from ..play.rewards import PAR_STEPS, WEIGHTS
 from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Task
 from ..world.reading import Reading
 from ..world.telemetry import DETAIL_LINES
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS, Topology
-from .posterior import Belief
+from .outcomes import NONE, Answers, Outcomes, answer_actions, score_table
+from .posterior import Posterior
 from .prior import Prior, default_prior
 from .scripted import Action, Policy
 
 SUSPECTS = 3  # likeliest roots, and likeliest fixes, among which answers are combined
 CLASSES = 40  # likeliest outcomes that the value of a question is computed over
 WORTHWHILE = 1e-3  # gain in score below which a question is not worth its noise
-NONE = -1
-
-
-class Outcomes(NamedTuple):
-    """What decides the score, one entry an outcome: root position (-1: none), remedy, team,
-    severity, probability.
-    """
-
-    root: np.ndarray
-    remedy: np.ndarray  # index into the remedies of `rewards`, by name below
-    team: np.ndarray
-    severity: np.ndarray
-    chance: np.ndarray
-
-
-class Answers(NamedTuple):
-    """One complete way to close an episode; NONE where it says nothing. `ignore` closes by
-    ignoring.
-    """
-
-    severity: int
-    blame: int
-    fix: tuple[int, str] | None  # position, remedy
-    team: int
-    ignore: bool = False
-
-
-def answer_actions(
-    answers: Answers, topology: Topology, confidence: float | None = None
-) -> list[Action]:
-    """The steps that give these answers."""
-    actions: list[Action] = [("classify_severity", SEVERITIES[answers.severity])]
-    if answers.ignore:
-        return [*actions, ("ignore", "", confidence)]
-    if answers.blame != NONE:
-        actions.append(("identify_root_cause", topology.names[answers.blame], confidence))
-    if answers.fix is not None:
-        actions.append(("remediate", f"{answers.fix[1]}:{topology.names[answers.fix[0]]}"))
-    if answers.team != NONE:
-        actions.append(("escalate", TEAMS[answers.team]))
-    return [*actions, ("resolve", "")]
-
-
-def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
-    """Score of every option under every outcome, (options, outcomes), after `asked` questions. As
-    `rewards` has it.
-    """
-    table = np.empty((len(options), len(outcomes.root)))
-    fault, outage = outcomes.root >= 0, outcomes.severity == 0
-    for row, option in enumerate(options):
-        steps = (
-            asked
-            + 2
-            + (not option.ignore)
-            * ((option.blame >= 0) + (option.fix is not None) + (option.team >= 0))
-        )
-        speed = {
-            faults: WEIGHTS["speed"]
-            * (1.0 - min(1.0, max(0, steps - par) / (task.max_steps - par)))
-            for faults, par in ((0, PAR_STEPS[0]), (1, PAR_STEPS[1]))
-        }
-        points = WEIGHTS["severity"] * (outcomes.severity == option.severity)
-        if option.ignore:
-            rest = WEIGHTS["root_cause"] + WEIGHTS["remediation"] + WEIGHTS["escalation"] + speed[0]
-            table[row] = np.where(fault, ~outage * points, points + rest)
-            continue
-        blamed = fault & (outcomes.root == option.blame)
-        points = points + WEIGHTS["root_cause"] * blamed
-        if option.fix is not None:
-            there = outcomes.root == option.fix[0]
-            right = there & (outcomes.remedy == option.fix[1])
-            points = points + (WEIGHTS["remediation"] + speed[1]) * right - FRUITLESS_COST * ~right
-        right_team = fault & (outcomes.team == option.team)
-        points = points + WEIGHTS["escalation"] * right_team
-        if option.team != NONE:
-            points = points - FALSE_PAGE_COST * ~fault
-            wrong_team = ~right_team
-        else:
-            wrong_team = outcomes.severity < 2
-        table[row] = np.where(blamed & wrong_team, 0.0, np.clip(points, 0.0, 1.0))
-    return table
+RELEVANT = 0.005  # probability from which a root is reason to ask at it, or at who calls it
+# Where a row of metrics tells severities apart: shares of failed requests, and slowdowns.
+ERROR_STEPS = (0.001, 0.01, 0.03, 0.05, 0.1, 0.3)
+SLOWDOWN_STEPS = (1.15, 1.4, 2.0)
 
 
 @cache
@@ -144,7 +66,7 @@ class BeliefPolicy(Policy):
         if split != "unseen_topology" and not settings.services:
             default_prior(settings, split)
 
-    def _open(self, episode: Episode) -> None:
+    def _open(self, episode: PlayableEpisode) -> None:
         self._task, self._split = episode.incident.task, episode.incident.split
         super()._open(episode)
 
@@ -155,7 +77,7 @@ class BeliefPolicy(Policy):
             if known
             else Prior(topology, self._task, self._split)
         )
-        self.belief, self.topology, self.task = Belief(prior), topology, self._task
+        self.belief, self.topology, self.task = Posterior(prior), topology, self._task
         self._queue: list[Action] = []
         self._asked: str | None = None
         self.see(observation)
@@ -178,36 +100,31 @@ class BeliefPolicy(Policy):
         """The likeliest outcomes, and for each living hypothesis the index of its outcome (-1: too
         unlikely).
         """
-        prior, alive = self.belief.prior, self.belief.alive
+        prior, alive, kinds = self.belief.prior, self.belief.alive, len(SEVERITIES)
         root, fault, severity = prior.position[alive], prior.fault[alive], prior.severity[alive]
-        label = np.where(root < 0, -1, (root * len(prior.faults) + fault) * 3 + severity)
+        # One number for (root, fault, severity), and -1 for a false alarm.
+        label = np.where(root < 0, -1, (root * len(prior.faults) + fault) * kinds + severity)
         labels, of = np.unique(label, return_inverse=True)
         chance = np.bincount(of, self.belief.weight.sum(1))
         best = np.sort(np.argsort(-chance, kind="stable")[:CLASSES])
         place = np.full(len(labels), -1)
         place[best] = np.arange(len(best))
-        labels = labels[best]
+        labels, chance = labels[best], chance[best]
+        roots = np.where(labels < 0, NONE, labels // kinds // len(prior.faults))
         remedies, teams = [], []
-        for one in labels:
-            if one < 0:
+        for at, one in zip(roots, labels, strict=True):
+            if at == NONE:
                 remedies.append("")
                 teams.append(NONE)
-                continue
-            what, where = (
-                prior.faults[one // 3 % len(prior.faults)],
-                self.topology.services[one // 3 // len(prior.faults)],
-            )
-            remedies.append(what.remedy)
-            teams.append(TEAMS.index(what.owner_at(where)))
-        roots = np.where(labels < 0, NONE, labels // 3 // len(prior.faults))
-        severities = np.where(labels < 0, 2, labels % 3)
-        return Outcomes(
-            roots,
-            np.array(remedies),
-            np.array(teams),
-            severities,
-            chance[best] / chance[best].sum(),
-        ), place[of]
+            else:
+                struck_by = prior.faults[one // kinds % len(prior.faults)]
+                remedies.append(struck_by.remedy)
+                teams.append(TEAMS.index(struck_by.owner_at(self.topology.services[at])))
+        severities = np.where(labels < 0, SEVERITIES.index("P3"), labels % kinds)
+        outcomes = Outcomes(
+            roots, np.array(remedies), np.array(teams), severities, chance / chance.sum()
+        )
+        return outcomes, place[of]
 
     def _options(self, outcomes: Outcomes) -> list[Answers]:
         """The sets of answers worth considering: likely roots, fixes and teams in every
@@ -234,13 +151,11 @@ class BeliefPolicy(Policy):
     def _answers(self) -> list[Action]:
         outcomes, _ = self._outcomes()
         options = self._options(outcomes)
-        best = options[
-            int((score_table(options, outcomes, self.task, self._step) @ outcomes.chance).argmax())
-        ]
-        roots = self.belief.roots()
-        return answer_actions(
-            best, self.topology, float(min(1.0, roots[-1] if best.ignore else roots[best.blame]))
-        )
+        expected = score_table(options, outcomes, self.task, self._step) @ outcomes.chance
+        best = options[int(expected.argmax())]
+        roots = self.belief.roots()  # the last is "none", so blame NONE would read it, too
+        confidence = roots[-1] if best.ignore else roots[best.blame]
+        return answer_actions(best, self.topology, float(min(1.0, confidence)))
 
     def _question(self) -> str | None:
         """The service worth asking, by what its answer is expected to be worth; None when answering
@@ -263,49 +178,42 @@ class BeliefPolicy(Policy):
         return best if best is not None and gains[best] > WORTHWHILE else None
 
     def _tells(self, at: int) -> bool:
-        """Whether asking `at` can matter: it may be the root, it may call one, or it is what users
-        touch.
-        """
+        """Whether asking `at` can matter: it may be the root or call it, or users touch it."""
         roots = self.belief.roots()
-        return (
-            self.topology.services[at].kind == "edge"
-            or max(roots[[at, *self.topology.below[at]]]) > 0.005
-        )
+        concerned = max(roots[[at, *self.topology.below[at]]])
+        return self.topology.services[at].kind == "edge" or concerned > RELEVANT
+
+    def _readings_of(self, at: int) -> list[Reading]:
+        """Everything that a line of `at` can say which bears on the outcome."""
+        service = self.topology.services[at]
+        proofs = [fault for fault in self.belief.prior.faults if fault.can_strike(service)]
+        remedies = dict.fromkeys(fault.remedy for fault in proofs)
+        return [
+            *(Reading("proof", fault.name) for fault in proofs),
+            *(Reading("hint", remedy) for remedy in remedies),
+            *(Reading("callee", self.topology.names[other]) for other in self.topology.below[at]),
+            Reading("own"),
+        ]
 
     def _value(self, at: int, later: np.ndarray, outcomes: Outcomes, place: np.ndarray) -> float:
-        """Expected score of the best answers after the lines that `at` would show at the next step."""
+        """Expected score of the best answers after the lines that `at` would show next.
+
+        Every handful of readings is gone through: how likely it is under each outcome, and what
+        the best answers would then be worth.
+        """
         belief, step = self.belief, self._step + 1
-        known = place >= 0
+        known, count = place >= 0, len(outcomes.root)
         mass = belief.weight.sum(1)
-        readings = [
-            Reading("proof", fault.name)
-            for fault in belief.prior.faults
-            if fault.can_strike(self.topology.services[at])
-        ]
-        readings += [
-            Reading("hint", remedy)
-            for remedy in dict.fromkeys(FAULTS[r.subject].remedy for r in readings)
-        ]
-        readings += [
-            Reading("callee", self.topology.names[other]) for other in self.topology.below[at]
-        ]
-        readings += [Reading("own")]
-        chances = np.stack(
-            [belief.says(at, [reading], step) for reading in readings]
-        )  # (readings, alive)
-        chances = np.stack(
-            [
-                np.bincount(place[known], (row * mass)[known], minlength=len(outcomes.root))
-                for row in chances
-            ]
-        )
-        chances /= np.maximum(
-            np.bincount(place[known], mass[known], minlength=len(outcomes.root)), 1e-300
-        )
+
+        def by_outcome(values: np.ndarray) -> np.ndarray:
+            return np.bincount(place[known], values[known], minlength=count)
+
+        says = [belief.says(at, [reading], step) for reading in self._readings_of(at)]
+        chances = np.stack([by_outcome(chance * mass) for chance in says])  # (readings, outcomes)
+        chances /= np.maximum(by_outcome(mass), 1e-300)
         chances = chances[chances.max(1) > 0.0]
-        chances = np.vstack(
-            [chances, np.maximum(0.0, 1.0 - chances.sum(0))]
-        )  # the rest tells nothing apart
+        # All other lines tell nothing apart, and stand together.
+        chances = np.vstack([chances, np.maximum(0.0, 1.0 - chances.sum(0))])
         draws, orders = _handfuls(len(chances), DETAIL_LINES)
         seen = orders[:, None] * chances[draws].prod(1)  # (draws, outcomes)
         return float((later @ (seen * outcomes.chance).T).max(0).sum())
@@ -314,13 +222,11 @@ class BeliefPolicy(Policy):
         """What the row of metrics that comes with the answer is worth for telling the severity."""
         belief, step = self.belief, self._step + 1
         severity, mass = belief.prior.severity[belief.alive], belief.weight.sum(1)
-        errors, latency = (
-            belief.states("errors", step)[:, at],
-            belief.states("latency", step)[:, at],
-        )
-        usual = self.topology.network.rest_latency[at]
-        bins = np.searchsorted((0.001, 0.01, 0.03, 0.05, 0.1, 0.3), errors) * 4 + np.searchsorted(
-            (1.15, 1.4, 2.0), latency / usual
-        )
-        table = np.bincount(bins * 3 + severity, mass, minlength=84).reshape(-1, 3)
+        errors, latency = (belief.states(name, step)[:, at] for name in ("errors", "latency"))
+        slowdown = latency / self.topology.network.rest_latency[at]
+        row = np.searchsorted(ERROR_STEPS, errors) * (len(SLOWDOWN_STEPS) + 1)
+        row += np.searchsorted(SLOWDOWN_STEPS, slowdown)
+        rows, severities = (len(ERROR_STEPS) + 1) * (len(SLOWDOWN_STEPS) + 1), len(SEVERITIES)
+        cells = np.bincount(row * severities + severity, mass, minlength=rows * severities)
+        table = cells.reshape(-1, severities)
         return WEIGHTS["severity"] * float(table.max(1).sum() - table.sum(0).max())

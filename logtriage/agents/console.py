@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ..measure.rollouts import PARTS
 from ..play.actions import ACTION_TYPES, action_values
 from ..play.drawing import LEVEL_COLOURS
 from ..play.episode import Episode
 from ..play.prompts import render
+from ..play.rewards import PARTS
 from ..world.incidents import sample_incident
 
 _STYLE = "font-family: monospace; font-size: 12px; white-space: pre-wrap; margin: 0"

@@ -2,81 +2,23 @@
 behind an endpoint.
 
 Whatever the model, it reads `prompts.render`, calls the tools of `tools.TriageTools`, and may make
-several calls in one message. Everything it writes is data: calls are parsed as JSON and checked,
-never evaluated.
+several calls in one message (see `conversation`).
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ..play.actions import shown
-from ..play.episode import Episode
-from ..play.prompts import CLOSED, SYSTEM_PROMPT
-from ..play.tools import TOOL_NAMES, TriageTools
+from ..play.conversation import Message, answers, from_wire, opening_messages, to_wire
+from ..play.episode import PlayableEpisode
+from ..play.tools import ToolSession, tool_schemas
 from .scripted import Policy
 
-Message = dict[str, Any]
-CALL_TAG = "<tool_call>"
 TURN_TOKENS = 64  # new tokens a turn; five calls of the mini model need 24, of Qwen about 180
-
-
-def opening_messages(text: str) -> list[Message]:
-    """The conversation an episode starts with; `text` is the rendered opening."""
-    return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": text}]
-
-
-def tool_schemas() -> list[dict[str, Any]]:
-    """JSON schemas of the seven tools, from their docstrings."""
-    from transformers.utils import get_json_schema
-
-    return [get_json_schema(getattr(TriageTools, name)) for name in sorted(TOOL_NAMES)]
-
-
-def call_tool(tools: TriageTools, name: str, arguments: object) -> str:
-    """Run one call and return its answer. A malformed call costs a step, and its answer says what
-    is wrong with it.
-    """
-    if tools._episode.done:
-        return CLOSED
-    if name not in TOOL_NAMES:
-        return tools._refuse(f"unknown tool {shown(name)}; choose one of {', '.join(TOOL_NAMES)}")
-    if not isinstance(arguments, dict):
-        return tools._refuse(
-            f"arguments of {name} must be a JSON object, got {type(arguments).__name__}"
-        )
-    tool = getattr(tools, name)
-    try:
-        signature(tool).bind(**arguments)
-    except TypeError as error:
-        return tools._refuse(
-            f"{name}: {error}; it takes {', '.join(signature(tool).parameters) or 'nothing'}"
-        )
-    return tool(**arguments)
-
-
-def answers(tools: TriageTools, message: Message) -> list[Message]:
-    """Run the calls of an assistant message, a step each, and return their answers; none means the
-    agent walked away.
-    """
-    said: list[Message] = []
-    for call in message.get("tool_calls") or ():
-        function = call["function"]
-        content = call_tool(tools, function["name"], function["arguments"])
-        answer = {"role": "tool", "name": function["name"], "content": content}
-        said.append({**answer, "tool_call_id": call["id"]} if "id" in call else answer)
-    if not said and CALL_TAG in message["content"]:
-        error = tools._refuse(
-            "the call could not be read; write one JSON object with name and arguments"
-        )
-        said.append({"role": "tool", "name": "unreadable", "content": error})
-    return said
 
 
 class ConversationPolicy(Policy):
@@ -97,32 +39,28 @@ class ConversationPolicy(Policy):
         """
         raise NotImplementedError
 
-    def play(self, episodes: Iterable[Episode]) -> None:
+    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
         """Play all episodes at once. One that ends a turn without a call, or runs out of turns, has
         walked away.
         """
-        episodes = list(episodes)
-        tools = [TriageTools() for _ in episodes]
-        self.transcripts = [
-            opening_messages(tool._adopt(episode))
-            for tool, episode in zip(tools, episodes, strict=True)
-        ]
-        self.start(len(episodes))
-        seats = list(range(len(episodes)))
+        sessions = [ToolSession(episode) for episode in episodes]
+        self.transcripts = [opening_messages(session.opening) for session in sessions]
+        self.start(len(sessions))
+        seats = list(range(len(sessions)))
         for _ in range(self.max_turns):
             if not seats:
                 break
             replies = self.reply([self.transcripts[seat] for seat in seats], seats)
             for seat, message in zip(seats, replies, strict=True):
                 self.transcripts[seat].append(message)
-                self.transcripts[seat] += answers(tools[seat], message)
+                self.transcripts[seat] += answers(sessions[seat], message)
             seats = [
                 seat
                 for seat in seats
-                if self.transcripts[seat][-1]["role"] == "tool" and not episodes[seat].done
+                if self.transcripts[seat][-1]["role"] == "tool" and not sessions[seat].episode.done
             ]
-        for episode in episodes:
-            episode.abandon()
+        for session in sessions:
+            session.episode.abandon()
 
     def start(self, count: int) -> None:
         """Called before the first reply of a `play` of `count` conversations."""
@@ -278,51 +216,6 @@ class EndpointPolicy(ConversationPolicy):
                     temperature=0.0,
                 )
         return from_wire(answer.choices[0].message)
-
-
-def from_wire(message: Any) -> Message:
-    """An assistant message of the `openai` package as the message that `answers` takes: arguments
-    are read as JSON.
-    """
-    calls = []
-    for call in message.tool_calls or ():
-        try:
-            arguments = json.loads(call.function.arguments or "{}")
-        except (ValueError, RecursionError):  # endless integers and depth included
-            arguments = call.function.arguments  # `call_tool` answers that it must be an object
-        calls.append(
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.function.name, "arguments": arguments},
-            }
-        )
-    return {
-        "role": "assistant",
-        "content": message.content or "",
-        **({"tool_calls": calls} if calls else {}),
-    }
-
-
-def to_wire(message: Message) -> Message:
-    """A message as the OpenAI protocol has it: arguments are a JSON string, and a tool's message
-    answers a call.
-    """
-    if message["role"] == "tool" and "tool_call_id" not in message:
-        return {"role": "user", "content": message["content"]}
-    if not message.get("tool_calls"):
-        return {key: value for key, value in message.items() if key != "name"}
-    calls = [
-        {
-            **call,
-            "function": {
-                **call["function"],
-                "arguments": json.dumps(call["function"]["arguments"]),
-            },
-        }
-        for call in message["tool_calls"]
-    ]
-    return {**message, "tool_calls": calls}
 
 
 def load_language_model(

@@ -1,10 +1,11 @@
 """What can be known: hypotheses weighed by what is seen, with the simulator's own distributions.
 
-`Belief` applies Bayes' rule to each observation, with the distributions that `telemetry` names, over the
-hypotheses of a `Prior`. It never looks at an incident's truth. Approximate are the intensity, a
-grid (so a figure is compared within half the distance to the neighbours on it, and what the grid
-excludes keeps a chance of `ODDITY`), and decoys, taken as drawn anew for each observation. Of a log line
-only its reading counts, not the numbers in it: a coarser observation, not a wrong one.
+`Posterior` applies Bayes' rule to each observation, with the distributions that `telemetry` names,
+over the hypotheses of a `Prior`. It never looks at an incident's truth. Approximate are the
+intensity, a grid (so a figure is compared within half the distance to the neighbours on it, and
+what the grid excludes keeps a chance of `ODDITY`), and decoys, taken as drawn anew for each
+observation. Of a log line only its reading counts, not the numbers in it: a coarser observation,
+not a wrong one.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _noisy(low: float, high: float, mean: np.ndarray, gap: np.ndarray) -> np.nda
     )
 
 
-class Belief:
+class Posterior:
     """The posterior of one episode.
 
     Args:
@@ -80,11 +81,11 @@ class Belief:
         self._known: dict[tuple, Any] = {}  # what was worked out for the hypotheses alive now
 
     def see(self, observation: Observation, asked: str | None) -> None:
-        """Update on a observation. `asked` is the service or `all` whose logs it answers; None for the
-        opening.
+        """Update on a observation. `asked` is the service or `all` whose logs it answers; None for
+        the opening.
 
-        A observation that no living hypothesis allows says that a dropped one was true: all are taken up
-        again, with this observation alone to go by.
+        A observation that no living hypothesis allows says that a dropped one was true: all are
+        taken up again, with this observation alone to go by.
 
         Raises:
             ValueError: when no hypothesis allows the observation.
@@ -98,7 +99,8 @@ class Belief:
             self._know_nothing()
         else:
             raise ValueError(
-                "what was seen is impossible under every hypothesis; was the world changed without the belief?"
+                "what was seen is impossible under every hypothesis; "
+                "was the world changed without the belief?"
             )
         weight /= weight.sum()
         mass = weight.sum(1)
@@ -247,7 +249,7 @@ class Belief:
     def loudness(self, step: int) -> np.ndarray:
         """`Telemetry.loudness` under each hypothesis when nobody is dark, (len(alive), S)."""
         trouble, errors = self.states("trouble", step), self.states("errors", step)
-        loud = np.full(errors.shape, telemetry.LOUDNESS_AT_REST)
+        loud: np.ndarray = np.full(errors.shape, telemetry.LOUDNESS_AT_REST)
         for at in range(loud.shape[1]):
             own = telemetry.STACK_TRACES * self.own_trouble(at, step)
             loud[:, at] += trouble[:, at] * (
@@ -285,8 +287,8 @@ class Belief:
         """Chance that lines of service `at` read so, under each hypothesis; whether it is a decoy
         is not known.
 
-        Observations are taken as if the decoys were drawn anew for each: an approximation, and exact
-        without decoys.
+        Observations are taken as if the decoys were drawn anew for each: an approximation, and
+        exact without decoys.
         """
         chance = np.ones(len(self.alive))
         for reading in readings:

@@ -3,115 +3,62 @@
 A hypothesis says which fault struck which service, how hard (a grid), how fast it rises, since
 when, and for how long the root keeps quiet; one more says that nothing is wrong. `Prior` enumerates
 them as `incidents.sample_incident` draws them, with their states simulated all at once. Shapes: `H`
-hypotheses, `S` services, `Q` quiet times, `T` ticks.
+hypotheses, `R` runs (trajectories), `S` services, `Q` quiet times, `T` ticks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from ..world import cluster
 from ..world.faults import Fault
 from ..world.incidents import (
     INTENSITY_DRAWS,
     NOTICED_ERRORS,
     NOTICED_SLOWDOWN,
     OUTAGE_ERRORS,
+    SEVERITIES,
     Task,
     candidate_pairs,
 )
 from ..world.topology import DEFAULT_TOPOLOGY, Topology
+from .trajectories import in_trouble, simulate
 
-GRID = 32  # intensities of a (service, fault) pair; fewer when there are many pairs
+MOST_LEVELS = 32  # intensities of a (service, fault) pair; fewer when there are many pairs ...
+FEWEST_LEVELS = 6  # ... but never fewer than this
 MOST_RUNS = 4000  # trajectories simulated for one topology
 MOST_RAMPS = 3
-FEW_DRAWS = 20
-PRIOR_DRAWS = (
-    60_000  # draws of the generator's rejection by which the prior is weighed, shared by the pairs
-)
+PRIOR_DRAWS = 60_000  # draws of the generator's rejection that weigh the prior, shared by the pairs
+FEWEST_DRAWS = 100  # of one pair
+FEW_DRAWS = 20  # a pair reached less often than this keeps a trace of weight
 
 
-def simulate(
-    topology: Topology,
-    faults: Sequence[Fault],
-    positions: np.ndarray,
-    intensities: np.ndarray,
-    ramps: np.ndarray,
-    ticks: int,
-    lag: int = 1,
-) -> dict[str, np.ndarray]:
-    """`cluster.untreated_states` for many injections with onset 1 at once: the fields of `State`,
-    (H, T, S).
-    """
-    network, size, rows = topology.network, len(topology.services), np.arange(len(positions))
-    share, wait = np.zeros((size, size)), np.zeros((size, size))
-    for callee, callers in enumerate(network.callers):
-        for caller, part in callers:
-            share[caller, callee] = part
-    for caller, callees in enumerate(network.callees):
-        for callee, part in callees:
-            wait[caller, callee] = part
-    effect = {
-        name: np.array([getattr(f, name) for f in faults])
-        for name in ("capacity", "latency", "errors", "load", "pool", "cache")
-    }
-    shape = (len(positions), size)
-    load, latency = (
-        np.broadcast_to(x, shape).astype(float) for x in (network.rest_load, network.rest_latency)
-    )
-    errors = np.zeros(shape)
-    idle, external = np.array(network.idle_latency), np.array(network.external)
-    pool, cpu = (
-        np.broadcast_to(x, shape).astype(float) for x in (network.rest_pool, network.rest_cpu)
-    )
-    history = [(load, latency, errors, pool, cpu)]
-    for tick in range(1, ticks + 1):
-        strength = intensities * np.minimum(1.0, tick / ramps)
-        perceived_load, perceived_latency, perceived_errors = history[max(0, tick - lag)][:3]
-        demand = external + (perceived_load @ share) * (1.0 + cluster.RETRIES * errors)
-        demand[rows, positions] += (
-            effect["load"] * strength * np.array(network.rest_load)[positions]
-        )
-        capacity = np.broadcast_to(network.capacity, shape).copy()
-        capacity[rows, positions] *= (1 - effect["capacity"] * strength) / (
-            1 + cluster.CACHE_COST * effect["cache"] * strength
-        )
-        busy = demand / capacity
-        response = idle / (1.0 - np.minimum(busy, cluster.QUEUE_LIMIT)) + perceived_latency @ wait.T
-        response[rows, positions] += effect["latency"] * strength * idle[positions]
-        succeeds = np.ones(shape)
-        for caller, callees in enumerate(network.callees):
-            if network.routes[caller]:
-                succeeds[:, caller] -= perceived_errors @ wait[caller]
-            else:
-                for callee, _ in callees:
-                    succeeds[:, caller] *= 1.0 - perceived_errors[:, callee]
-        succeeds[rows, positions] *= 1.0 - effect["errors"] * strength
-        succeeds *= np.minimum(1.0, cluster.TIMEOUT_MS / response)
-        response = np.minimum(response, cluster.TIMEOUT_MS)
-        used = demand * response / 1000.0 / network.pool_size
-        used[rows, positions] += effect["pool"] * strength
-        succeeds /= np.maximum(1.0, used) * np.maximum(1.0, busy)
-        load, errors = demand, 1.0 - succeeds
-        history.append((load, response, errors, used, busy))
-    names = ("load", "latency", "errors", "pool", "cpu")
-    return {name: np.stack([state[i] for state in history], 1) for i, name in enumerate(names)}
+class Grid(NamedTuple):
+    """The runs that are simulated: every (pair, ramp, level) of `shape`, each flattened to (R,)."""
+
+    shape: tuple[int, int, int]
+    pair: np.ndarray
+    position: np.ndarray
+    ramp: np.ndarray
+    intensity: np.ndarray
 
 
 class Prior:
     """The hypotheses of a task and split on one topology, before anything is seen.
 
     Attributes:
+        faults: the kinds of fault that occur.
         position, fault, intensity, ramp, severity: of each hypothesis, (H,); position is -1 for a
-            false alarm, fault an index into `faults`, severity 0 to 2 for P1 to P3.
+            false alarm, fault an index into `faults`, severity one into `SEVERITIES`.
         run, arrival: which trajectory, and the agent's first tick in it, (H,).
-        weight: prior probability, (H, Q), columns as `quiet`.
-        errors, latency, trouble: states of the trajectories, (runs, T, S); `errors_gap` and
+        quiet: the times that a root may keep quiet, (Q,).
+        weight: prior probability, (H, Q).
+        errors, latency, trouble: states of the trajectories, (R, T, S); `errors_gap` and
             `latency_gap` are half the distance to the neighbouring intensities.
-        visible: how much of a proof shows, (runs, T).
+        visible: how much of a proof shows, (R, T).
     """
 
     def __init__(self, topology: Topology, task: Task, split: str) -> None:
@@ -121,141 +68,131 @@ class Prior:
             for at, faults in candidate_pairs(topology, task.below_edge, split).items()
             for fault in faults
         ]
-        chance = self._pair_chances(pairs)
-        ramps = np.unique(
-            np.linspace(*task.ramp, min(MOST_RAMPS, task.ramp[1] - task.ramp[0] + 1)).round()
-        )
+        grid = self._make_grid(pairs)
         leads = np.arange(task.lead[0], task.lead[1] + 1)
-        grid = max(6, min(GRID, MOST_RUNS // (len(pairs) * len(ramps))))
-        low, high = task.intensity
-        levels = low + ((np.arange(grid) + 0.5) / grid) ** 2 * (high - low)
-        shape = (len(pairs), len(ramps), grid)
-        pair, ramp, level = (axis.ravel() for axis in np.indices(shape))
-        positions = np.array([at for at, _ in pairs])
         ticks = task.lead[1] + task.max_steps
         states = simulate(
             topology,
-            [pairs[p][1] for p in pair],
-            positions[pair],
-            levels[level],
-            ramps[ramp],
+            [pairs[at][1] for at in grid.pair],
+            grid.position,
+            grid.intensity,
+            grid.ramp,
             ticks,
             task.lag,
         )
-        severity, shouts = self._judge(states, positions[pair], leads)
-        counts = self._draw(severity.reshape(*shape, -1), shouts.reshape(*shape, -1), chance)
-        run, lead = np.nonzero(counts.reshape(len(pair), -1))
-        false_alarms = task.false_alarms
-        weight = (1.0 - false_alarms) * counts.reshape(len(pair), -1)[run, lead]
-        self.faults: list[Fault] = list(dict.fromkeys(fault for _, fault in pairs))
-        of_pair = np.array([self.faults.index(fault) for _, fault in pairs])
-        # The last trajectory stays at rest: no fault.
-        for name in ("errors", "latency"):
-            x = states[name].reshape(*shape, ticks + 1, -1)
-            gap = np.abs(np.gradient(x, axis=2)) / 2.0
-            setattr(self, name, self._with_rest(states[name], topology))
-            setattr(
-                self,
-                f"{name}_gap",
-                self._with_rest(gap.reshape(states[name].shape), topology, rest=False),
-            )
-        self.trouble = self._with_rest(self._trouble(states), topology, rest=False)
-        self.visible = np.minimum(1.0, np.arange(ticks + 1) / np.append(ramps[ramp], 1.0)[:, None])
-        alarm = false_alarms > 0
-        self.run = np.append(run, [len(pair)] * alarm).astype(int)
-        self.arrival = np.append(leads[lead], [task.lead[0]] * alarm).astype(int)
-        self.position = np.append(positions[pair[run]], [-1] * alarm).astype(int)
-        self.fault = np.append(of_pair[pair[run]], [0] * alarm).astype(int)
-        self.intensity = np.append(levels[level[run]], [0.0] * alarm)
-        self.ramp = np.append(ramps[ramp[run]], [1.0] * alarm).astype(int)
-        self.severity = np.append(
-            np.where(severity < 0, 1, severity)[run, lead], [2] * alarm
-        ).astype(int)
-        self.quiet, times = np.unique(task.quiet, return_counts=True)
-        self.weight = np.append(weight, [false_alarms] * alarm)[:, None] * (times / times.sum())
+        trouble = in_trouble(topology, states)
+        self._keep_trajectories(states, trouble, grid)
+        severity, shouts = self._judge(states, trouble, grid.position, leads)
+        # How often the generator would draw each trajectory, and the agent's arrival in it.
+        cells = (*grid.shape, len(leads))
+        chances = self._draw(severity.reshape(cells), shouts.reshape(cells), _chances(pairs))
+        self._keep_hypotheses(pairs, grid, leads, severity, chances.reshape(severity.shape))
 
-    def _pair_chances(self, pairs: list[tuple[int, Fault]]) -> np.ndarray:
-        """Chance that the generator tries each pair: services uniformly, then their faults
-        uniformly.
+    def _make_grid(self, pairs: Sequence[tuple[int, Fault]]) -> Grid:
+        """Every pair with every ramp and intensity; intensities stand closer where they are low."""
+        first, last = self.task.ramp
+        ramps = np.unique(np.linspace(first, last, min(MOST_RAMPS, last - first + 1)).round())
+        levels = max(FEWEST_LEVELS, min(MOST_LEVELS, MOST_RUNS // (len(pairs) * len(ramps))))
+        low, high = self.task.intensity
+        # The generator squares a uniform draw; so the middles of equal shares of the draws.
+        intensities = low + ((np.arange(levels) + 0.5) / levels) ** 2 * (high - low)
+        shape = (len(pairs), len(ramps), levels)
+        pair, ramp, level = (axis.ravel() for axis in np.indices(shape))
+        positions = np.array([at for at, _ in pairs])
+        return Grid(shape, pair, positions[pair], ramps[ramp], intensities[level])
+
+    def _keep_trajectories(
+        self, states: dict[str, np.ndarray], trouble: np.ndarray, grid: Grid
+    ) -> None:
+        """The states by which observations are judged. The last run stays at rest: no fault."""
+        ticks, services = trouble.shape[1:]
+        rest_latency = np.broadcast_to(self.topology.network.rest_latency, (1, ticks, services))
+        nothing = np.zeros((1, ticks, services))
+
+        def half_gap(values: np.ndarray) -> np.ndarray:
+            by_level = values.reshape(*grid.shape, ticks, services)
+            return np.abs(np.gradient(by_level, axis=2)).reshape(values.shape) / 2.0
+
+        self.errors = np.concatenate([states["errors"], nothing])
+        self.latency = np.concatenate([states["latency"], rest_latency])
+        self.errors_gap = np.concatenate([half_gap(states["errors"]), nothing])
+        self.latency_gap = np.concatenate([half_gap(states["latency"]), nothing])
+        self.trouble = np.concatenate([trouble, nothing.astype(bool)])
+        self.visible = np.minimum(1.0, np.arange(ticks) / np.append(grid.ramp, 1.0)[:, None])
+
+    def _keep_hypotheses(
+        self,
+        pairs: Sequence[tuple[int, Fault]],
+        grid: Grid,
+        leads: np.ndarray,
+        severity: np.ndarray,
+        chances: np.ndarray,
+    ) -> None:
+        """A hypothesis for each trajectory and arrival of some chance, both (R, leads); and one
+        for a false alarm, where the task has any.
         """
-        positions = [at for at, _ in pairs]
-        return np.array([1.0 / len(set(positions)) / positions.count(at) for at in positions])
+        self.faults: list[Fault] = list(dict.fromkeys(fault for _, fault in pairs))
+        fault_of_pair = np.array([self.faults.index(fault) for _, fault in pairs])
+        run, lead = np.nonzero(chances)
+        # Too near a boundary to call is no severity of the generator's: P2 lies between the two.
+        called = np.where(severity < 0, SEVERITIES.index("P2"), severity)
+        false_alarms = self.task.false_alarms
+        alarm = [0] * (false_alarms > 0)  # one more hypothesis, or none
 
-    def _with_rest(self, values: np.ndarray, topology: Topology, rest: bool = True) -> np.ndarray:
-        at_rest = np.zeros((1, *values.shape[1:]), values.dtype)
-        if rest and values.max() > 1.0:  # latencies; everything else rests at zero
-            at_rest += np.array(topology.network.rest_latency)
-        return np.concatenate([values, at_rest])
-
-    def _trouble(self, states: dict[str, np.ndarray]) -> np.ndarray:
-        """`incidents.in_trouble` of every state."""
-        slow = states["latency"] > 2.0 * np.array(self.topology.network.rest_latency)
-        return (states["errors"] > 0.02) | slow | (states["cpu"] > 0.9) | (states["pool"] > 0.9)
+        self.run = np.append(run, [len(grid.pair) for _ in alarm]).astype(int)
+        self.arrival = np.append(leads[lead], [self.task.lead[0] for _ in alarm]).astype(int)
+        self.position = np.append(grid.position[run], [-1 for _ in alarm]).astype(int)
+        self.fault = np.append(fault_of_pair[grid.pair[run]], alarm).astype(int)
+        self.intensity = np.append(grid.intensity[run], [0.0 for _ in alarm])
+        self.ramp = np.append(grid.ramp[run], [1.0 for _ in alarm]).astype(int)
+        p3 = SEVERITIES.index("P3")
+        self.severity = np.append(called[run, lead], [p3 for _ in alarm]).astype(int)
+        self.quiet, times = np.unique(self.task.quiet, return_counts=True)
+        weight = np.append((1.0 - false_alarms) * chances[run, lead], [false_alarms for _ in alarm])
+        self.weight = weight[:, None] * (times / times.sum())
 
     def _judge(
-        self, states: dict[str, np.ndarray], positions: np.ndarray, leads: np.ndarray
+        self,
+        states: dict[str, np.ndarray],
+        trouble: np.ndarray,
+        positions: np.ndarray,
+        leads: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Severity (0 to 2, -1 too near a boundary) and whether a caller of the root shouts, (runs,
-        leads).
+        """What the generator would say of each run and arrival, both (R, leads).
+
+        Returns:
+            Index into `SEVERITIES` (-1: too near a boundary to call), and whether a caller of the
+            root shouts on arrival, where the task wants that.
         """
         edges = [i for i, service in enumerate(self.topology.services) if service.kind == "edge"]
         rest, until = np.array(self.topology.network.rest_latency), leads + self.task.max_steps
         errors = np.maximum.accumulate(states["errors"][:, :, edges].max(2), 1)[:, until]
-        slowdown = np.maximum.accumulate((states["latency"] / rest)[:, :, edges].max(2), 1)[
-            :, until
-        ]
-        severity = np.where((errors > NOTICED_ERRORS[1]) | (slowdown > NOTICED_SLOWDOWN[1]), 1, 2)
-        near = (severity == 2) & ((errors > NOTICED_ERRORS[0]) | (slowdown > NOTICED_SLOWDOWN[0]))
-        severity[near | (errors > OUTAGE_ERRORS[0])] = -1
-        severity[errors > OUTAGE_ERRORS[1]] = 0
+        slowdowns = (states["latency"] / rest)[:, :, edges].max(2)
+        slowdown = np.maximum.accumulate(slowdowns, 1)[:, until]
+        p1, p2, p3 = (SEVERITIES.index(name) for name in ("P1", "P2", "P3"))
+        severity = np.where((errors > NOTICED_ERRORS[1]) | (slowdown > NOTICED_SLOWDOWN[1]), p2, p3)
+        near_p2 = (errors > NOTICED_ERRORS[0]) | (slowdown > NOTICED_SLOWDOWN[0])
+        severity[((severity == p3) & near_p2) | (errors > OUTAGE_ERRORS[0])] = -1
+        severity[errors > OUTAGE_ERRORS[1]] = p1
         calls = np.zeros((len(rest), len(rest)), bool)
         for caller, callees in enumerate(self.topology.network.callees):
             for callee, _ in callees:
                 calls[callee, caller] = True
-        shouts = (self._trouble(states)[:, leads] & calls[positions][:, None, :]).any(2)
+        shouts = (trouble[:, leads] & calls[positions][:, None, :]).any(2)
         return severity, shouts | (not self.task.below_edge)
 
     def _draw(self, severity: np.ndarray, shouts: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """Probability of each (pair, ramp, level, lead): the generator's aimed rejection, played on
-        the grid.
+        """Probability of each (pair, ramp, level, lead): the generator's aimed rejection, played
+        on the grid.
         """
-        random, (pairs, ramps, grid, leads) = np.random.default_rng(0), severity.shape
-        draws = max(100, PRIOR_DRAWS // pairs)
-        outages = (
-            [(None, 1.0)]
-            if self.task.outage is None
-            else [(True, self.task.outage), (False, 1.0 - self.task.outage)]
-        )
-        low, high = self.task.intensity
-        total, pair = np.zeros(severity.shape), np.repeat(np.arange(pairs), draws)
-        for outage, share in outages:
-            if not share:
+        random, draws = np.random.default_rng(0), max(FEWEST_DRAWS, PRIOR_DRAWS // len(chance))
+        share = self.task.outage
+        wanted = [(None, 1.0)] if share is None else [(True, share), (False, 1.0 - share)]
+        total = np.zeros(severity.shape)
+        for outage, share_of_faults in wanted:
+            if not share_of_faults:
                 continue
-            counts, live = np.zeros(severity.shape), np.ones(len(pair), bool)
-            bottom, top = np.full(len(pair), low), np.full(len(pair), high)
-            for _ in range(INTENSITY_DRAWS):
-                intensity = bottom + random.random(len(pair)) ** 2 * (top - bottom)
-                cell = np.minimum(
-                    grid - 1, np.sqrt((intensity - low) / (high - low)) * grid
-                ).astype(int)
-                at = (
-                    pair,
-                    random.integers(ramps, size=len(pair)),
-                    cell,
-                    random.integers(leads, size=len(pair)),
-                )
-                known = severity[at] >= 0
-                missed = (
-                    known & ((severity[at] == 0) != outage)
-                    if outage is not None
-                    else np.zeros(len(pair), bool)
-                )
-                mute = ~missed & ~shouts[at]
-                taken = live & known & ~missed & ~mute
-                bottom = np.where((missed & bool(outage)) | mute, intensity, bottom)
-                top = np.where(missed & (not outage), intensity, top)
-                np.add.at(counts, tuple(index[taken] for index in at), 1.0)
-                live &= ~taken
+            counts = self._count(severity, shouts, outage, draws, random)
             # A pair that the draws hardly ever reached keeps a trace of weight, lest the truth be
             # thought impossible.
             rare = counts.sum((1, 2, 3)) < FEW_DRAWS
@@ -263,8 +200,51 @@ class Prior:
             possible |= ~possible.any((1, 2, 3), keepdims=True)
             counts[rare] += possible[rare] / possible[rare].sum((1, 2, 3), keepdims=True)
             counts *= chance[:, None, None, None]
-            total += share * counts / counts.sum()
+            total += share_of_faults * counts / counts.sum()
         return total
+
+    def _count(
+        self,
+        severity: np.ndarray,
+        shouts: np.ndarray,
+        outage: bool | None,
+        draws: int,
+        random: np.random.Generator,
+    ) -> np.ndarray:
+        """How many of `draws` at each pair end in each cell of (pair, ramp, level, lead), when the
+        generator wants an outage, wants none, or takes it as it comes (None).
+        """
+        pairs, ramps, levels, leads = severity.shape
+        low, high = self.task.intensity
+        pair = np.repeat(np.arange(pairs), draws)
+        counts, live = np.zeros(severity.shape), np.ones(len(pair), bool)
+        bottom, top = np.full(len(pair), low), np.full(len(pair), high)
+        for _ in range(INTENSITY_DRAWS):
+            intensity = bottom + random.random(len(pair)) ** 2 * (top - bottom)
+            cell = np.sqrt((intensity - low) / (high - low)) * levels
+            level = np.minimum(levels - 1, cell).astype(int)
+            ramp = random.integers(ramps, size=len(pair))
+            lead = random.integers(leads, size=len(pair))
+            at = (pair, ramp, level, lead)
+            known = severity[at] >= 0
+            missed = np.zeros(len(pair), bool)
+            if outage is not None:
+                missed = known & ((severity[at] == SEVERITIES.index("P1")) != outage)
+            mute = ~missed & ~shouts[at]
+            taken = live & known & ~missed & ~mute
+            # As the generator aims: harder after a miss of an outage or a silent caller, else
+            # softer.
+            bottom = np.where((missed & bool(outage)) | mute, intensity, bottom)
+            top = np.where(missed & (not outage), intensity, top)
+            np.add.at(counts, tuple(index[taken] for index in at), 1.0)
+            live &= ~taken
+        return counts
+
+
+def _chances(pairs: Sequence[tuple[int, Fault]]) -> np.ndarray:
+    """Chance that the generator tries each pair: services uniformly, then their faults."""
+    positions = [at for at, _ in pairs]
+    return np.array([1.0 / len(set(positions)) / positions.count(at) for at in positions])
 
 
 @cache

@@ -29,7 +29,7 @@ POLICIES: dict[str, Callable[[int], Policy]] = {
 
 
 def make_policy(name: str, seed: int = 0) -> Policy:
-    """The policy of that name; `seed` is of its whims. `ValueError` with the valid names otherwise."""
+    """The policy of that name, its whims drawn from `seed`; `ValueError` for an unknown name."""
     if name not in POLICIES:
         raise ValueError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
     return POLICIES[name](seed)

@@ -14,7 +14,7 @@ from itertools import product
 from random import Random
 
 from ..play.actions import ACTION_TYPES, action_values
-from ..play.episode import Episode, Observation
+from ..play.episode import Episode, Observation, PlayableEpisode, final_score
 from ..play.rewards import by_fault
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Incident, Task, sample_incident
@@ -55,14 +55,14 @@ class Policy:
     def see(self, observation: Observation) -> None:
         """What the last action brought."""
 
-    def play(self, episodes: Iterable[Episode]) -> None:
+    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
         """Play each episode to its end."""
         for episode in episodes:
             self._open(episode)
             while not episode.done:
                 self.see(episode.act(*self.act()))
 
-    def _open(self, episode: Episode) -> None:
+    def _open(self, episode: PlayableEpisode) -> None:
         self.begin(episode.incident.topology, episode.opening)
 
 
@@ -70,8 +70,8 @@ class FunctionPolicy(Policy):
     """Any function as a policy.
 
     Args:
-        function: takes the call graph and the observations so far (the opening first) and returns the
-            next action.
+        function: takes the call graph and the observations so far (the opening first) and returns
+            the next action.
         name: shown in results.
     """
 
@@ -122,7 +122,7 @@ class ConstantPolicy(Policy):
 
 
 class TrainedConstantPolicy(ConstantPolicy):
-    """For each task, the open-loop script that scores best on `train` (see `best_constant_script`)."""
+    """For each task, the open-loop script that scores best on `train`: `best_constant_script`."""
 
     def __init__(self, incidents: int = 100) -> None:
         self._incidents = incidents
@@ -130,8 +130,8 @@ class TrainedConstantPolicy(ConstantPolicy):
     def prepare(self, task: str | Task, split: str) -> None:
         best_constant_script(ALL_TASKS[task] if isinstance(task, str) else task, self._incidents)
 
-    def _open(self, episode: Episode) -> None:
-        self.script = best_constant_script(episode.incident.task, self._incidents)
+    def _open(self, episode: PlayableEpisode) -> None:
+        self.script = tuple(best_constant_script(episode.incident.task, self._incidents))
         super()._open(episode)
 
 
@@ -140,7 +140,11 @@ class OraclePolicy(Policy):
 
     name = "oracle"
 
-    def _open(self, episode: Episode) -> None:
+    def _open(self, episode: PlayableEpisode) -> None:
+        if not isinstance(episode, Episode):
+            raise ValueError(
+                "oracle needs the truth, which no server tells; play it in this process"
+            )
         incident = episode.incident
         script: list[Action] = [("classify_severity", incident.severity)]
         if incident.injection is None:
@@ -148,9 +152,9 @@ class OraclePolicy(Policy):
         else:
             for fault in by_fault(incident):
                 script += [
-                    ("identify_root_cause", fault.root),
+                    ("identify_root_cause", str(fault.root)),
                     ("remediate", f"{fault.remedy}:{fault.root}"),
-                    ("escalate", fault.team),
+                    ("escalate", str(fault.team)),
                 ]
             script.append(("resolve", ""))
         self._rest = iter(script)
@@ -212,7 +216,7 @@ class ReadingPolicy(Policy):
         return "P2" if errors > EDGE_ERRORS_P2 or slowdown > EDGE_SLOWDOWN_P2 else "P3"
 
     def fault_at(self, service: str) -> Fault | None:
-        """The fault that the service's lines prove; failing that, one that they hint at; else None."""
+        """The fault that the service's lines prove; failing that, one they hint at; else None."""
         proofs = Counter(r.subject for r in self.readings[service] if r.kind == "proof")
         if proofs:
             return FAULTS[proofs.most_common(1)[0][0]]
@@ -260,7 +264,7 @@ class LoudestPolicy(ReadingPolicy):
 
 
 class TracePolicy(ReadingPolicy):
-    """Walks down the call graph from the edge, to the callee that each service complains of most."""
+    """Walks down the call graph from the edge, to the callee that each complains of most."""
 
     name = "trace"
     patience = 2  # times it asks one service before it settles for what it has
@@ -308,7 +312,7 @@ class TracePolicy(ReadingPolicy):
         )
 
     def _next_suspect(self) -> str | None:
-        """With no complaint to follow: the services not asked yet, those with telling lines first."""
+        """With no complaint to follow: a service not asked yet, one with telling lines first."""
         if self._steps_left() <= len(self.answer(self._at)):
             return None
         unasked = [name for name in self.topology.names if not self._asked[name]]
@@ -348,7 +352,7 @@ def mean_score_on(policy: Policy, incidents: Sequence[Incident]) -> float:
     """
     episodes = [Episode(incident) for incident in incidents]
     policy.play(episodes)
-    return sum(episode.score.total for episode in episodes) / len(episodes)
+    return sum(final_score(episode).total for episode in episodes) / len(episodes)
 
 
 def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) -> float:
@@ -376,6 +380,7 @@ def check_tasks(tasks: Sequence[str]) -> list[str]:
     for task in tasks:
         if task not in (*ALL_TASKS, "all"):
             raise ValueError(
-                f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all (the first three)"
+                f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all "
+                "(the first three)"
             )
     return list(TASKS) if "all" in tasks else list(tasks)

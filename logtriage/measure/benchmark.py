@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..agents.posterior import Belief
+from ..agents.posterior import Posterior
 from ..agents.prior import default_prior
 from ..agents.registry import POLICIES, make_policy
 from ..agents.scripted import mean_score
@@ -211,7 +211,7 @@ def opening_beliefs(task: str, split: str, incidents: int) -> pd.DataFrame:
     rows = []
     for index in range(incidents):
         episode = Episode(sample_incident(task, split, index))
-        belief = Belief(default_prior(TASKS[task], split))
+        belief = Posterior(default_prior(TASKS[task], split))
         belief.see(episode.opening, None)
         roots = belief.roots()
         names = (*episode.incident.topology.names, None)

@@ -41,7 +41,8 @@ def dialled(task: str, dial: str, value: Any) -> Task:
         raise ValueError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
     if dial not in DIALS:
         raise ValueError(f"unknown dial {dial!r}; choose one of {', '.join(DIALS)}")
-    return replace(TASKS[task], **{dial: (value,) if dial == "quiet" else value})
+    change: dict[str, Any] = {dial: (value,) if dial == "quiet" else value}
+    return replace(TASKS[task], **change)
 
 
 def sweep(

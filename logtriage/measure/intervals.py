@@ -86,11 +86,13 @@ def mean_interval(values: np.ndarray | pd.Series, seed: int = 0) -> Interval:
 
 
 def _pooled_mean(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
-    return np.mean([sample.mean(axis) for sample in samples], axis=0)
+    means: np.ndarray = np.mean([sample.mean(axis) for sample in samples], axis=0)
+    return means
 
 
 def _pooled_iqm(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
-    return trim_mean(np.concatenate(samples, axis), 0.25, axis)
+    middle: np.ndarray = trim_mean(np.concatenate(samples, axis), 0.25, axis)
+    return middle
 
 
 def stratified_mean(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
@@ -168,7 +170,8 @@ def probability_of_improvement(before: np.ndarray, after: np.ndarray, seed: int 
     def share(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
         worse, better = counts(x), counts(y)
         wins = ((np.cumsum(worse, axis) - 0.5 * worse) * better).sum(axis)
-        return wins / (x.shape[axis] * y.shape[axis])
+        chance: np.ndarray = wins / (x.shape[axis] * y.shape[axis])
+        return chance
 
     return _bootstrap([ranks[: before.size], ranks[before.size :]], share, seed)
 

@@ -12,10 +12,10 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from ..play.rewards import PARTS
 from ..world.cluster import State
 from ..world.topology import Topology
 from .intervals import mean_interval
-from .rollouts import PARTS
 
 # Okabe and Ito's palette: distinguishable by colour-blind readers.
 COLOURS = {

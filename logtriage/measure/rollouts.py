@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 from tqdm import tqdm
 
 from ..agents.scripted import Policy
-from ..play.episode import Episode
+from ..play.episode import Episode, OpenEpisode, PlayableEpisode, final_score
 from ..play.rewards import PARTS
 from ..world.cluster import Cluster
 from ..world.incidents import BENCHMARK_VERSION, Incident, Task
@@ -21,11 +21,11 @@ COLUMNS = (
 )
 
 
-def episode_row(episode: Episode, policy: str, seconds: float) -> dict[str, object]:
+def episode_row(episode: PlayableEpisode, policy: str, seconds: float) -> dict[str, object]:
     """A closed episode as a row of `COLUMNS`; `seconds` is its wall-clock, the policy's thinking
     included.
     """
-    incident, score = episode.incident, episode.score
+    incident, score = episode.incident, final_score(episode)
     return {
         "task": incident.task.name,
         "split": incident.split,
@@ -51,7 +51,7 @@ def rollout(
     first: int = 0,
     batch: int = 50,
     progress: bool = True,
-    open_episode: Callable[[str | Task, str, int], Episode] = Episode.open,
+    open_episode: OpenEpisode = Episode.open,
 ) -> pd.DataFrame:
     """Play `policy` on incidents `first` to `first + episodes - 1` of each task.
 

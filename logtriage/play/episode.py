@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from ..world.cluster import Cluster
 from ..world.incidents import Incident, Task, sample_incident
 from ..world.telemetry import Alert, Metric, Telemetry
+from ..world.topology import Topology
 from .actions import ALL_SERVICES, check_action
 from .rewards import Record, Score, score
 
@@ -27,6 +29,59 @@ class Observation(NamedTuple):
     metrics: list[Metric] | None = None
     lines: list[str] | None = None
     done: bool = False
+
+
+class VisibleIncident(Protocol):
+    """What may be known of an incident while it is played: its coordinates and its call graph."""
+
+    @property
+    def task(self) -> Task: ...
+    @property
+    def split(self) -> str: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def topology(self) -> Topology: ...
+
+
+class PlayableEpisode(Protocol):
+    """What episodes here and on a server share (`Episode`, `remote.RemoteEpisode`), and so all that
+    policies, tools and rollouts may rely on. `Episode` says what each member does.
+    """
+
+    @property
+    def incident(self) -> VisibleIncident: ...
+    @property
+    def opening(self) -> Observation: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def score(self) -> Score | None: ...
+    @property
+    def record(self) -> Record: ...
+
+    def act(
+        self, action_type: str, value: str = "", confidence: float | None = None
+    ) -> Observation: ...
+    def refuse(self, error: str) -> Observation: ...
+    def abandon(self) -> None: ...
+    def leave(self) -> None: ...
+
+
+def final_score(episode: PlayableEpisode) -> Score:
+    """The score of a closed episode.
+
+    Raises:
+        ValueError: while it is open.
+    """
+    if episode.score is None:
+        raise ValueError("the incident is open and has no score yet; close it, or abandon it first")
+    return episode.score
+
+
+# Makes the episode of an incident from its task, split and index: `Episode.open` in this process,
+# `remote.Server.open` on a server.
+OpenEpisode = Callable[[str | Task, str, int], PlayableEpisode]
 
 
 class Episode:
@@ -75,8 +130,8 @@ class Episode:
     def act(
         self, action_type: str, value: str = "", confidence: float | None = None
     ) -> Observation:
-        """Take one step. An invalid action costs it and changes nothing else; the observation's `error`
-        says why.
+        """Take one step. An invalid action costs it and changes nothing else; the observation's
+        `error` says why.
 
         Args:
             action_type, value: see `actions`.

@@ -26,8 +26,8 @@ def call_graph_line(topology: Topology) -> str:
 
 
 def render(observation: Observation, topology: Topology | None = None) -> str:
-    """A observation as the agent reads it. With `topology`, the call graph stands on top: the opening of
-    an episode.
+    """A observation as the agent reads it. With `topology`, the call graph stands on top: the
+    opening of an episode.
     """
     parts = [f"step {observation.step} of {observation.max_steps}"]
     if topology is not None:

@@ -181,11 +181,10 @@ def _concerning(record: Record, fault: Incident, other: Incident) -> Record:
     )
 
 
-def _without(given: list[Answer], right: Answer | None, other: Answer | None) -> list[Answer]:
+def _without(given: list[Answer], right: object, other: object) -> list[Answer]:
     """Answers that are not the other fault's, the right one first.
 
     One answer a fault counts, so the right one counts only among the first `FAULTS_JUDGED`.
     """
-    rest = [answer for answer in given if answer not in (right, other)]
-    found = right is not None and right in given[:FAULTS_JUDGED]
-    return [right, *rest] if found else rest
+    found = [answer for answer in given[:FAULTS_JUDGED] if answer == right]
+    return found[:1] + [answer for answer in given if answer not in (right, other)]

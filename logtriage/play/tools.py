@@ -1,9 +1,8 @@
-"""The seven actions as tool methods: what a language model calls, in training and in evaluation
-alike.
+"""The seven actions as tool calls: what a language model makes, in training and evaluation alike.
 
-`TriageTools` is the environment class for TRL's `environment_factory`: its public methods become
-the tools, `reset` takes the dataset row, `get_reward` scores. Instances are pooled by the trainer,
-so `reset` clears everything.
+`ToolSession` plays one incident by calls of (name, arguments). `TriageTools` is the class that TRL's
+`environment_factory` takes: its public methods become the tools, `reset` takes the dataset row,
+`get_reward` scores.
 
     GRPOTrainer(..., environment_factory=TriageTools)  # in this process
 
@@ -13,49 +12,117 @@ so `reset` clears everything.
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any
 
-from .episode import Episode
+from .actions import ACTION_ARGUMENTS, ACTION_TYPES, shown
+from .episode import Episode, OpenEpisode, PlayableEpisode, final_score
 from .prompts import CLOSED, render
 
-# of training reward, per call that is no valid action; without it training drifts to call spam
+# Of the training reward, for each call that is no valid action; without it training drifts to call
+# spam.
 MALFORMED_COST = 0.05
+
+SIGNATURES = {
+    name: Signature([Parameter(one, Parameter.POSITIONAL_OR_KEYWORD) for one in arguments])
+    for name, arguments in ACTION_ARGUMENTS.items()
+}
+
+
+class ToolSession:
+    """One incident being played by tool calls, each of which is a step.
+
+    Args:
+        episode: just opened.
+
+    Attributes:
+        episode: what is played.
+        opening: what the agent reads first.
+        malformed: calls so far that were no valid action. Whoever sees calls that never get here,
+            as a trainer may, adds them.
+        seconds: spent in the simulator so far.
+    """
+
+    def __init__(self, episode: PlayableEpisode) -> None:
+        self.episode = episode
+        self.opening = render(episode.opening, episode.incident.topology)
+        self.malformed = 0
+        self.seconds = 0.0
+
+    def call(self, name: str, arguments: object) -> str:
+        """Run one call and return its answer. A malformed call costs a step, and its answer says
+        what is wrong with it; on a closed incident nothing is done.
+        """
+        if self.episode.done:
+            self.malformed += 1
+            return CLOSED
+        if name not in SIGNATURES:
+            return self.refuse(
+                f"unknown tool {shown(name)}; choose one of {', '.join(ACTION_TYPES)}"
+            )
+        if not isinstance(arguments, dict):
+            return self.refuse(
+                f"arguments of {name} must be a JSON object, got {type(arguments).__name__}"
+            )
+        try:
+            bound = SIGNATURES[name].bind(**arguments)
+        except TypeError as error:
+            takes = ", ".join(ACTION_ARGUMENTS[name]) or "nothing"
+            return self.refuse(f"{name}: {error}; it takes {takes}")
+        began = time.perf_counter()
+        # A value of another type than text is answered by its text, as any other wrong value.
+        observation = self.episode.act(name, ":".join(map(str, bound.args)))
+        answer = render(observation)
+        self.malformed += bool(observation.error)
+        self.seconds += time.perf_counter() - began
+        return answer
+
+    def refuse(self, error: str) -> str:
+        """Answer what was no call of a tool at all: it costs a step, like every invalid action."""
+        self.malformed += 1
+        return render(self.episode.refuse(error))
+
+    def reward(self) -> float:
+        """The training reward: the score, less `MALFORMED_COST` a malformed call. An incident that
+        is still open is closed as timed out.
+        """
+        self.episode.abandon()
+        return final_score(self.episode).total - MALFORMED_COST * self.malformed
 
 
 class TriageTools:
-    """One incident, played by tool calls. Each call is one step.
+    """A `ToolSession` as TRL wants it. Every public method is a tool to TRL, so all else that there
+    is to a session stays in the one attribute.
 
     Args:
         open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on
             a server.
+
+    Attributes:
+        session: the incident being played; None before the first `reset`. The trainer uses an
+            instance for many incidents, and each has a session of its own.
     """
 
-    def __init__(self, open_episode: Callable[[str, str, int], Episode] = Episode.open) -> None:
+    def __init__(self, open_episode: OpenEpisode = Episode.open) -> None:
         self._open_episode = open_episode
-        self._episode: Episode | None = None
-        self._malformed = 0
-        self._seconds = 0.0  # spent in the simulator since reset
-        self._opening = ""
+        self.session: ToolSession | None = None
 
     def reset(self, task: str, split: str, index: int, **row: Any) -> str:
         """Open the incident of a dataset row (its other columns are ignored); returns the opening
         text.
         """
         began = time.perf_counter()
-        if self._episode is not None:
-            self._episode.leave()
-        opening = self._adopt(self._open_episode(task, split, int(index)))
-        self._seconds = time.perf_counter() - began
-        return opening
+        if self.session is not None:
+            self.session.episode.leave()
+        self.session = ToolSession(self._open_episode(task, split, int(index)))
+        self.session.seconds = time.perf_counter() - began
+        return self.session.opening
 
     def get_reward(self) -> float:
-        """The training reward: the score, less `MALFORMED_COST` a refused call. An open incident
-        counts as timed out.
-        """
-        self._episode.abandon()
-        return self._episode.score.total - MALFORMED_COST * self._malformed
+        """See `ToolSession.reward`."""
+        return self._open_session().reward()
 
     def classify_severity(self, severity: str) -> str:
         """State how bad it is for users.
@@ -63,7 +130,7 @@ class TriageTools:
         Args:
             severity: P1, P2 or P3.
         """
-        return self._act("classify_severity", severity)
+        return self._call("classify_severity", severity=severity)
 
     def identify_root_cause(self, service: str) -> str:
         """Name the service where the trouble began.
@@ -71,7 +138,7 @@ class TriageTools:
         Args:
             service: Name of the service.
         """
-        return self._act("identify_root_cause", service)
+        return self._call("identify_root_cause", service=service)
 
     def escalate(self, team: str) -> str:
         """Page a team.
@@ -79,7 +146,7 @@ class TriageTools:
         Args:
             team: sre, backend, dba or security.
         """
-        return self._act("escalate", team)
+        return self._call("escalate", team=team)
 
     def remediate(self, remedy: str, service: str) -> str:
         """Apply a remedy to a service.
@@ -88,7 +155,7 @@ class TriageTools:
             remedy: restart, rollback, scale, flush-cache or kill-query.
             service: Name of the service.
         """
-        return self._act("remediate", f"{remedy}:{service}")
+        return self._call("remediate", remedy=remedy, service=service)
 
     def request_more_logs(self, service: str) -> str:
         """Read recent lines of a service.
@@ -96,42 +163,47 @@ class TriageTools:
         Args:
             service: Name of the service, or all.
         """
-        return self._act("request_more_logs", service)
+        return self._call("request_more_logs", service=service)
 
     def resolve(self) -> str:
         """Close the incident."""
-        return self._act("resolve", "")
+        return self._call("resolve")
 
     def ignore(self) -> str:
         """Close the incident as a false alarm."""
-        return self._act("ignore", "")
+        return self._call("ignore")
 
-    def _refuse(self, error: str) -> str:
-        """Answer what was no call of a tool at all: it costs a step, like every invalid action."""
-        self._malformed += 1
-        return render(self._episode.refuse(error))
+    def _call(self, name: str, **arguments: object) -> str:
+        session = self._open_session()
+        over = session.episode.done
+        answer = session.call(name, arguments)
+        if over:  # a tool that raises is TRL's way to hear that a call came to nothing
+            raise ValueError(answer)
+        return answer
 
-    def _adopt(self, episode: Episode) -> str:
-        self._episode, self._malformed, self._seconds = episode, 0, 0.0
-        self._opening = render(episode.opening, episode.incident.topology)
-        return self._opening
-
-    def _act(self, action_type: str, value: object) -> str:
-        if self._episode.done:
-            self._malformed += 1
-            raise ValueError(CLOSED)
-        began = time.perf_counter()
-        observation = self._episode.act(
-            action_type, value if isinstance(value, str) else repr(value)
-        )
-        self._malformed += bool(observation.error)
-        text = render(observation)
-        self._seconds += time.perf_counter() - began
-        return text
+    def _open_session(self) -> ToolSession:
+        if self.session is None:
+            raise ValueError("no incident is open; call reset first")
+        return self.session
 
 
-TOOL_NAMES = tuple(
-    name
-    for name in vars(TriageTools)
-    if not name.startswith("_") and name not in ("reset", "get_reward")
-)
+def tool_schemas() -> list[dict[str, Any]]:
+    """JSON schemas of the seven tools, by name, from the docstrings of `TriageTools`: those that
+    `transformers.utils.get_json_schema` makes, but without transformers.
+    """
+    return [_schema(name) for name in sorted(ACTION_ARGUMENTS)]
+
+
+def _schema(name: str) -> dict[str, Any]:
+    text = inspect.getdoc(getattr(TriageTools, name)) or ""
+    description, _, lines = text.partition("\n\nArgs:\n")
+    meaning = dict(line.strip().split(": ", 1) for line in lines.splitlines())
+    arguments = ACTION_ARGUMENTS[name]
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": {one: {"type": "string", "description": meaning[one]} for one in arguments},
+    }
+    if arguments:
+        parameters["required"] = list(arguments)
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": {**function, "return": {"type": "string"}}}

@@ -23,26 +23,25 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..agents.junior import (
-    ARGUMENTS,
-    DRILL_PROMPT,
-    HOLDOUT_INDEX,
-    JuniorPolicy,
-    drill,
-    junior_episode,
-)
-from ..agents.language_models import LanguageModelPolicy, Message, tool_schemas, with_tool_calls
+from ..agents.junior import JuniorPolicy
+from ..agents.language_models import LanguageModelPolicy, with_tool_calls
 from ..measure.runs import write_text
-from ..play.episode import Episode
+from ..play.actions import ACTION_ARGUMENTS
+from ..play.conversation import Message
+from ..play.episode import Episode, final_score
 from ..play.prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
+from ..play.tools import tool_schemas
 from ..world.faults import REMEDIES
-from ..world.incidents import SEVERITIES, TASKS, sample_incident
+from ..world.incidents import SEVERITIES, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS
+from .drills import DRILL_PROMPT, HOLDOUT_INDEX, drill, junior_episode
 
-VOCABULARY = 1400
-PARITY = (
-    0.9  # of the junior's mean score: a base below that, played greedily, has not learned to read
-)
+VOCABULARY = 1400  # tokens, before the fixed pieces
+TOKENIZER_EXAMPLES = 400  # drills, and as many junior episodes, that the tokenizer is trained on
+# Of the junior's mean score: a base below that, played greedily, has not learned to read.
+PARITY = 0.9
+
+Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
 
 
 def build_tokenizer(texts: Iterator[str]) -> Any:
@@ -56,6 +55,7 @@ def build_tokenizer(texts: Iterator[str]) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
+    # Pieces that no token crosses: a line start with its level, a hyphenated name, a single digit.
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(r"\n[A-Z]* ?|[a-z]+(?:-[a-z]+)+|[0-9]"), "isolated"),
@@ -90,6 +90,7 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
     prompt = tokenizer.apply_chat_template(
         [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
     )
+    # head, SYSTEM_PROMPT, text about tools, <tools>, a line a schema, </tools>, how to call
     _head, rest = prompt.split(SYSTEM_PROMPT)
     before, schemas = rest.split("<tools>\n", 1)
     schemas, after = schemas.split("\n</tools>")
@@ -106,12 +107,14 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
         "user\n<tool_response>\n",
         "\n</tool_response>",
     ]
-    for name, arguments in ARGUMENTS.items():
-        if not arguments:
-            pieces.append(f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>')
-            continue
-        pieces.append(f'<tool_call>\n{{"name": "{name}", "arguments": {{"{arguments[0]}": "')
-        pieces += [f'", "{argument}": "' for argument in arguments[1:]]
+    # A call without arguments is one piece; of the others, all but the values.
+    for name, arguments in ACTION_ARGUMENTS.items():
+        start = f'<tool_call>\n{{"name": "{name}", "arguments": {{'
+        if arguments:
+            pieces.append(f'{start}"{arguments[0]}": "')
+            pieces += [f'", "{argument}": "' for argument in arguments[1:]]
+        else:
+            pieces.append(start + "}}\n</tool_call>")
     return [*pieces, '"}}\n</tool_call>']
 
 
@@ -127,11 +130,10 @@ def tokenizer_texts(count: int) -> Iterator[str]:
 
 
 def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
-    """A fresh Qwen2 decoder. The wide initialisation is decisive: with the default 0.02 it hardly
-    learns to read.
-    """
+    """A fresh Qwen2 decoder of `hidden` dimensions a token."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
+    # The wide initialisation is decisive: with the default of 0.02 it hardly learns to read.
     return Qwen2ForCausalLM(
         Qwen2Config(
             vocab_size=len(tokenizer),
@@ -153,24 +155,49 @@ def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
 
 def encode(
     tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None
-) -> tuple[list[int], list[bool]]:
+) -> Example:
     """Token ids of a conversation, and which of them the assistant wrote (its end-of-turn
     included).
     """
     text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
-    encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
-    spans, at = [], 0
+    spans, at = [], 0  # of the characters that the assistant wrote, as (first, after the last)
     opening, closing = "<|im_start|>assistant\n", "<|im_end|>"
     while (start := text.find(opening, at)) >= 0:
         at = text.index(closing, start) + len(closing)
         spans.append((start + len(opening), at))
+    encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
     own = [any(low <= left < high for low, high in spans) for left, _ in encoded["offset_mapping"]]
     return encoded["input_ids"], own
 
 
+def _batches(examples: list[Example], size: int, random: Random) -> list[list[Example]]:
+    """Batches of examples of similar length, which spares padding, in random order. Noise on the
+    lengths (tokens) lets neighbours change from epoch to epoch.
+    """
+    order = sorted(examples, key=lambda example: len(example[0]) + random.random() * 40)
+    batches = [order[i : i + size] for i in range(0, len(order), size)]
+    random.shuffle(batches)
+    return batches
+
+
+def _padded(batch: list[Example], pad: int, observation_weight: float) -> tuple[Any, Any]:
+    """Token ids and their weights in the loss, both of shape (examples, longest); padding weighs
+    nothing.
+    """
+    import torch
+
+    longest = max(len(tokens) for tokens, _ in batch)
+    ids = torch.full((len(batch), longest), pad)
+    weight = torch.zeros(len(batch), longest)
+    for row, (tokens, own) in enumerate(batch):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        weight[row, : len(tokens)] = torch.where(torch.tensor(own), 1.0, observation_weight)
+    return ids, weight
+
+
 def train_on(
     model: Any,
-    examples: list[tuple[list[int], list[bool]]],
+    examples: list[Example],
     epochs: int,
     seed: int,
     *,
@@ -180,43 +207,39 @@ def train_on(
     label: str = "",
     log: Callable[[dict], None] | None = None,
 ) -> None:
-    """Supervised training: weight 1 on what the assistant wrote, `observation_weight` on the rest;
-    AdamW, linear decay.
+    """Supervised training with AdamW, a short warm-up and linear decay.
 
-    Batches hold examples of similar length, in random order.
+    Args:
+        model: a causal language model.
+        examples: token ids, and which of them the assistant wrote, from `encode`.
+        epochs: passes over the examples.
+        seed: of the order of batches, together with `label`.
+        learning_rate: peak.
+        batch_size: examples a step.
+        observation_weight: what a token that the assistant only read weighs in the loss; one that
+            it wrote weighs 1.
+        label: of the progress bar and the log.
+        log: takes a row of losses every 20 steps.
     """
     import torch
+
+    random = Random(f"batches/{seed}/{label}")
+    steps = epochs * math.ceil(len(examples) / batch_size)
+    warmup = min(30, max(1, steps // 20))
+
+    def rate(step: int) -> float:
+        left = (steps - step) / max(1, steps - warmup)
+        return min((step + 1) / warmup, max(0.0, left))
 
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01
     )
-    random, steps = (
-        Random(f"batches/{seed}/{label}"),
-        epochs * math.ceil(len(examples) / batch_size),
-    )
-    warmup = min(30, max(1, steps // 20))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer,
-        lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup))),
-    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
     model.train()
     with tqdm(total=steps, desc=label, mininterval=5.0) as bar:
         for _ in range(epochs):
-            order = sorted(
-                range(len(examples)), key=lambda i: len(examples[i][0]) + random.random() * 40
-            )
-            batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-            random.shuffle(batches)
-            for batch in batches:
-                longest = max(len(examples[i][0]) for i in batch)
-                ids = torch.full((len(batch), longest), model.config.pad_token_id)
-                weight = torch.zeros(len(batch), longest)
-                for row, i in enumerate(batch):
-                    tokens, own = examples[i]
-                    ids[row, : len(tokens)] = torch.tensor(tokens)
-                    weight[row, : len(tokens)] = torch.where(
-                        torch.tensor(own), 1.0, observation_weight
-                    )
+            for batch in _batches(examples, batch_size, random):
+                ids, weight = _padded(batch, model.config.pad_token_id, observation_weight)
                 logits = model(ids[:, :-1]).logits
                 loss = torch.nn.functional.cross_entropy(
                     logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
@@ -236,20 +259,19 @@ def train_on(
 
 def compare_with_junior(model: Any, tokenizer: Any, episodes: int = 32) -> dict[str, float]:
     """Mean scores of the base model (greedy) and of the junior, on a slice of `train` that nothing
-    was trained on.
+    was trained on: `episodes` incidents of each task.
     """
+    base = LanguageModelPolicy(model, tokenizer, name="base")
     scores = {}
-    for policy in (
-        LanguageModelPolicy(model, tokenizer, name="base"),
-        JuniorPolicy(Random("parity")),
-    ):
+    for policy in (base, JuniorPolicy(Random("parity"))):
         played = [
-            Episode(sample_incident(task, "train", HOLDOUT_INDEX + i))
+            Episode.open(task, "train", HOLDOUT_INDEX + i)
             for task in TASKS
             for i in range(episodes)
         ]
         policy.play(played)
-        scores[policy.name] = round(sum(episode.score.total for episode in played) / len(played), 3)
+        total = sum(final_score(episode).total for episode in played)
+        scores[policy.name] = round(total / len(played), 3)
     return scores
 
 
@@ -270,10 +292,12 @@ def build_base(
     Args:
         folder: where the model, the tokenizer and `base.json` (settings, seconds, losses) go.
         seed: of initialisation and batch order.
-        drills, juniors: numbers of examples; `drill_epochs`, `junior_epochs`: passes over them.
-
+        drills, juniors: numbers of examples.
+        drill_epochs, junior_epochs: passes over them.
+        learning_rate: peak, of both.
+        hidden, layers: the model's width (dimensions a token) and depth.
         parity: share of the junior's mean score that the model must reach; 0 for toys that learn
-        nothing.
+            nothing.
 
     Raises:
         ValueError: when the folder holds a base built with other settings, or the model fails to
@@ -299,49 +323,36 @@ def build_base(
                 f"{folder} holds a base built with {found}, not {settings}; choose another folder"
             )
         return folder
-    began, log = time.perf_counter(), []
+    began = time.perf_counter()
+    log: list[dict[str, Any]] = []
     torch.manual_seed(seed)
-    tokenizer = build_tokenizer(tokenizer_texts(400))
+    tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES))
     model = new_model(tokenizer, hidden, layers)
     schemas = tool_schemas()
     reading = [encode(tokenizer, drill(index), None) for index in range(drills)]
     triage = [encode(tokenizer, junior_episode(index), schemas) for index in range(juniors)]
-    train_on(
-        model,
-        reading,
-        drill_epochs,
-        seed,
-        learning_rate=learning_rate,
-        label="drills",
-        log=log.append,
-    )
-    train_on(
-        model,
-        triage,
-        junior_epochs,
-        seed,
-        learning_rate=learning_rate,
-        label="junior",
-        log=log.append,
-    )
-    check = compare_with_junior(model.eval(), tokenizer)
+    for label, examples, epochs in (
+        ("drills", reading, drill_epochs),
+        ("junior", triage, junior_epochs),
+    ):
+        train_on(
+            model, examples, epochs, seed, learning_rate=learning_rate, label=label, log=log.append
+        )
+    check = compare_with_junior(model, tokenizer)
     if check["base"] < parity * check["junior"]:
         raise ValueError(
-            f"the base model has not learned what the junior knows: {check}; train it on more, or longer"
+            f"the base model has not learned what the junior knows: mean scores {check}, and "
+            f"{parity} of the junior's is the least; train it on more, or longer"
         )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    write_text(
-        folder / "base.json",
-        json.dumps(
-            {
-                "settings": settings,
-                "parameters": sum(p.numel() for p in model.parameters()),
-                "check": check,
-                "seconds": round(time.perf_counter() - began, 1),
-                "log": log,
-            },
-            indent=1,
-        ),
-    )
+    record = {
+        "settings": settings,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "check": check,
+        "seconds": round(time.perf_counter() - began, 1),
+        "log": log,
+    }
+    # Written last: a folder with it is finished.
+    write_text(folder / "base.json", json.dumps(record, indent=1))
     return folder

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from ..agents.junior import DRILL_INDEX
 from ..play.prompts import SYSTEM_PROMPT
 from ..world.incidents import TASKS, check_coordinates
+from .drills import DRILL_INDEX
 
 LOADERS = ("transformers", "unsloth")
 
@@ -68,21 +68,25 @@ class TrainingConfig:
             raise ValueError(f"unknown loader {self.loader!r}; choose one of {', '.join(LOADERS)}")
         if self.steps < 1 or self.incidents < 1 or self.group < 2:
             raise ValueError(
-                f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, {self.incidents}, "
-                f"{self.group}; a group of one has no advantage to learn from"
+                f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, "
+                f"{self.incidents}, {self.group}; a group of one has no advantage to learn from"
             )
-        if (self.incidents * self.group) % self.micro_batches:
+        episodes = self.incidents * self.group
+        if episodes % self.micro_batches:
             raise ValueError(
-                f"micro_batches {self.micro_batches} must divide incidents x group = {self.incidents * self.group}"
+                f"micro_batches {self.micro_batches} must divide incidents x group = {episodes}"
             )
         for task in self.shares:
             check_coordinates(task, "train", self.seed)
         if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
             raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
-        if (self.seed + 1) * self.steps * self.incidents > DRILL_INDEX:
+        # Every seed has a slice of `train` of its own (see `incident_rows`), and the drills have theirs.
+        played = self.steps * self.incidents
+        if (self.seed + 1) * played > DRILL_INDEX:
             raise ValueError(
-                f"seed {self.seed} would reach the incidents of the base model's drills; with {self.steps} steps of "
-                f"{self.incidents} incidents the highest is {DRILL_INDEX // (self.steps * self.incidents) - 1}"
+                f"seed {self.seed} would reach the incidents of the base model's drills; with "
+                f"{self.steps} steps of {self.incidents} incidents the highest is "
+                f"{DRILL_INDEX // played - 1}"
             )
 
 
@@ -122,7 +126,12 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def make_config(preset: str, **changes: Any) -> TrainingConfig:
-    """A preset with changes; `ValueError` for an unknown preset or setting, naming the valid ones."""
+    """A preset with changes.
+
+    Raises:
+        ValueError: for an unknown preset or setting, naming the valid ones, or a setting that cannot
+            be.
+    """
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     known = [f.name for f in dataclasses.fields(TrainingConfig)]
@@ -141,6 +150,7 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
     count = config.steps * config.incidents
     first = config.seed * count
+    # The draw of tasks is not of the index: runs that differ in their length share its beginning.
     return [
         {
             "prompt": prompt,

@@ -84,7 +84,8 @@ def next_state(
         strengths: position to the fault at work there and its present intensity.
         reach: positions that these faults can touch (`Topology.reach`); all others stay as they
             are.
-        perceived: the state in which services perceive their neighbours: `previous`, or an earlier one.
+        perceived: the state in which services perceive their neighbours: `previous`, or an earlier
+            one.
     """
     network = topology.network
     callers, callees, routes = network.callers, network.callees, network.routes

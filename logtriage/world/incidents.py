@@ -32,6 +32,11 @@ OUTAGE_ERRORS = (0.042, 0.06)
 NOTICED_ERRORS = (0.002, 0.006)
 NOTICED_SLOWDOWN = (1.12, 1.3)
 INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
+# A service is in evident trouble beyond any of these: share of requests failed, latency against
+# rest, utilisation of capacity or connection pool.
+TROUBLE_ERRORS = 0.02
+TROUBLE_SLOWDOWN = 2.0
+TROUBLE_BUSY = 0.9
 HELD_OUT_PAIRS = 5  # one (service, fault) pair in five never occurs in train
 
 
@@ -393,12 +398,11 @@ def _callers_shout(topology: Topology, position: int, state: State) -> bool:
 
 
 def in_trouble(topology: Topology, state: State, position: int) -> bool:
-    """Whether a service fails more than 2 % of its requests, takes twice its usual time, or is near
-    saturation.
-    """
+    """Whether a service fails too many requests, is too slow, or is near saturation."""
+    usual = topology.network.rest_latency[position]
     return (
-        state.errors[position] > 0.02
-        or state.latency[position] > 2.0 * topology.network.rest_latency[position]
-        or state.cpu[position] > 0.9
-        or state.pool[position] > 0.9
+        state.errors[position] > TROUBLE_ERRORS
+        or state.latency[position] > TROUBLE_SLOWDOWN * usual
+        or state.cpu[position] > TROUBLE_BUSY
+        or state.pool[position] > TROUBLE_BUSY
     )

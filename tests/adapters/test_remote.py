@@ -1,4 +1,6 @@
-"""An incident played on a server is the incident played here: every observation, every score, every row."""
+"""An incident played on a server is the incident played here: every observation, every score, every
+row.
+"""
 
 import time
 from random import Random

@@ -6,17 +6,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from logtriage.agents.belief import (
-    NONE,
-    Answers,
-    BeliefPolicy,
-    Outcomes,
-    answer_actions,
-    score_table,
-)
-from logtriage.agents.posterior import Belief, printed_between
-from logtriage.agents.prior import Prior, default_prior, simulate
+from logtriage.agents.belief import BeliefPolicy
+from logtriage.agents.outcomes import NONE, Answers, Outcomes, answer_actions, score_table
+from logtriage.agents.posterior import Posterior, printed_between
+from logtriage.agents.prior import Prior, default_prior
 from logtriage.agents.scripted import TracePolicy
+from logtriage.agents.trajectories import simulate
 from logtriage.measure.benchmark import opening_beliefs
 from logtriage.measure.dials import dialled
 from logtriage.measure.intervals import calibration_error
@@ -116,7 +111,7 @@ def incident_of(prior, h, quiet=0):
 @pytest.mark.parametrize("task", TASKS)
 def test_under_each_hypothesis_lines_are_as_likely_as_telemetry_makes_them(task):
     prior = default_prior(TASKS[task], "train")
-    belief, random = Belief(prior), Random("lines")
+    belief, random = Posterior(prior), Random("lines")
     names = prior.topology.names
     for h in random.sample(range(len(prior.run)), 60):
         incident = incident_of(prior, h)
@@ -141,7 +136,7 @@ def test_under_each_hypothesis_lines_are_as_likely_as_telemetry_makes_them(task)
 
 def test_a_dark_root_is_silent_in_the_stream_and_not_when_asked():
     prior = default_prior(TASKS["cascading_failure"], "train")
-    belief, random = Belief(prior), Random("dark")
+    belief, random = Posterior(prior), Random("dark")
     for h in random.sample(range(len(prior.run)), 20):
         incident = incident_of(prior, h, quiet=3)
         cluster = Cluster(prior.topology, incident.injections, incident.untreated, incident.arrival)
@@ -180,7 +175,7 @@ def readings_of(service, topology):
 
 @pytest.mark.parametrize("decoys", [0, 3])
 def test_what_a_service_may_say_sums_to_one(decoys):
-    belief = Belief(
+    belief = Posterior(
         Prior(DEFAULT_TOPOLOGY, dialled("cascading_failure", "decoys", decoys), "train")
     )
     for at, service in enumerate(DEFAULT_TOPOLOGY.services):
@@ -201,7 +196,7 @@ def test_nothing_seen_changes_nothing_and_a_proof_settles_it():
     incident = next(
         i for i in (sample_incident("cascading_failure", "train", n) for n in range(99)) if i.root
     )
-    episode, belief = Episode(incident), Belief(prior)
+    episode, belief = Episode(incident), Posterior(prior)
     before = belief.roots().copy()
     belief.see(episode.opening._replace(alerts=None, metrics=None, lines=None), incident.root)
     assert belief.roots() == pytest.approx(before)
@@ -290,7 +285,7 @@ def test_it_knows_the_dials(dial, value):
 
 
 def test_what_contradicts_all_that_was_believed_is_believed_alone():
-    belief = Belief(default_prior(TASKS["single_crash"], "train"))
+    belief = Posterior(default_prior(TASKS["single_crash"], "train"))
     observation = Episode(sample_incident("single_crash", "train", 0)).opening._replace(
         alerts=None, metrics=None
     )
@@ -311,7 +306,7 @@ def test_what_contradicts_all_that_was_believed_is_believed_alone():
 
 
 def test_a_observations_that_no_hypothesis_allows_is_an_error():
-    belief = Belief(default_prior(TASKS["single_crash"], "train"))
+    belief = Posterior(default_prior(TASKS["single_crash"], "train"))
     observation = Episode(sample_incident("single_crash", "train", 0)).opening._replace(
         alerts=None, metrics=None
     )

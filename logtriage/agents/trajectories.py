@@ -1,0 +1,101 @@
+"""The simulator for many faults at once: what the cluster would do under every hypothesis.
+
+The same equations as `world.cluster.next_state`, on arrays. Shapes: `R` runs (a fault, at a
+service, of an intensity, with a ramp), `T` ticks, `S` services.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..world import cluster
+from ..world.faults import Fault
+from ..world.incidents import TROUBLE_BUSY, TROUBLE_ERRORS, TROUBLE_SLOWDOWN
+from ..world.topology import Topology
+
+
+def simulate(
+    topology: Topology,
+    faults: Sequence[Fault],
+    positions: np.ndarray,
+    intensities: np.ndarray,
+    ramps: np.ndarray,
+    ticks: int,
+    lag: int = 1,
+) -> dict[str, np.ndarray]:
+    """`cluster.untreated_states` for many injections with onset 1 at once.
+
+    Args:
+        topology: the call graph.
+        faults, positions, intensities, ramps: of each run, (R,).
+        ticks: how far.
+        lag: ticks after which a service feels its neighbours.
+
+    Returns:
+        The fields of `cluster.State`, each (R, ticks + 1, S).
+    """
+    network, size, rows = topology.network, len(topology.services), np.arange(len(positions))
+    share, wait = np.zeros((size, size)), np.zeros((size, size))
+    for callee, callers in enumerate(network.callers):
+        for caller, part in callers:
+            share[caller, callee] = part
+    for caller, callees in enumerate(network.callees):
+        for callee, part in callees:
+            wait[caller, callee] = part
+    effect = {
+        name: np.array([getattr(fault, name) for fault in faults])
+        for name in ("capacity", "latency", "errors", "load", "pool", "cache")
+    }
+    idle, external = np.array(network.idle_latency), np.array(network.external)
+
+    def at_rest(values: Sequence[float]) -> np.ndarray:
+        return np.broadcast_to(values, (len(positions), size)).astype(float)
+
+    load, latency = at_rest(network.rest_load), at_rest(network.rest_latency)
+    pool, cpu = at_rest(network.rest_pool), at_rest(network.rest_cpu)
+    errors = np.zeros((len(positions), size))
+    history = [(load, latency, errors, pool, cpu)]
+    for tick in range(1, ticks + 1):
+        strength = intensities * np.minimum(1.0, tick / ramps)
+        # A service reads its neighbours as they were `lag` ticks ago, and itself as it was just
+        # now.
+        load_perceived, latency_perceived, errors_perceived = history[max(0, tick - lag)][:3]
+        demand = external + (load_perceived @ share) * (1.0 + cluster.RETRIES * errors)
+        demand[rows, positions] += (
+            effect["load"] * strength * np.array(network.rest_load)[positions]
+        )
+        capacity = np.broadcast_to(network.capacity, demand.shape).copy()
+        capacity[rows, positions] *= (1 - effect["capacity"] * strength) / (
+            1 + cluster.CACHE_COST * effect["cache"] * strength
+        )
+        busy = demand / capacity
+        response = idle / (1.0 - np.minimum(busy, cluster.QUEUE_LIMIT)) + latency_perceived @ wait.T
+        response[rows, positions] += effect["latency"] * strength * idle[positions]
+        succeeds = np.ones(demand.shape)
+        for caller, callees in enumerate(network.callees):
+            if network.routes[caller]:
+                succeeds[:, caller] -= errors_perceived @ wait[caller]
+            else:
+                for callee, _ in callees:
+                    succeeds[:, caller] *= 1.0 - errors_perceived[:, callee]
+        succeeds[rows, positions] *= 1.0 - effect["errors"] * strength
+        succeeds *= np.minimum(1.0, cluster.TIMEOUT_MS / response)
+        response = np.minimum(response, cluster.TIMEOUT_MS)
+        used = demand * response / 1000.0 / network.pool_size
+        used[rows, positions] += effect["pool"] * strength
+        succeeds /= np.maximum(1.0, used) * np.maximum(1.0, busy)
+        load, errors = demand, 1.0 - succeeds
+        history.append((load, response, errors, used, busy))
+    return {
+        name: np.stack([state[i] for state in history], 1)
+        for i, name in enumerate(cluster.State._fields)
+    }
+
+
+def in_trouble(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray:
+    """`incidents.in_trouble` of every state of `simulate`, (R, T, S)."""
+    slow = states["latency"] > TROUBLE_SLOWDOWN * np.array(topology.network.rest_latency)
+    busy = (states["cpu"] > TROUBLE_BUSY) | (states["pool"] > TROUBLE_BUSY)
+    return (states["errors"] > TROUBLE_ERRORS) | slow | busy

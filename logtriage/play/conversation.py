@@ -1,0 +1,89 @@
+"""An episode as a chat: the messages it starts with, tool calls out of an assistant's message and
+their answers, and both as the OpenAI protocol writes them.
+
+Messages are those of the `transformers` chat templates, the arguments of a call an object. All that
+a model writes is data: calls are checked, never evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .actions import ACTION_ARGUMENTS
+from .prompts import SYSTEM_PROMPT
+from .tools import ToolSession
+
+Message = dict[str, Any]
+CALL_TAG = "<tool_call>"  # with which Qwen opens a call; in a message's text, one that was no JSON
+
+
+def opening_messages(text: str) -> list[Message]:
+    """The conversation an episode starts with; `text` is the rendered opening."""
+    return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": text}]
+
+
+def tool_call(action: tuple[str, str] | tuple[str, str, float | None]) -> dict[str, Any]:
+    """An action, (action_type, value) and perhaps a confidence, as a message's tool call. Tools take
+    no confidence.
+    """
+    action_type, value = action[:2]
+    values = value.split(":") if action_type == "remediate" else [value]
+    # `resolve` and `ignore` have an empty value, and no argument to hold it
+    arguments = dict(zip(ACTION_ARGUMENTS[action_type], values, strict=False))
+    return {"type": "function", "function": {"name": action_type, "arguments": arguments}}
+
+
+def unreadable(message: Message) -> bool:
+    """Whether an assistant's message was meant as a call, and could not be parsed as one."""
+    return not message.get("tool_calls") and CALL_TAG in (message.get("content") or "")
+
+
+def answers(session: ToolSession, message: Message) -> list[Message]:
+    """Run the calls of an assistant message, a step each, and return their answers; none means the
+    agent walked away.
+    """
+    answered: list[Message] = []
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        content = session.call(function["name"], function["arguments"])
+        answer = {"role": "tool", "name": function["name"], "content": content}
+        answered.append({**answer, "tool_call_id": call["id"]} if "id" in call else answer)
+    if unreadable(message):
+        error = session.refuse(
+            "the call could not be read; write one JSON object with name and arguments"
+        )
+        answered.append({"role": "tool", "name": "unreadable", "content": error})
+    return answered
+
+
+def from_wire(message: Any) -> Message:
+    """An assistant message of the `openai` package as the message that `answers` takes: arguments
+    are read as JSON.
+    """
+    calls = []
+    for call in message.tool_calls or ():
+        try:
+            arguments = json.loads(call.function.arguments or "{}")
+        except (ValueError, RecursionError):  # endless integers and depth included
+            arguments = call.function.arguments  # `ToolSession.call` asks for an object
+        function = {"name": call.function.name, "arguments": arguments}
+        calls.append({"id": call.id, "type": "function", "function": function})
+    answer = {"role": "assistant", "content": message.content or ""}
+    return {**answer, "tool_calls": calls} if calls else answer
+
+
+def to_wire(message: Message) -> Message:
+    """A message as the OpenAI protocol has it: arguments are a JSON string, and a tool's message
+    answers a call.
+    """
+    if message["role"] == "tool" and "tool_call_id" not in message:
+        return {"role": "user", "content": message["content"]}
+    if not message.get("tool_calls"):
+        return {key: value for key, value in message.items() if key != "name"}
+    calls = []
+    for call in message["tool_calls"]:
+        function = call["function"]
+        text = json.dumps(function["arguments"])
+        calls.append({**call, "function": {**function, "arguments": text}})
+    return {**message, "tool_calls": calls}
