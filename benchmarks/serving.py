@@ -157,7 +157,8 @@ def make_echo(folder: Path) -> None:
     before, after = "max_concurrent_envs=1,", f"max_concurrent_envs={ROOM},"
     if app.read_text().count(before) != 1:
         raise RuntimeError(
-            f"the template of openenv {version('openenv')} does not hold {before!r} once; look at it anew"
+            f"the template of openenv {version('openenv')} does not hold {before!r} once; look at"
+            " it anew"
         )
     app.write_text(app.read_text().replace(before, after))
     (folder / "uvloop.py").write_text("raise ImportError\n")
@@ -282,8 +283,7 @@ def main(
     json_path: Annotated[Path, typer.Option("--json", help="where the figures go")] = ROOT
     / "results/serving/load.json",
 ) -> None:
-    """Measure, print the table, write the figures. Exit code 1 when an answer was not the twin's.
-    """
+    """Measure, print the table, write the figures. Exit code 1 when an answer was not the twin's."""
     rows = measure(seconds, rounds)
     echo = {row["sessions"]: row["steps_per_second"] for row in rows if row["server"] == "echo"}
     for row in rows:

@@ -163,7 +163,8 @@ def main(
     for name, values in rates.items():
         ratio = f"  {medians[name] / medians[last]:.2f} x {last}" if other and name != last else ""
         print(
-            f"{name:24} {medians[name]:9,.0f} steps/s  (min {min(values):,.0f}, max {max(values):,.0f}){ratio}"
+            f"{name:24} {medians[name]:9,.0f} steps/s  (min {min(values):,.0f}, max"
+            f" {max(values):,.0f}){ratio}"
         )
 
 

@@ -75,7 +75,8 @@ def evaluate(
             raise ValueError("--endpoint and --endpoint-model go together; give both")
         if env_url and "oracle" in (policy or []):
             raise ValueError(
-                "oracle knows the answer, which no server tells; leave it out, or leave out --env-url"
+                "oracle knows the answer, which no server tells; leave it out, or leave out"
+                " --env-url"
             )
         if json_path is not None and not json_path.parent.is_dir():
             raise ValueError(
@@ -125,7 +126,8 @@ def evaluate(
             }
         )
     typer.echo(
-        f"{split}, incidents {first} to {first + episodes - 1} of each task; 95 % bootstrap intervals"
+        f"{split}, incidents {first} to {first + episodes - 1} of each task; 95 % bootstrap"
+        " intervals"
     )
     typer.echo(pd.DataFrame(rows).to_string(index=False))
     if json_path is not None:
@@ -183,7 +185,8 @@ def train_command(
     if preset == "mini" and model is None:
         raise fail(
             ValueError(
-                "the preset mini starts from a base model: build one with `build-base`, name it with --model"
+                "the preset mini starts from a base model: build one with `build-base`, name it"
+                " with --model"
             )
         )
     changes = {
@@ -214,7 +217,7 @@ def benchmark_command(
         int, typer.Option(min=1, help="Hill climbs of each search for exploits.")
     ] = 4,
 ) -> None:
-    """Play 7 policies on all tasks and splits, and write every table and figure of the benchmark."""
+    """Play 7 policies on all tasks and splits; write every table and figure of the benchmark."""
     import time
 
     from .measure.benchmark import make_report

@@ -38,7 +38,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     | reward | 0, and at the end the score in [0, 1], see `rewards` |
     | end | `resolve`, `ignore`, or the task's last step |
     | incidents | `task`, `split`, `index`: the same coordinates give the same bytes |
-    | task API | per split, the three tasks take turns: `reset(split=s, index=n)` opens `get_task(s, n)` |
+    | task API | the three tasks take turns: `reset(split=s, index=n)` opens `get_task(s, n)` |
 
         env = TriageEnvironment()
         observation = env.reset(task="cascading_failure", split="test", index=7)
@@ -81,13 +81,15 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """
         if kwargs:
             raise ValueError(
-                f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task, split, index"
+                f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task,"
+                " split, index"
             )
         if episode_id is not None and (
             not isinstance(episode_id, str) or len(episode_id) > MAX_EPISODE_ID
         ):
             raise ValueError(
-                f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got {shown(episode_id)}"
+                f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got"
+                f" {shown(episode_id)}"
             )
         if index is None:
             index = self._next_index if seed is None else seed
@@ -164,8 +166,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """Name, description, version and where the documentation is."""
         return EnvironmentMetadata(
             name="logtriage",
-            description="Incidents in a microservice cluster: read the logs, trace the trouble to the service where it "
-            "began, fix it, page the right team.",
+            description=(
+                "Incidents in a microservice cluster: read the logs, trace the trouble to the"
+                " service where it began, fix it, page the right team."
+            ),
             version=__version__,
             author="The LogTriage authors",
             readme_content=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),

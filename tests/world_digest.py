@@ -57,14 +57,16 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         if BENCHMARK_VERSION in versions:
             sys.exit(
-                f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md"
+                f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say"
+                " why in LOG.md"
             )
         GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")
     elif sys.argv[1:] == ["--check"]:
         pinned = versions[BENCHMARK_VERSION]
         wrong = [name for name, digest in digests().items() if pinned.get(name) != digest]
         sys.exit(
-            f"Python {sys.version.split()[0]} sees another world in {wrong}; raise BENCHMARK_VERSION"
+            f"Python {sys.version.split()[0]} sees another world in {wrong}; raise"
+            " BENCHMARK_VERSION"
             if wrong
             else 0
         )

@@ -1,7 +1,7 @@
 """Policies: from what was seen to the next action. Scripted ones here; a language model or a human
 is one more.
 
-Scripted policies read log lines by their text alone (`telemetry.read_line`) and know the runbook
+Scripted policies read log lines by their text alone (`reading.read_line`) and know the runbook
 (`faults.FAULTS`). Only `oracle` is told the answer.
 """
 

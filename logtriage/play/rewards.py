@@ -123,7 +123,7 @@ def _right_answers(record: Record, incident: Incident) -> tuple[float, float, fl
 
 
 def _speed(record: Record, incident: Incident) -> float:
-    """1 at the fewest steps possible, 0 at the last; only for a fault gone or an alarm dismissed."""
+    """1 at the fewest steps possible, 0 at the last; only for a fault gone or alarm dismissed."""
     if incident.injection is None:
         done = record.closed_by == "ignore"
     else:

@@ -1,4 +1,4 @@
-"""The OpenEnv server. `python -m logtriage serve`, or `server` where only the package is installed."""
+"""The OpenEnv server: `python -m logtriage serve`, or `server` where only this is installed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def serve(
     # each time
     gc.freeze()
     typer.echo(
-        f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C"
+        f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with"
+        " Ctrl-C"
     )
     # Without compression: messages are small, and it would take more time and memory than an
     # episode.

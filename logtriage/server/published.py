@@ -37,8 +37,9 @@ def publish(app: FastAPI) -> None:
 
     document["info"]["title"] = "LogTriage"
     document["info"]["description"] = (
-        "Incidents to trace to their root. An episode is played on the WebSocket `/ws`, as OpenEnv's clients do, or by a "
-        "person on the page `/web`. Plain HTTP keeps no session: `/reset` shows an opening, `/step` is refused."
+        "Incidents to trace to their root. An episode is played on the WebSocket `/ws`, as"
+        " OpenEnv's clients do, or by a person on the page `/web`. Plain HTTP keeps no session:"
+        " `/reset` shows an opening, `/step` is refused."
     )
     reset = schemas["ResetRequest"]
     index = {"type": "integer", "minimum": 0, "maximum": MAX_INDEX}

@@ -24,7 +24,7 @@ SPLITS = {
 }
 SEVERITIES = ("P1", "P2", "P3")
 MAX_INDEX = 2**53 - 1  # the largest integer that every JSON reader keeps
-BENCHMARK_VERSION = "1.0"  # stamped into every result; whatever changes an incident, a observation or a score raises it
+BENCHMARK_VERSION = "1.0"  # stamped into every result; whatever changes an incident, an observation or a score raises it
 
 # Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between
 # the two numbers of a pair are too near to call, and the incident is drawn again.

@@ -8,10 +8,11 @@ observation is:
 | is a streamed line noise | Bernoulli(`task.noise`); the service is then uniform, the text benign |
 | who speaks in the stream | categorical over `loudness` |
 | what kind of line a service prints | categorical over `line_weights` |
-| which callee a `callee` line names | categorical over errors + slowness of the callees in trouble |
+| callee that a `callee` line names | categorical over errors + slowness of those in trouble |
 | template of a line | uniform over the split's templates |
-| metric | values of `STALENESS`-drawn age, each times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
-| missing row of the table | Bernoulli(`task.gaps`); always that of a root still quiet (asked directly, it answers) |
+| age of a metric | uniform over `STALENESS` |
+| metric | the value of that age, times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
+| missing row of the table | Bernoulli(`task.gaps`); always that of a root still quiet |
 """
 
 from __future__ import annotations

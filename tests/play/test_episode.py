@@ -79,8 +79,9 @@ def test_episodes_do_not_depend_on_the_process(tmp_path):
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(drawn))
     code = (
-        "import json, sys, hashlib; sys.path.insert(0, 'tests/play'); from test_episode import replay;"
-        f"print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in json.load(open({str(path)!r}))])"
+        "import json, sys, hashlib; sys.path.insert(0, 'tests/play'); from test_episode import"
+        " replay;print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in"
+        f" json.load(open({str(path)!r}))])"
     )
     mine = str(
         [

@@ -272,7 +272,7 @@ def test_bodies_that_are_no_json_are_answered(url):
 
 
 # -- sessions
-# ---------------------------------------------------------------------------------------------------------
+# ---
 
 
 def script(number):
@@ -412,7 +412,7 @@ def test_the_client_works_without_await(url):
 
 
 # -- the truth
-# --------------------------------------------------------------------------------------------------------
+# ---
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -552,7 +552,7 @@ def test_the_task_api_over_http_is_the_environments(url):
 
 
 # -- the guard
-# --------------------------------------------------------------------------------------------------------
+# ---
 
 
 def test_a_silent_session_is_told_so_and_closed():
