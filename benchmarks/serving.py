@@ -51,7 +51,8 @@ from websockets.asyncio.client import connect
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import action_values
-from logtriage.world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).parents[1]
 SESSIONS = (64, 256)

@@ -29,7 +29,8 @@ from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
-from logtriage.world.incidents import TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import TASKS
 
 SCRIPT = [
     ("request_more_logs", 0),

@@ -18,7 +18,9 @@ from .play.episode import Episode, Observation
 from .play.prompts import render
 from .play.rewards import Score
 from .rubrics import TriageRubric
-from .world.incidents import SPLITS, TASKS, check_coordinates, sample_incident
+from .world.incidents import sample_incident
+from .world.tasks import TASKS, check_index, check_split, splits_on
+from .world.topology import Topology
 
 # incidents of each task that the task API numbers in a split; indices themselves have no end
 NUMBERED = 1_000
@@ -43,16 +45,20 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         env = TriageEnvironment()
         observation = env.reset(task="cascading_failure", split="test", index=7)
         observation = env.step(TriageAction(action_type="request_more_logs", value="user-db"))
+
+    Args:
+        topology: a call graph of one's own, on which all incidents are; the default without. The
+            split unseen_topology, which draws its own, is then refused, and not listed.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
-    REQUIRES_SINGLE_THREAD_EXECUTOR = (
-        True  # the server makes all environments in one thread, instead of keeping one each
-    )
+    # The server makes all environments in one thread, instead of keeping a thread for each.
+    REQUIRES_SINGLE_THREAD_EXECUTOR = True
 
-    def __init__(self) -> None:
+    def __init__(self, topology: Topology | None = None) -> None:
         self._triage_rubric = TriageRubric()
         super().__init__(rubric=self._triage_rubric)
+        self._topology = topology
         self._episode: Episode | None = None
         self._episode_id: str | None = None
         self._next_index = 0
@@ -96,10 +102,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         if isinstance(index, float) and index.is_integer():
             index = int(index)  # JSON has one kind of number: 7.0 is 7
         if task is None:
-            check_coordinates(next(iter(TASKS)), split, index)
-            incident = sample_incident(**_numbered(split, index))
+            check_index(index)
+            incident = sample_incident(**_numbered(split, index), topology=self._topology)
         else:
-            incident = sample_incident(task, split, index)
+            incident = sample_incident(task, split, index, self._topology)
         self._next_index = index + 1
         self._reset_rubric()
         self._episode, self._episode_id = Episode(incident), episode_id
@@ -180,11 +186,14 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
     def list_splits(self) -> list[dict[str, str]]:
         """Name and type (`train` or `test`) of every split."""
-        return [{"name": name, "type": "train" if name == "train" else "test"} for name in SPLITS]
+        return [
+            {"name": name, "type": "train" if name == "train" else "test"}
+            for name in splits_on(self._topology)
+        ]
 
     def num_tasks(self, split: str) -> int:
         """How many tasks the split numbers; `ValueError` for an unknown split."""
-        check_coordinates(next(iter(TASKS)), split, 0)
+        check_split(split, self._topology)
         return NUMBERED * len(TASKS)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
-from logtriage.world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 

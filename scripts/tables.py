@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from logtriage.world.incidents import TASKS
+from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
-from logtriage.world.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import ALL_TASKS, BENCHMARK_VERSION, SPLITS
 
 GOLDEN = Path(__file__).parent / "golden" / "scores.json"
 

@@ -20,7 +20,7 @@ from tables import TABLES, with_tables
 import logtriage
 from logtriage import client
 from logtriage.environment import TriageEnvironment
-from logtriage.world.incidents import BENCHMARK_VERSION, TASKS
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))

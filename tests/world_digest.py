@@ -13,7 +13,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from logtriage.world.cluster import Cluster
-from logtriage.world.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import ALL_TASKS, BENCHMARK_VERSION, SPLITS
 from logtriage.world.telemetry import Telemetry
 
 GOLDEN = Path(__file__).parent / "golden" / "world.json"

@@ -11,6 +11,7 @@ from ..play.episode import Episode
 from ..play.prompts import render
 from ..play.rewards import PARTS
 from ..world.incidents import sample_incident
+from ..world.topology import Topology
 
 _STYLE = "font-family: monospace; font-size: 12px; white-space: pre-wrap; margin: 0"
 
@@ -21,12 +22,17 @@ class Console:
 
     Args:
         task, split, index: the incident's coordinates.
+        topology: a call graph of one's own; the split's without.
     """
 
     def __init__(
-        self, task: str = "cascading_failure", split: str = "train", index: int = 0
+        self,
+        task: str = "cascading_failure",
+        split: str = "train",
+        index: int = 0,
+        topology: Topology | None = None,
     ) -> None:
-        self.episode = Episode(sample_incident(task, split, index))
+        self.episode = Episode(sample_incident(task, split, index, topology))
         self.history = [render(self.episode.opening, self.episode.incident.topology)]
 
     def act(self, action_type: str, value: str = "") -> None:

@@ -67,7 +67,7 @@ class Posterior:
     """The posterior of one episode.
 
     Args:
-        prior: from `default_prior`, or built for the incident's own topology.
+        prior: from `cached_prior`, or built for the incident's own topology.
     """
 
     def __init__(self, prior: Prior) -> None:

@@ -13,10 +13,11 @@ from html import escape
 from typing import NamedTuple
 
 from ..world.incidents import Incident
+from ..world.tasks import PAR_STEPS
 from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Metric
 from ..world.topology import Topology
 from .episode import Observation
-from .rewards import PAR_STEPS, WEIGHTS, Record, Score, by_fault
+from .rewards import WEIGHTS, Record, Score, by_fault
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)
@@ -185,7 +186,7 @@ def _graph(topology: Topology, latest: dict[str, tuple[int, Metric]], alerted: s
     wires, boxes = [], []
     for service in topology.services:
         x, y = at[service.name]
-        for callee in service.calls + service.publishes:
+        for callee in service.downstream:
             (to_x, to_y), dashes = (
                 at[callee],
                 "" if callee in service.calls else ' stroke-dasharray="4 3"',

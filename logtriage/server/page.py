@@ -12,7 +12,7 @@ from html import escape
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import ValidationError
 
@@ -20,7 +20,7 @@ from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.incidents import ALL_TASKS, SPLITS
+from ..world.tasks import ALL_TASKS, SPLITS
 
 router = APIRouter()
 
@@ -69,6 +69,7 @@ def to_page() -> RedirectResponse:
     responses={400: {"description": "A page that says what is wrong."}},
 )
 def page(
+    request: Request,
     task: Annotated[
         str, Query(description="Task of the incident.", json_schema_extra={"enum": list(ALL_TASKS)})
     ] = "cascading_failure",
@@ -81,7 +82,7 @@ def page(
     ] = None,
 ) -> HTMLResponse:
     """The incident as it stands after these actions, and every next action as a link."""
-    environment, done = TriageEnvironment(), did or []
+    environment, done = TriageEnvironment(request.app.state.topology), did or []
     try:
         observation = environment.reset(
             task=task, split=split, index=int(index) if index.isdecimal() else index

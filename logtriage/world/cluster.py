@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .faults import Fault
-from .topology import Topology
+from .topology import TIMEOUT_MS, Topology
 
 # one failed call in ten is retried; with more, retries alone can keep a healed cluster down
 RETRIES = 0.1
 QUEUE_LIMIT = 0.97  # above this utilisation latency is bounded by the length of the accept queue
-TIMEOUT_MS = 3000.0  # a request that takes longer has failed
 # a tick that moves nothing by more than this share, under a constant fault, ends the movement
 SETTLED = 1e-3
 CACHE_COST = (

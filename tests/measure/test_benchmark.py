@@ -16,8 +16,9 @@ from logtriage.measure.dials import DIALS, dialled, sweep
 from logtriage.measure.exploits import RulePolicy, RuleStep, describe
 from logtriage.measure.rollouts import rollout
 from logtriage.play.episode import Episode
-from logtriage.world.incidents import BENCHMARK_VERSION, SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
 from logtriage.world.reading import read_line
+from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,8 @@ from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.world.faults import REMEDIES
-from logtriage.world.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.topology import TEAMS
 
 ROOT = Path(__file__).parents[2]

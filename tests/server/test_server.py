@@ -35,7 +35,8 @@ from logtriage.server.guard import (
     check_message,
 )
 from logtriage.world.faults import FAULTS
-from logtriage.world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).parents[2]
 
