@@ -23,7 +23,8 @@ from typer.testing import CliRunner
 
 import logtriage
 from logtriage.__main__ import app
-from logtriage.world.incidents import BENCHMARK_VERSION, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import BENCHMARK_VERSION
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
