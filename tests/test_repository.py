@@ -16,7 +16,7 @@ import pytest
 import yaml
 from gallery import gallery_text
 from publish import LIGHT_FILES
-from tables import with_tables
+from tables import TABLES, with_tables
 
 import logtriage
 from logtriage import client
@@ -127,8 +127,9 @@ def test_the_gallery_is_fresh():
 
 
 def test_the_tables_are_fresh():
-    text = (ROOT / "README.md").read_text()
-    assert text == with_tables(text), "run `make tables`"
+    for file in TABLES:
+        text = (ROOT / file).read_text()
+        assert text == with_tables(file, text), "run `make tables`"
 
 
 def test_every_file_of_the_package_is_documented():
