@@ -9,14 +9,22 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from ..play.rewards import PARTS
 from ..world.tasks import SPLITS
-from .figure import SMALL, draw_interval, draw_shares, label_ends, label_points, new_figure, spread
+from .figure import (
+    SMALL,
+    Picture,
+    draw_interval,
+    draw_shares,
+    label_ends,
+    label_points,
+    new_figure,
+    spread,
+)
 from .intervals import mean_interval, reliability
 from .palette import FAINT, INK, OTHER_MODEL, TASK_COLOURS, policy_colour, words
-from .rollouts import PARTS
 
 DIAL_LABELS = {
     "noise": "noise: share of log lines",
@@ -30,7 +38,7 @@ DIAL_LABELS = {
 
 def plot_policies(
     frame: pd.DataFrame, reported: Mapping[str, Mapping[str, float]] | None = None
-) -> Figure:
+) -> Picture:
     """Mean score with 95 % intervals: a panel a task, a row a policy in order of appearance.
 
     Args:
@@ -57,7 +65,7 @@ def plot_policies(
     return figure
 
 
-def plot_profiles(frame: pd.DataFrame) -> Figure:
+def plot_profiles(frame: pd.DataFrame) -> Picture:
     """Which part of the score each policy earns: a panel a task, policies down, parts across."""
     tasks, policies = list(dict.fromkeys(frame["task"])), list(dict.fromkeys(frame["policy"]))
     figure, axes = new_figure(1.7 + 0.24 * len(policies), len(tasks), sharey=True)
@@ -71,7 +79,7 @@ def plot_profiles(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def plot_price(frame: pd.DataFrame) -> Figure:
+def plot_price(frame: pd.DataFrame) -> Picture:
     """Mean score against mean steps used: a panel a task, a point a policy, with the 95 % interval
     of the score and a faint line over the steps that hold nine episodes in ten.
 
@@ -100,7 +108,7 @@ def plot_price(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def plot_splits(frame: pd.DataFrame, left_out: tuple[str, ...] = ("random", "oracle")) -> Figure:
+def plot_splits(frame: pd.DataFrame, left_out: tuple[str, ...] = ("random", "oracle")) -> Picture:
     """Mean score with 95 % intervals: a panel a task, a row a split, a dot a policy, whose name
     stands above its column of dots. A column that stays upright does not mind the split.
 
@@ -137,7 +145,7 @@ def plot_splits(frame: pd.DataFrame, left_out: tuple[str, ...] = ("random", "ora
     return figure
 
 
-def plot_hops(table: pd.DataFrame, fewest: int = 20) -> Figure:
+def plot_hops(table: pd.DataFrame, fewest: int = 20) -> Picture:
     """Root-cause accuracy against distance from alert to root, a line a policy, with bands of two
     standard errors; distances with under `fewest` episodes are left out.
 
@@ -163,7 +171,7 @@ def plot_hops(table: pd.DataFrame, fewest: int = 20) -> Figure:
     return figure
 
 
-def plot_confusion(tables: Mapping[str, pd.DataFrame]) -> Figure:
+def plot_confusion(tables: Mapping[str, pd.DataFrame]) -> Picture:
     """Whom each policy blames (columns) for each root (rows), a panel a policy; shares of a row.
     Right answers are outlined.
     """
@@ -204,7 +212,7 @@ def _draw_stated(ax: Axes, openings: pd.DataFrame) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def plot_reliability(answers: pd.DataFrame, openings: pd.DataFrame) -> Figure:
+def plot_reliability(answers: pd.DataFrame, openings: pd.DataFrame) -> Picture:
     """Whether stated probabilities mean what they say. Left, what is stated at the opening, a strip
     a task; right, stated against true for the task whose openings leave most doubt, with intervals
     of two standard errors, and the same when it answers.
@@ -251,7 +259,7 @@ def plot_reliability(answers: pd.DataFrame, openings: pd.DataFrame) -> Figure:
     return figure
 
 
-def plot_dials(frame: pd.DataFrame) -> Figure:
+def plot_dials(frame: pd.DataFrame) -> Picture:
     """Mean score against each dial: a panel a dial, a line a policy, bands are 95 % intervals.
 
     Args:

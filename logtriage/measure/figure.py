@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,7 @@ class Picture(Figure):
 
 
 def new_figure(
-    height: float, columns: int = 1, rows: int = 1, **options
+    height: float, columns: int = 1, rows: int = 1, **options: Any
 ) -> tuple[Picture, np.ndarray]:
     """An empty figure of `WIDTH` by `height` inches, and its axes (rows, columns).
 
@@ -67,16 +68,23 @@ def new_figure(
     return figure, axes
 
 
+def figure_of(ax: Axes) -> Figure:
+    """The figure that an axes is in, whatever subfigures lie between."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None  # every axes of ours was made by a figure
+    return figure
+
+
 def spread(values: Sequence[float], gap: float) -> np.ndarray:
     """`values` moved as little as possible (least squares) so that neighbours are `gap` apart."""
-    values = np.asarray(values, dtype=float)
-    order, shifts = np.argsort(values, kind="stable"), gap * np.arange(len(values))
-    moved = np.empty_like(values)
-    moved[order] = isotonic_regression(values[order] - shifts).x + shifts
+    wanted = np.asarray(values, dtype=float)
+    order, shifts = np.argsort(wanted, kind="stable"), gap * np.arange(len(wanted))
+    moved = np.empty_like(wanted)
+    moved[order] = isotonic_regression(wanted[order] - shifts).x + shifts
     return moved
 
 
-def label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], **style) -> list[Text]:
+def label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], **style: Any) -> list[Text]:
     """Names to the right of an axes, each at the height where its line ends, none on another.
 
     Args:
@@ -85,7 +93,7 @@ def label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], **style) -> list
         style: of the text.
     """
     style = {"fontsize": 9, "va": "center", "annotation_clip": False, **style}
-    ax.figure.draw_without_rendering()  # only now does the axes have its height
+    figure_of(ax).draw_without_rendering()  # only now does the axes have its height
     lines = max((label.count("\n") for label in ends), default=0) + 1
     points = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     low, high = ax.get_ylim()
@@ -113,7 +121,7 @@ def label_points(ax: Axes, points: Mapping[str, tuple[float, float, str]]) -> li
         ax: finished axes; its limits must not change afterwards.
         points: label to x, y and colour.
     """
-    figure = ax.figure
+    figure = figure_of(ax)
     figure.draw_without_rendering()
     sides = [
         (8, 0),
@@ -131,12 +139,17 @@ def label_points(ax: Axes, points: Mapping[str, tuple[float, float, str]]) -> li
     at = ax.transData.transform([point[:2] for point in points.values()])
     radius = 4.0 * figure.dpi / 72.0
     taken = [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in at]
-    placed = []
+    placed: list[Text] = []
     for label, (x, y, colour) in points.items():
-        text = ax.annotate(
-            label, (x, y), (0, 0), textcoords="offset points", color=colour, fontsize=9,
+        text: Any = ax.annotate(  # matplotlib's types do not know that an annotation is a text
+            label,
+            (x, y),
+            (0, 0),
+            textcoords="offset points",
+            color=colour,
+            fontsize=9,
             path_effects=halo,
-        )  # fmt: skip
+        )
         for dx, dy in sides:
             text.set_position((dx, dy))
             text.set_ha("left" if dx > 0 else "right" if dx < 0 else "center")
@@ -150,7 +163,7 @@ def label_points(ax: Axes, points: Mapping[str, tuple[float, float, str]]) -> li
     return placed
 
 
-def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style) -> None:
+def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) -> None:
     """A dot at the mean and a line over the 95 % interval, at height `y`."""
     ax.plot([x.low, x.high], [y, y], color=colour, lw=1.6, zorder=3, solid_capstyle="butt")
     ax.plot([x.mean], [y], "o", color=colour, zorder=4, **{"ms": 6.0, **style})

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..world.cluster import State
 from ..world.incidents import Incident, in_trouble
 from ..world.topology import Topology
-from .figure import SMALL, label_ends, new_figure
+from .figure import SMALL, Picture, label_ends, new_figure
 from .palette import FAINT, ILL, INK
 
 TICK_MINUTES = 0.5
@@ -94,7 +93,7 @@ def _draw_state(ax: Axes, topology: Topology, state: State, root: str | None, ro
 
 def draw_cluster(
     topology: Topology, states: Sequence[State], titles: Sequence[str], root: str | None = None
-) -> Figure:
+) -> Picture:
     """The call graph at several moments, side by side; the first names the services.
 
     Services in trouble are red, the deeper the more requests fail; their circle says what share
@@ -140,7 +139,7 @@ def draw_cluster(
     return figure
 
 
-def plot_healing(curves: Mapping[str, Sequence[float]], arrival: int) -> Figure:
+def plot_healing(curves: Mapping[str, Sequence[float]], arrival: int) -> Picture:
     """Share of user requests that fail over time, a line a course of action.
 
     Args:

@@ -8,17 +8,16 @@ Learning is shown from several runs at once: arguments called `training`, `check
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from ..play.rewards import WEIGHTS
-from .figure import draw_interval, label_ends, new_figure, spread
+from ..play.rewards import PARTS, WEIGHTS
+from .figure import Picture, draw_interval, label_ends, new_figure, spread
 from .intervals import Interval, mean_interval
 from .palette import FAINT, INK, TASK_COLOURS, policy_colour, words
-from .rollouts import PARTS
 
 WINDOW = 7  # training steps of a running mean
 
@@ -93,7 +92,7 @@ def _draw_learning(ax: Axes, training: Sequence[pd.DataFrame]) -> None:
     label_ends(ax, ends, weight="bold")
 
 
-def plot_learning(training: Sequence[pd.DataFrame]) -> Figure:
+def plot_learning(training: Sequence[pd.DataFrame]) -> Picture:
     """Score against training episodes, while sampling on incidents of train.
 
     Args:
@@ -109,7 +108,7 @@ def plot_checkpoints(
     checkpoints: Sequence[pd.DataFrame],
     evaluations: Sequence[pd.DataFrame],
     references: Sequence[str] = ("loudest", "trace"),
-) -> Figure:
+) -> Picture:
     """Held-out score against training episodes, a panel a task: the base model, then every
     checkpoint, on the same incidents; faint lines are seeds, bands 95 % intervals over incidents.
 
@@ -202,7 +201,7 @@ def plot_gain(
     training: Sequence[pd.DataFrame],
     evaluations: Sequence[pd.DataFrame],
     references: Sequence[str] = ("loudest", "trace", "belief"),
-) -> Figure:
+) -> Picture:
     """The whole story in one figure: the learning curve, and base against trained on held-out
     incidents, with 95 % intervals over incidents.
 
@@ -230,7 +229,7 @@ def plot_gain(
     return figure
 
 
-def plot_parts(evaluations: Sequence[pd.DataFrame]) -> Figure:
+def plot_parts(evaluations: Sequence[pd.DataFrame]) -> Picture:
     """Each part of the score before and after training: a panel a task, a row a part, with 95 %
     intervals over incidents.
 
@@ -239,7 +238,7 @@ def plot_parts(evaluations: Sequence[pd.DataFrame]) -> Figure:
     """
     tasks = list(dict.fromkeys(evaluations[0]["task"]))
     figure, axes = new_figure(2.9, len(tasks), sharey=True)
-    widest = (-1.0, axes[0, 0], 0, [])
+    widest: tuple[float, Any, int, list[tuple[float, str]]] = (-1.0, axes[0, 0], 0, [])
     for ax, task in zip(axes[0], tasks, strict=True):
         for y, part in enumerate(PARTS):
             before, after = (
@@ -267,7 +266,7 @@ def plot_parts(evaluations: Sequence[pd.DataFrame]) -> Figure:
 
 def plot_small_samples(
     scores: np.ndarray, sizes: Sequence[int] = (10, 30, 100, 300, 1000), draws: int = 2000
-) -> Figure:
+) -> Picture:
     """How far the difference of two averages of n episodes strays when nothing has changed.
 
     Args:
