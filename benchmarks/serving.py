@@ -51,7 +51,8 @@ from websockets.asyncio.client import connect
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import action_values
-from logtriage.world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).parents[1]
 SESSIONS = (64, 256)
@@ -157,7 +158,8 @@ def make_echo(folder: Path) -> None:
     before, after = "max_concurrent_envs=1,", f"max_concurrent_envs={ROOM},"
     if app.read_text().count(before) != 1:
         raise RuntimeError(
-            f"the template of openenv {version('openenv')} does not hold {before!r} once; look at it anew"
+            f"the template of openenv {version('openenv')} does not hold {before!r} once; look at"
+            " it anew"
         )
     app.write_text(app.read_text().replace(before, after))
     (folder / "uvloop.py").write_text("raise ImportError\n")
@@ -282,8 +284,7 @@ def main(
     json_path: Annotated[Path, typer.Option("--json", help="where the figures go")] = ROOT
     / "results/serving/load.json",
 ) -> None:
-    """Measure, print the table, write the figures. Exit code 1 when an answer was not the twin's.
-    """
+    """Measure, print the table, write the figures. Exit code 1 when an answer was not the twin's."""
     rows = measure(seconds, rounds)
     echo = {row["sessions"]: row["steps_per_second"] for row in rows if row["server"] == "echo"}
     for row in rows:

@@ -29,7 +29,8 @@ from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
-from logtriage.world.incidents import TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import TASKS
 
 SCRIPT = [
     ("request_more_logs", 0),
@@ -163,7 +164,8 @@ def main(
     for name, values in rates.items():
         ratio = f"  {medians[name] / medians[last]:.2f} x {last}" if other and name != last else ""
         print(
-            f"{name:24} {medians[name]:9,.0f} steps/s  (min {min(values):,.0f}, max {max(values):,.0f}){ratio}"
+            f"{name:24} {medians[name]:9,.0f} steps/s  (min {min(values):,.0f}, max"
+            f" {max(values):,.0f}){ratio}"
         )
 
 

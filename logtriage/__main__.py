@@ -53,12 +53,17 @@ def evaluate(
     env_url: Annotated[
         str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
     ] = "",
+    topology: Annotated[
+        Path | None, typer.Option(help="A call graph of your own, in YAML; see examples/shop.yaml.")
+    ] = None,
     json_path: Annotated[
         Path | None,
         typer.Option("--json", help="Write the episodes here, a JSON array of objects."),
     ] = None,
 ) -> None:
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
+    from functools import partial
+
     import pandas as pd
 
     from .adapters.remote import Server
@@ -68,14 +73,17 @@ def evaluate(
     from .measure.rollouts import rollout
     from .play.episode import Episode
     from .play.rewards import PARTS
-    from .world.incidents import check_coordinates
+    from .world.incidents import UnplayableError, sample_incident
+    from .world.tasks import check_index, check_split
+    from .world.topology_file import load_topology
 
     try:
         if bool(endpoint) != bool(endpoint_model):
             raise ValueError("--endpoint and --endpoint-model go together; give both")
         if env_url and "oracle" in (policy or []):
             raise ValueError(
-                "oracle knows the answer, which no server tells; leave it out, or leave out --env-url"
+                "oracle knows the answer, which no server tells; leave it out, or leave out"
+                " --env-url"
             )
         if json_path is not None and not json_path.parent.is_dir():
             raise ValueError(
@@ -83,8 +91,18 @@ def evaluate(
             )
         if json_path is not None and json_path.is_dir():
             raise ValueError(f"cannot write {json_path}: it is a folder; name a file")
+        if env_url and topology is not None:
+            raise ValueError(
+                "a server plays on its own call graph; start it with `serve --topology`, "
+                "or leave out --env-url"
+            )
+        graph = None if topology is None else load_topology(topology)
         tasks = check_tasks(task or ["all"])
-        check_coordinates(tasks[0], split, first)
+        check_split(split, graph)
+        check_index(first)
+        if graph is not None:
+            for name in tasks:  # rather now than after hours with a language model
+                sample_incident(name, split, first, graph)
         policies = [
             make_policy(name)
             for name in dict.fromkeys(policy or ([] if model or endpoint else ["loudest", "trace"]))
@@ -106,12 +124,14 @@ def evaluate(
         raise fail(error) from None
     try:
         with ExitStack() as stack:
-            open_episode = stack.enter_context(Server(env_url)).open if env_url else Episode.open
+            open_episode = partial(Episode.open, topology=graph)
+            if env_url:
+                open_episode = stack.enter_context(Server(env_url)).open
             frames = [
                 rollout(one, tasks, split, episodes, first, open_episode=open_episode)
                 for one in policies
             ]
-    except ConnectionError as error:
+    except (ConnectionError, UnplayableError) as error:
         raise fail(error) from None
     frame, rows = pd.concat(frames, ignore_index=True), []
     for (name, by_task), group in frame.groupby(["policy", "task"], sort=False):
@@ -125,7 +145,8 @@ def evaluate(
             }
         )
     typer.echo(
-        f"{split}, incidents {first} to {first + episodes - 1} of each task; 95 % bootstrap intervals"
+        f"{split}, incidents {first} to {first + episodes - 1} of each task; 95 % bootstrap"
+        " intervals"
     )
     typer.echo(pd.DataFrame(rows).to_string(index=False))
     if json_path is not None:
@@ -183,7 +204,8 @@ def train_command(
     if preset == "mini" and model is None:
         raise fail(
             ValueError(
-                "the preset mini starts from a base model: build one with `build-base`, name it with --model"
+                "the preset mini starts from a base model: build one with `build-base`, name it"
+                " with --model"
             )
         )
     changes = {
@@ -214,7 +236,7 @@ def benchmark_command(
         int, typer.Option(min=1, help="Hill climbs of each search for exploits.")
     ] = 4,
 ) -> None:
-    """Play 7 policies on all tasks and splits, and write every table and figure of the benchmark."""
+    """Play 7 policies on all tasks and splits; write every table and figure of the benchmark."""
     import time
 
     from .measure.benchmark import make_report

@@ -18,7 +18,9 @@ from .play.episode import Episode, Observation
 from .play.prompts import render
 from .play.rewards import Score
 from .rubrics import TriageRubric
-from .world.incidents import SPLITS, TASKS, check_coordinates, sample_incident
+from .world.incidents import sample_incident
+from .world.tasks import TASKS, check_index, check_split, splits_on
+from .world.topology import Topology
 
 # incidents of each task that the task API numbers in a split; indices themselves have no end
 NUMBERED = 1_000
@@ -38,21 +40,25 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     | reward | 0, and at the end the score in [0, 1], see `rewards` |
     | end | `resolve`, `ignore`, or the task's last step |
     | incidents | `task`, `split`, `index`: the same coordinates give the same bytes |
-    | task API | per split, the three tasks take turns: `reset(split=s, index=n)` opens `get_task(s, n)` |
+    | task API | the three tasks take turns: `reset(split=s, index=n)` opens `get_task(s, n)` |
 
         env = TriageEnvironment()
         observation = env.reset(task="cascading_failure", split="test", index=7)
         observation = env.step(TriageAction(action_type="request_more_logs", value="user-db"))
+
+    Args:
+        topology: a call graph of one's own, on which all incidents are; the default without. The
+            split unseen_topology, which draws its own, is then refused, and not listed.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
-    REQUIRES_SINGLE_THREAD_EXECUTOR = (
-        True  # the server makes all environments in one thread, instead of keeping one each
-    )
+    # The server makes all environments in one thread, instead of keeping a thread for each.
+    REQUIRES_SINGLE_THREAD_EXECUTOR = True
 
-    def __init__(self) -> None:
+    def __init__(self, topology: Topology | None = None) -> None:
         self._triage_rubric = TriageRubric()
         super().__init__(rubric=self._triage_rubric)
+        self._topology = topology
         self._episode: Episode | None = None
         self._episode_id: str | None = None
         self._next_index = 0
@@ -81,23 +87,25 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """
         if kwargs:
             raise ValueError(
-                f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task, split, index"
+                f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task,"
+                " split, index"
             )
         if episode_id is not None and (
             not isinstance(episode_id, str) or len(episode_id) > MAX_EPISODE_ID
         ):
             raise ValueError(
-                f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got {shown(episode_id)}"
+                f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got"
+                f" {shown(episode_id)}"
             )
         if index is None:
             index = self._next_index if seed is None else seed
         if isinstance(index, float) and index.is_integer():
             index = int(index)  # JSON has one kind of number: 7.0 is 7
         if task is None:
-            check_coordinates(next(iter(TASKS)), split, index)
-            incident = sample_incident(**_numbered(split, index))
+            check_index(index)
+            incident = sample_incident(**_numbered(split, index), topology=self._topology)
         else:
-            incident = sample_incident(task, split, index)
+            incident = sample_incident(task, split, index, self._topology)
         self._next_index = index + 1
         self._reset_rubric()
         self._episode, self._episode_id = Episode(incident), episode_id
@@ -164,8 +172,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """Name, description, version and where the documentation is."""
         return EnvironmentMetadata(
             name="logtriage",
-            description="Incidents in a microservice cluster: read the logs, trace the trouble to the service where it "
-            "began, fix it, page the right team.",
+            description=(
+                "Incidents in a microservice cluster: read the logs, trace the trouble to the"
+                " service where it began, fix it, page the right team."
+            ),
             version=__version__,
             author="The LogTriage authors",
             readme_content=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
@@ -176,11 +186,14 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
     def list_splits(self) -> list[dict[str, str]]:
         """Name and type (`train` or `test`) of every split."""
-        return [{"name": name, "type": "train" if name == "train" else "test"} for name in SPLITS]
+        return [
+            {"name": name, "type": "train" if name == "train" else "test"}
+            for name in splits_on(self._topology)
+        ]
 
     def num_tasks(self, split: str) -> int:
         """How many tasks the split numbers; `ValueError` for an unknown split."""
-        check_coordinates(next(iter(TASKS)), split, 0)
+        check_split(split, self._topology)
         return NUMBERED * len(TASKS)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class TriageAction(Action):
     | classify_severity | `P1`, `P2` or `P3` |
     | identify_root_cause | a service |
     | escalate | `sre`, `backend`, `dba` or `security` |
-    | remediate | `remedy:service`, the remedy one of restart, rollback, scale, flush-cache, kill-query |
+    | remediate | `remedy:service`: restart, rollback, scale, flush-cache or kill-query |
     | request_more_logs | a service, or `all` |
     | resolve, ignore | empty |
     """

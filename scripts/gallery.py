@@ -6,7 +6,8 @@ from pathlib import Path
 
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
-from logtriage.world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -17,8 +18,10 @@ def gallery_text() -> str:
     """
     parts = [
         "# Gallery",
-        "Real samples of the generator, written by `make gallery`; a test holds them fresh. "
-        "Each block is all that an agent sees.",
+        (
+            "Real samples of the generator, written by `make gallery`; a test holds them fresh. "
+            "Each block is all that an agent sees."
+        ),
     ]
     for name, task in TASKS.items():
         parts.append(f"## {name.replace('_', ' ')}")
@@ -37,8 +40,8 @@ def gallery_text() -> str:
             detail = render(episode.act("request_more_logs", incident.root))
             parts.append(f"Asking `{incident.root}`:\n\n```text\n{detail}\n```")
             parts.append(
-                f"Truth: {incident.severity}, {incident.injection.fault.name} at `{incident.root}`; "
-                f"{incident.remedy}, page {incident.team}."
+                f"Truth: {incident.severity}, {incident.injection.fault.name} at `{incident.root}`;"
+                f" {incident.remedy}, page {incident.team}."
             )
     parts.append("## The other splits")
     for split, meaning in SPLITS.items():
@@ -46,7 +49,8 @@ def gallery_text() -> str:
             incident = sample_incident("cascading_failure", split, 0)
             lines = "\n".join(Episode(incident).opening.lines)
             parts.append(
-                f"`{split}`: {meaning}. Lines of `cascading_failure/{split}/0`:\n\n```text\n{lines}\n```"
+                f"`{split}`: {meaning}. Lines of"
+                f" `cascading_failure/{split}/0`:\n\n```text\n{lines}\n```"
             )
     return "\n\n".join(parts) + "\n"
 

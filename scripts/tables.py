@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from logtriage.world.incidents import TASKS
+from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -27,13 +27,17 @@ def demo_table() -> str:
     for row in rows:
         cells = [cell(row[name]) for name in ("base", "trained", "gain")]
         lines.append(
-            f"| {row['task'].replace('_', ' ')} | {' | '.join(cells)} | {row['loudest']:.2f} | {row['trace']:.2f} |"
+            f"| {row['task'].replace('_', ' ')} | {' | '.join(cells)} | {row['loudest']:.2f} |"
+            f" {row['trace']:.2f} |"
         )
     lines += [
         "",
-        f"{rows[0]['episodes']} held-out incidents (`test`) a task, greedy, 95 % bootstrap intervals over incidents, "
-        f"gains paired. **One training seed.** {base['parameters'] / 1e6:.2f} M parameters; the base took "
-        f"{base['seconds']:.0f} s, GRPO ({played:,} episodes) {grpo['seconds']:.0f} s on {cores} cores.",
+        (
+            f"{rows[0]['episodes']} held-out incidents (`test`) a task, greedy, 95 % bootstrap"
+            " intervals over incidents, gains paired. **One training seed.**"
+            f" {base['parameters'] / 1e6:.2f} M parameters; the base took {base['seconds']:.0f} s,"
+            f" GRPO ({played:,} episodes) {grpo['seconds']:.0f} s on {cores} cores."
+        ),
     ]
     return "\n".join(lines)
 
@@ -47,7 +51,10 @@ def benchmark_table() -> str:
     found = json.loads((results / "exploits.json").read_text())["rows"]
     exploits = {row["task"]: row["test"] for row in found if not row["blind"]}
     lines = [
-        f"| policy | {' | '.join(task.replace('_', ' ') for task in TASKS)} | mean | share of ceiling |",
+        (
+            f"| policy | {' | '.join(task.replace('_', ' ') for task in TASKS)} | mean | share of"
+            " ceiling |"
+        ),
         "|" + "---|" * 6,
     ]
     for row in scores["rows"]:
@@ -61,7 +68,10 @@ def benchmark_table() -> str:
     lines.append(f"| best rule without diagnosis | {' | '.join(cells)} | |")
     lines += [
         "",
-        f"Benchmark {scores['benchmark']}, {scores['incidents']} incidents of `test` a task, 95 % bootstrap intervals.",
+        (
+            f"Benchmark {scores['benchmark']}, {scores['incidents']} incidents of `test` a task, 95"
+            " % bootstrap intervals."
+        ),
     ]
     return "\n".join(lines)
 
@@ -73,15 +83,19 @@ def load_table() -> str:
     lines = ["| WebSocket sessions | server | steps/s | p50 | p99 |", "|---|---|---|---|---|"]
     for row in figures["rows"]:
         lines.append(
-            f"| {row['sessions']} | {names[row['server']]} | {row['steps_per_second']:,.0f} | {row['p50_ms']:.0f} ms "
-            f"| {row['p99_ms']:.0f} ms |"
+            f"| {row['sessions']} | {names[row['server']]} | {row['steps_per_second']:,.0f} |"
+            f" {row['p50_ms']:.0f} ms | {row['p99_ms']:.0f} ms |"
         )
     ours = [row for row in figures["rows"] if row["server"] == "logtriage"]
     lines += [
         "",
-        f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']} cores, beside the echo "
-        f"environment of `openenv init`. Of {sum(row['steps'] for row in ours):,} steps of ours, and their openings, "
-        f"{sum(row['wrong'] for row in ours)} differed by a byte from the same episodes played in process.",
+        (
+            f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']}"
+            " cores, beside the echo environment of `openenv init`. Of"
+            f" {sum(row['steps'] for row in ours):,} steps of ours, and their openings,"
+            f" {sum(row['wrong'] for row in ours)} differed by a byte from the same episodes played"
+            " in process."
+        ),
     ]
     return "\n".join(lines)
 

@@ -108,7 +108,7 @@ def constant():
     session.
     """
     from logtriage.agents.registry import make_policy
-    from logtriage.world.incidents import TASKS
+    from logtriage.world.tasks import TASKS
 
     policy = make_policy("constant")
     for task in TASKS:

@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
-from logtriage.world.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import ALL_TASKS, BENCHMARK_VERSION, SPLITS
 
 GOLDEN = Path(__file__).parent / "golden" / "scores.json"
 
@@ -62,6 +63,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if BENCHMARK_VERSION in versions:
         sys.exit(
-            f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md"
+            f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in"
+            " LOG.md"
         )
     GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")

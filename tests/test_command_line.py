@@ -1,5 +1,4 @@
-"""The command line as a user meets it: what it prints and writes, and what it answers to mistakes.
-"""
+"""The command line as a user meets it: what it prints and writes, and what it answers to mistakes."""
 
 import json
 import re
@@ -12,7 +11,7 @@ from logtriage.__main__ import app
 from logtriage.agents.registry import POLICIES
 from logtriage.measure.rollouts import COLUMNS
 from logtriage.play.rewards import PARTS
-from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS
+from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = ("evaluate", "build-base", "train", "benchmark", "serve")
 REGISTERED = {

@@ -20,7 +20,8 @@ from logtriage.agents.scripted import TracePolicy
 from logtriage.measure.rollouts import rollout
 import logtriage, logtriage.client, logtriage.adapters.remote, logtriage.server.app
 assert ROOT not in logtriage.__file__
-assert not [name for name in ("torch", "transformers", "trl", "jupyter", "ipywidgets") if importlib.util.find_spec(name)]
+heavy = ("torch", "transformers", "trl", "jupyter", "ipywidgets")
+assert not [name for name in heavy if importlib.util.find_spec(name)]
 assert "api-gateway" in TriageEnvironment().reset().text
 assert len(rollout(TracePolicy(), ["single_crash"], episodes=2, progress=False)) == 2
 """

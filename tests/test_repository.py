@@ -20,7 +20,7 @@ from tables import with_tables
 import logtriage
 from logtriage import client
 from logtriage.environment import TriageEnvironment
-from logtriage.world.incidents import BENCHMARK_VERSION, TASKS
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -137,9 +137,10 @@ def test_every_file_of_the_package_is_documented():
 
 def test_the_world_needs_the_standard_library_only_and_the_environment_no_torch():
     code = (
-        "import sys; import logtriage.world.telemetry; bad = {'pydantic', 'numpy', 'openenv', 'torch'} & set(sys.modules);"
-        "assert not bad, bad; import logtriage.server.app, logtriage.adapters.remote, logtriage.agents.registry;"
-        "import logtriage.measure.rollouts; assert not {'torch', 'transformers', 'ipywidgets'} & set(sys.modules)"
+        "import sys; import logtriage.world.telemetry; bad = {'pydantic', 'numpy', 'openenv',"
+        " 'torch'} & set(sys.modules);assert not bad, bad; import logtriage.server.app,"
+        " logtriage.adapters.remote, logtriage.agents.registry;import logtriage.measure.rollouts;"
+        " assert not {'torch', 'transformers', 'ipywidgets'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 

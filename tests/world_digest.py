@@ -13,7 +13,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from logtriage.world.cluster import Cluster
-from logtriage.world.incidents import ALL_TASKS, BENCHMARK_VERSION, SPLITS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import ALL_TASKS, BENCHMARK_VERSION, SPLITS
 from logtriage.world.telemetry import Telemetry
 
 GOLDEN = Path(__file__).parent / "golden" / "world.json"
@@ -57,14 +58,16 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         if BENCHMARK_VERSION in versions:
             sys.exit(
-                f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in LOG.md"
+                f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say"
+                " why in LOG.md"
             )
         GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")
     elif sys.argv[1:] == ["--check"]:
         pinned = versions[BENCHMARK_VERSION]
         wrong = [name for name, digest in digests().items() if pinned.get(name) != digest]
         sys.exit(
-            f"Python {sys.version.split()[0]} sees another world in {wrong}; raise BENCHMARK_VERSION"
+            f"Python {sys.version.split()[0]} sees another world in {wrong}; raise"
+            " BENCHMARK_VERSION"
             if wrong
             else 0
         )

@@ -16,9 +16,9 @@ import gymnasium
 from gymnasium.spaces import Discrete, Text
 
 from ..play.actions import action_values
-from ..play.episode import Episode, Observation, OpenEpisode, PlayableEpisode
+from ..play.episode import Episode, OpenEpisode, PlayableEpisode
 from ..play.prompts import render
-from ..world.incidents import MAX_INDEX, check_coordinates
+from ..world.tasks import MAX_INDEX, check_index, check_split, check_task
 from ..world.topology import DEFAULT_TOPOLOGY
 
 # characters; the longest opening of the default call graph has about a quarter of it
@@ -52,7 +52,8 @@ class TriageGym(gymnasium.Env[str, int]):
         split: str = "train",
         open_episode: OpenEpisode = Episode.open,
     ) -> None:
-        check_coordinates(task, split, 0)
+        check_task(task)
+        check_split(split)
         if split == "unseen_topology":
             raise ValueError(
                 "every call graph of unseen_topology has actions of its own; choose another split"
@@ -75,31 +76,30 @@ class TriageGym(gymnasium.Env[str, int]):
         index = (options or {}).get("index")
         if index is None:
             index = int(self.np_random.integers(MAX_INDEX, endpoint=True))
-        check_coordinates(self.task, self.split, index)
+        check_index(index)
         self.close()
-        self._episode = self._open_episode(self.task, self.split, index)
-        return self._answer(self._episode.opening, opening=True), self._info()
+        episode = self._episode = self._open_episode(self.task, self.split, index)
+        return render(episode.opening, episode.incident.topology), _info(episode)
 
     def step(self, action: int) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take the action of that number; `ValueError` before `reset` and after the end."""
-        if self._episode is None:
+        episode = self._episode
+        if episode is None:
             raise ValueError("no incident is open; call reset first")
-        text = self._answer(self._episode.act(*self.actions[int(action)]))
-        done = self._episode.done
-        return text, self._episode.score.total if done else 0.0, done, False, self._info()
+        text = render(episode.act(*self.actions[int(action)]))
+        reward = 0.0 if episode.score is None else episode.score.total
+        return text, reward, episode.done, False, _info(episode)
 
     def close(self) -> None:
         """Leave the incident: on a server, its session is free again."""
         if self._episode is not None:
             self._episode.leave()
 
-    def _answer(self, observation: Observation, opening: bool = False) -> str:
-        return render(observation, self._episode.incident.topology if opening else None)
 
-    def _info(self) -> dict[str, Any]:
-        incident = self._episode.incident
-        where = {"task": incident.task.name, "split": incident.split, "index": incident.index}
-        return {**where, **self._episode.score._asdict()} if self._episode.done else where
+def _info(episode: PlayableEpisode) -> dict[str, Any]:
+    incident = episode.incident
+    where = {"task": incident.task.name, "split": incident.split, "index": incident.index}
+    return where if episode.score is None else {**where, **episode.score._asdict()}
 
 
 gymnasium.register("LogTriage-v1", entry_point=TriageGym)

@@ -16,8 +16,8 @@ from ..models import TriageAction, TriageObservation
 from ..play.actions import check_action
 from ..play.episode import ENDED, Observation
 from ..play.rewards import Record, Score
-from ..world.incidents import ALL_TASKS, Task, check_coordinates
-from ..world.topology import DEFAULT_TOPOLOGY, Topology
+from ..world.tasks import ALL_TASKS, Task, check_index, check_split, check_task
+from ..world.topology import Topology
 
 
 class IncidentView(NamedTuple):
@@ -48,10 +48,8 @@ class RemoteEpisode:
     ) -> None:
         self._server, self._session = server, session
         opening = server.ask(session.reset, task=task.name, split=split, index=index).observation
-        topology = Topology(tuple(opening.services))
-        # The belief keeps its hypotheses of the default call graph, and knows it by identity.
-        known = DEFAULT_TOPOLOGY if topology == DEFAULT_TOPOLOGY else topology
-        self.incident, self.opening = IncidentView(task, split, index, known), _observation(opening)
+        self.incident = IncidentView(task, split, index, Topology(tuple(opening.services)))
+        self.opening = _observation(opening)
         self.record, self.score, self.done = Record(), None, False
 
     def act(
@@ -84,7 +82,7 @@ class RemoteEpisode:
             self.record.steps = steps
 
     def leave(self) -> None:
-        """Give the session back, whether or not the episode is done: another may be opened in it."""
+        """Give the session back, done or not: another episode may be opened in it."""
         if not self.done:
             self.done = True
             self._server.release(self._session)
@@ -139,10 +137,12 @@ class Server:
         """
         if isinstance(task, Task):
             raise ValueError(f"a server plays its own tasks; choose one of {', '.join(ALL_TASKS)}")
-        check_coordinates(task, split, index)
+        settings = check_task(task)
+        check_split(split)
+        check_index(index)
         session = self._idle.pop() if self._idle else self.ask(self._client.new_session)
         try:
-            return RemoteEpisode(self, session, ALL_TASKS[task], split, index)
+            return RemoteEpisode(self, session, settings, split, index)
         except BaseException:
             self.release(session)  # it connects again when it is used again
             raise

@@ -20,7 +20,7 @@ from ..play.conversation import answers, from_wire, to_wire
 from ..play.episode import Episode, final_score
 from ..play.prompts import SYSTEM_PROMPT
 from ..play.tools import ToolSession, tool_schemas
-from ..world.incidents import TASKS
+from ..world.tasks import TASKS
 
 # one of a kind: verifiers finds them by their base classes
 __all__ = ["TriageEnv", "TriageHarness", "TriageTaskset"]
@@ -128,5 +128,5 @@ class TriageEnv(vf.SingleAgentEnv, vf.Env[TriageEnvConfig]):
 
 
 def load_environment(**options: object) -> vf.Env:
-    """The environment over the incidents that `options`, the fields of `TriageTasksetConfig`, name."""
+    """The environment over the incidents that `options` name: fields of `TriageTasksetConfig`."""
     return vf.load_environment(TriageEnvConfig(taskset={"id": "logtriage", **options}))

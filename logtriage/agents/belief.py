@@ -16,14 +16,14 @@ from math import factorial
 import numpy as np
 
 from ..play.episode import Observation, PlayableEpisode
-from ..play.rewards import PAR_STEPS, WEIGHTS
-from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Task
+from ..play.rewards import WEIGHTS
 from ..world.reading import Reading
+from ..world.tasks import PAR_STEPS, SEVERITIES, TASKS, Task, check_task
 from ..world.telemetry import DETAIL_LINES
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS, Topology
 from .outcomes import NONE, Answers, Outcomes, answer_actions, score_table
 from .posterior import Posterior
-from .prior import Prior, default_prior
+from .prior import Prior, cached_prior
 from .scripted import Action, Policy
 
 SUSPECTS = 3  # likeliest roots, and likeliest fixes, among which answers are combined
@@ -58,25 +58,22 @@ class BeliefPolicy(Policy):
         self._task, self._split = TASKS["cascading_failure"], "train"
 
     def prepare(self, task: str | Task, split: str) -> None:
-        settings = ALL_TASKS[task] if isinstance(task, str) else task
+        settings = check_task(task)
         if settings.faults > 1:
             raise ValueError(
                 f"belief enumerates single faults; play {settings.name} with another policy"
             )
         if split != "unseen_topology" and not settings.services:
-            default_prior(settings, split)
+            cached_prior(DEFAULT_TOPOLOGY, settings, split)
 
     def _open(self, episode: PlayableEpisode) -> None:
         self._task, self._split = episode.incident.task, episode.incident.split
         super()._open(episode)
 
     def begin(self, topology: Topology, observation: Observation) -> None:
-        known = topology is DEFAULT_TOPOLOGY
-        prior = (
-            default_prior(self._task, self._split)
-            if known
-            else Prior(topology, self._task, self._split)
-        )
+        # A random call graph never comes again.
+        comes_again = self._split != "unseen_topology" and not self._task.services
+        prior = (cached_prior if comes_again else Prior)(topology, self._task, self._split)
         self.belief, self.topology, self.task = Posterior(prior), topology, self._task
         self._queue: list[Action] = []
         self._asked: str | None = None
@@ -181,7 +178,7 @@ class BeliefPolicy(Policy):
         """Whether asking `at` can matter: it may be the root or call it, or users touch it."""
         roots = self.belief.roots()
         concerned = max(roots[[at, *self.topology.below[at]]])
-        return self.topology.services[at].kind == "edge" or concerned > RELEVANT
+        return self.topology.services[at].is_edge or concerned > RELEVANT
 
     def _readings_of(self, at: int) -> list[Reading]:
         """Everything that a line of `at` can say which bears on the outcome."""

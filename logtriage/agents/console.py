@@ -11,7 +11,8 @@ from typing import Any
 from ..play.actions import ACTION_TYPES, action_values
 from ..play.drawing import Step, draw, draw_verdict
 from ..play.episode import Episode
-from ..world.incidents import ALL_TASKS, SPLITS
+from ..world.tasks import ALL_TASKS, splits_on
+from ..world.topology import Topology
 
 SLIDER_END = 999  # the last incident that the slider reaches; `Console` itself takes any
 
@@ -21,6 +22,7 @@ class Console:
 
     Args:
         task, split, index: the incident's coordinates (see `sample_incident`).
+        topology: a call graph of one's own; the split's without.
 
     Attributes:
         episode: what is being played.
@@ -28,13 +30,18 @@ class Console:
     """
 
     def __init__(
-        self, task: str = "cascading_failure", split: str = "train", index: int = 0
+        self,
+        task: str = "cascading_failure",
+        split: str = "train",
+        index: int = 0,
+        topology: Topology | None = None,
     ) -> None:
+        self._topology = topology
         self.open(task, split, index)
 
     def open(self, task: str, split: str, index: int) -> None:
         """Leave the incident and open another, or the same anew."""
-        self.episode = Episode.open(task, split, index)
+        self.episode = Episode.open(task, split, index, self._topology)
         self.seen = [Step("", self.episode.opening)]
 
     def act(self, action_type: str, value: str = "") -> None:
@@ -64,7 +71,9 @@ class Console:
         last = max(SLIDER_END, incident.index)
         names = [(name.replace("_", " "), name) for name in ACTION_TYPES]
         task = Dropdown(options=list(ALL_TASKS), value=incident.task.name, description="task")
-        split = Dropdown(options=list(SPLITS), value=incident.split, description="split")
+        split = Dropdown(
+            options=splits_on(self._topology), value=incident.split, description="split"
+        )
         index = IntSlider(incident.index, 0, last, description="incident")
         opener = Button(description="Open")
         kind = ToggleButtons(options=names, value="request_more_logs")

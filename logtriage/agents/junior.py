@@ -18,8 +18,8 @@ PATIENCE = {1: 0.15, 2: 0.35, 3: 0.3, 4: 0.2}  # most services asked, by share o
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
 DISMISSES = 0.5  # chance, with no alert at first and nothing shown by the last one asked
 BLAMES_LOUDEST = 0.6  # chance; the last one asked is blamed otherwise
-# Whom it asks next is one draw in [0, 1). Below ASKS_LOUDEST (the first time only) it is the loudest;
-# else, below FOLLOWS_COMPLAINT, one that the last one asked complains of; else anybody.
+# Whom it asks next is one draw in [0, 1). Below ASKS_LOUDEST, the first time only, it is the
+# loudest; else, below FOLLOWS_COMPLAINT, one that the last one asked complains of; else anybody.
 ASKS_LOUDEST, FOLLOWS_COMPLAINT = 0.35, 0.65
 
 
@@ -46,8 +46,8 @@ class JuniorPolicy(ReadingPolicy):
         self._asked: list[str] = []
 
     def decide(self) -> list[Action]:
-        # A draw stands right of `and`, and so is made only where it decides something: one draw more
-        # or less changes all that the stream brings later.
+        # A draw stands right of `and`, and so is made only where it decides something: one draw
+        # more or less changes all that the stream brings later.
         random = self._random.random
         informed = bool(self._asked) and self.fault_at(self._asked[-1]) is not None
         if len(self._asked) < self._patience and not (informed and random() < STOPS_ASKING):

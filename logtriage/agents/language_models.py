@@ -109,23 +109,27 @@ class LanguageModelPolicy(ConversationPolicy):
             padding_side="left",
             return_tensors="pt",
         ).to(self.model.device)
-        sampling = (
-            {"do_sample": True, "temperature": self.temperature, "top_k": 0, "top_p": 1.0}
-            if self.temperature
-            else {"do_sample": False}
-        )
+        sampling: dict[str, Any] = {"do_sample": False}
+        if self.temperature:
+            # the whole distribution, as in training
+            sampling = {
+                "do_sample": True,
+                "temperature": self.temperature,
+                "top_k": 0,
+                "top_p": 1.0,
+            }
+        eos = self.tokenizer.eos_token_id
         with torch.inference_mode():
             out = self.model.generate(
                 **batch,
                 max_new_tokens=self.turn_tokens,
                 **sampling,
                 pad_token_id=self.tokenizer.pad_token_id,
-                eos_token_id=self.tokenizer.eos_token_id,
+                eos_token_id=eos,
             )
         messages = []
         for seat, row in zip(seats, out[:, batch["input_ids"].shape[1] :].tolist(), strict=True):
-            eos = self.tokenizer.eos_token_id
-            ids = row[: row.index(eos) + 1] if eos in row else row
+            ids = row[: row.index(eos) + 1] if eos in row else row  # the rest is padding
             messages.append(parse_response(self.tokenizer, ids, prefix=self._ids[seat]))
             self._ids[seat] = self._ids[seat] + ids
         return messages
@@ -146,22 +150,21 @@ class LanguageModelPolicy(ConversationPolicy):
         if not before:
             return ids_of(conversation, True)
         last = max(i for i, message in enumerate(conversation) if message["role"] == "assistant")
-        # A minimal conversation with the same call names gives the ids that separate a turn from
-        # the next.
-        call = {
-            "type": "function",
-            "function": {"name": conversation[last + 1]["name"], "arguments": {}},
-        }
-        stem = [
+        tool_messages = conversation[last + 1 :]
+        # A minimal conversation, whose last turn ends as the real one does, is written with and
+        # without the tools' answers: what follows the turn's end in the longer one is what the
+        # template puts between that turn and the next.
+        function = {"name": tool_messages[0]["name"], "arguments": {}}
+        call = {"type": "function", "function": function}
+        stem: list[Message] = [
             {"role": "user", "content": ""},
             {"role": "assistant", "content": "", "tool_calls": [call]},
         ]
         head = ids_of(stem, False)
-        eos = len(head) - 1 - head[::-1].index(self.tokenizer.eos_token_id)
-        return (
-            before
-            + ids_of(stem + conversation[last + 1 :], True)[eos + (before[-1] == head[eos]) :]
-        )
+        end = len(head) - 1 - head[::-1].index(self.tokenizer.eos_token_id)
+        # A turn that was cut off at `turn_tokens` has no end of its own, and is given one.
+        start = end + 1 if before[-1] == self.tokenizer.eos_token_id else end
+        return before + ids_of(stem + tool_messages, True)[start:]
 
 
 class EndpointPolicy(ConversationPolicy):
@@ -241,9 +244,10 @@ def load_language_model(
     )
     from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
+    gpu = torch.cuda.is_available()
     options: dict[str, Any] = {}
     if load_in_4bit:
-        if not torch.cuda.is_available():
+        if not gpu:
             raise ValueError(
                 "load_in_4bit=True needs an NVIDIA GPU, and none was found; leave it out on a CPU"
             )
@@ -253,18 +257,15 @@ def load_language_model(
             bnb_4bit_use_double_quant=True,
             bnb_4bit_compute_dtype=torch.float16,
         )
-    if torch.cuda.is_available():
+    if gpu:
         options["device_map"] = "auto"
-    half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(
-        including_emulation=False
-    )  # a T4
+    half = gpu and not torch.cuda.is_bf16_supported(including_emulation=False)  # a T4
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
     # be loaded as saved.
     try:
         generic = get_tokenizer_config(str(source)).get("tokenizer_class") == "TokenizersBackend"
-        tokenizer = (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(
-            str(source)
-        )
+        kind = PreTrainedTokenizerFast if generic else AutoTokenizer
+        tokenizer = kind.from_pretrained(str(source))
         model = AutoModelForCausalLM.from_pretrained(
             str(source), dtype=torch.float16 if half else "auto", **options
         )

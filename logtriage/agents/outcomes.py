@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..play.rewards import FALSE_PAGE_COST, FRUITLESS_COST, PAR_STEPS, WEIGHTS
-from ..world.incidents import SEVERITIES, Task
+from ..play.rewards import FALSE_PAGE_COST, FRUITLESS_COST, WEIGHTS
+from ..world.tasks import PAR_STEPS, SEVERITIES, Task
 from ..world.topology import TEAMS, Topology
 from .scripted import Action
 

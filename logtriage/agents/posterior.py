@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from ..play.actions import ALL_SERVICES
 from ..play.episode import Observation
 from ..world import telemetry
 from ..world.faults import faults_at
@@ -66,7 +67,7 @@ class Posterior:
     """The posterior of one episode.
 
     Args:
-        prior: from `default_prior`, or built for the incident's own topology.
+        prior: from `cached_prior`, or built for the incident's own topology.
     """
 
     def __init__(self, prior: Prior) -> None:
@@ -81,10 +82,10 @@ class Posterior:
         self._known: dict[tuple, Any] = {}  # what was worked out for the hypotheses alive now
 
     def see(self, observation: Observation, asked: str | None) -> None:
-        """Update on a observation. `asked` is the service or `all` whose logs it answers; None for
+        """Update on an observation. `asked` is the service or `all` whose logs it answers; None for
         the opening.
 
-        A observation that no living hypothesis allows says that a dropped one was true: all are
+        An observation that no living hypothesis allows says that a dropped one was true: all are
         taken up again, with this observation alone to go by.
 
         Raises:
@@ -109,50 +110,58 @@ class Posterior:
         self._known.clear()
 
     def _likelihood(self, observation: Observation, asked: str | None) -> np.ndarray:
-        """Chance of a observation, (len(alive), 2): when the root speaks, and when it is dark."""
-        step, size = observation.step, len(self.topology.services)
-        root, alive = self.prior.position[self.alive], len(self.alive)
-        likelihood = np.ones((alive, 2))
-        if asked is None or asked == "all":
-            self._see_alerts(observation, likelihood)
-            self._see_rows(observation, likelihood)
+        """Chance of an observation, (len(alive), 2): when the root speaks, and when it is dark."""
+        likelihood = np.ones((len(self.alive), 2))
+        if asked is None or asked == ALL_SERVICES:
+            self._weigh_alerts(observation, likelihood)
+            self._weigh_missing_rows(observation, likelihood)
         for metric in observation.metrics or ():
-            likelihood *= self._metric(self.topology.position[metric.service], metric, step)[
-                :, None
-            ]
+            at = self.topology.position[metric.service]
+            likelihood *= self._metric(at, metric, observation.step)[:, None]
+        lines = [read_line(line) for line in observation.lines or ()]
+        read = [(self.topology.position[name], reading) for name, reading in lines]
         if asked is None:
-            loud = self.loudness(step)
-            lit, dark = (
-                loud.sum(1),
-                loud.sum(1) - np.where(root >= 0, loud[np.arange(alive), root], 0.0),
-            )
-            for line in observation.lines or ():
-                name, reading = read_line(line)
-                at = self.topology.position[name]
-                said = (1.0 - self.task.noise) * loud[:, at] * self.says(at, [reading], step)
-                noise = self.task.noise / size * (reading.kind == "benign")
-                likelihood *= noise + np.stack(
-                    [said / lit, np.where(root == at, 0.0, said / dark)], 1
-                )
+            self._weigh_stream(read, observation.step, likelihood)
         else:
-            said_by: dict[int, list[Reading]] = {}
-            for name, reading in map(read_line, observation.lines or ()):
-                said_by.setdefault(self.topology.position[name], []).append(reading)
-            for at, readings in said_by.items():
-                likelihood *= self.says(at, readings, step)[:, None]
-            if asked == "all":
-                # Speakers are drawn without regard to the state, but a dark root is never among
-                # them.
-                lit, dark = min(telemetry.STREAM_LINES, size), min(telemetry.STREAM_LINES, size - 1)
-                unheard = (
-                    ~np.isin(root, list(said_by))
-                    * (len(said_by) == dark)
-                    * comb(size, lit)
-                    / comb(size - 1, dark)
-                )
-                likelihood[:, 0] *= len(said_by) == lit
-                likelihood[:, 1] *= np.where(root < 0, len(said_by) == lit, unheard)
+            self._weigh_answer(read, observation.step, likelihood, asked == ALL_SERVICES)
         return likelihood
+
+    def _weigh_stream(
+        self, read: list[tuple[int, Reading]], step: int, likelihood: np.ndarray
+    ) -> None:
+        """The first batch of lines: noise from anybody, or what a service says in proportion to
+        how loud it is.
+        """
+        size, root = len(self.topology.services), self.prior.position[self.alive]
+        loud = self.loudness(step)
+        # All of the log, and what is left of it when the root is dark and prints nothing.
+        lit = loud.sum(1)
+        dark = lit - np.where(root >= 0, loud[np.arange(len(root)), root], 0.0)
+        for at, reading in read:
+            said = (1.0 - self.task.noise) * loud[:, at] * self.says(at, [reading], step)
+            noise = self.task.noise / size * (reading.kind == "benign")
+            by_root = [said / lit, np.where(root == at, 0.0, said / dark)]
+            likelihood *= noise + np.stack(by_root, 1)
+
+    def _weigh_answer(
+        self, read: list[tuple[int, Reading]], step: int, likelihood: np.ndarray, of_all: bool
+    ) -> None:
+        """The lines that answer a question: of one service, or one each of several (`of_all`)."""
+        said_by: dict[int, list[Reading]] = {}
+        for at, reading in read:
+            said_by.setdefault(at, []).append(reading)
+        for at, readings in said_by.items():
+            likelihood *= self.says(at, readings, step)[:, None]
+        if not of_all:
+            return
+        # Speakers are drawn without regard to the state, but a dark root is never among them. So
+        # many answer when the root speaks, and so many when it is dark:
+        size, root = len(self.topology.services), self.prior.position[self.alive]
+        lit, dark = min(telemetry.STREAM_LINES, size), min(telemetry.STREAM_LINES, size - 1)
+        drawn = comb(size, lit) / comb(size - 1, dark)  # how much likelier this draw is then
+        silent = ~np.isin(root, list(said_by)) * (len(said_by) == dark) * drawn
+        likelihood[:, 0] *= len(said_by) == lit
+        likelihood[:, 1] *= np.where(root < 0, len(said_by) == lit, silent)
 
     def states(self, name: str, step: int) -> np.ndarray:
         """Values of the prior's array `name` at that step, (len(alive), S), or (len(alive),) for
@@ -165,14 +174,15 @@ class Posterior:
             ]
         return self._known[key]
 
-    def _see_rows(self, observation: Observation, likelihood: np.ndarray) -> None:
+    def _weigh_missing_rows(self, observation: Observation, likelihood: np.ndarray) -> None:
         """Which rows of the metrics table are missing; those of a dark root always are."""
         root = self.prior.position[self.alive]
         shown = [self.topology.position[metric.service] for metric in observation.metrics or ()]
         absent = np.isin(root, np.setdiff1d(np.arange(len(self.topology.services)), shown))
         likelihood[:, 1] *= np.where(root < 0, 1.0, absent / max(self.task.gaps, ODDITY))
 
-    def _see_alerts(self, observation: Observation, likelihood: np.ndarray) -> None:
+    def _weigh_alerts(self, observation: Observation, likelihood: np.ndarray) -> None:
+        """Which thresholds are crossed, and the figures that the alerts print."""
         root, rest = self.prior.position[self.alive], self.topology.network.rest_latency
         errors, latency = (
             100.0 * self.states("errors", observation.step),

@@ -1,7 +1,7 @@
 """Policies: from what was seen to the next action. Scripted ones here; a language model or a human
 is one more.
 
-Scripted policies read log lines by their text alone (`telemetry.read_line`) and know the runbook
+Scripted policies read log lines by their text alone (`reading.read_line`) and know the runbook
 (`faults.FAULTS`). Only `oracle` is told the answer.
 """
 
@@ -17,9 +17,10 @@ from ..play.actions import ACTION_TYPES, action_values
 from ..play.episode import Episode, Observation, PlayableEpisode, final_score
 from ..play.rewards import by_fault
 from ..world.faults import FAULTS, Fault
-from ..world.incidents import ALL_TASKS, SEVERITIES, TASKS, Incident, Task, sample_incident
+from ..world.incidents import Incident, sample_incident
 from ..world.reading import Reading, read_line
-from ..world.topology import TEAMS, Topology
+from ..world.tasks import ALL_TASKS, SEVERITIES, TASKS, Task, check_task
+from ..world.topology import DEFAULT_TOPOLOGY, TEAMS, Topology
 
 Action = (
     tuple[str, str] | tuple[str, str, float | None]
@@ -128,11 +129,14 @@ class TrainedConstantPolicy(ConstantPolicy):
         self._incidents = incidents
 
     def prepare(self, task: str | Task, split: str) -> None:
-        best_constant_script(ALL_TASKS[task] if isinstance(task, str) else task, self._incidents)
+        self._train(check_task(task), DEFAULT_TOPOLOGY)
 
     def _open(self, episode: PlayableEpisode) -> None:
         self.script = tuple(best_constant_script(episode.incident.task, self._incidents))
         super()._open(episode)
+
+    def _train(self, task: Task, topology: Topology) -> list[Action]:
+        return best_constant_script(task, self._incidents, None if task.services else topology)
 
 
 class OraclePolicy(Policy):
@@ -187,10 +191,10 @@ class ReadingPolicy(Policy):
                 # complains.
                 self.errors[service] += line.startswith("ERROR") or reading.kind in TROUBLE_KINDS
         for alert in observation.alerts or ():
-            if self.topology.service(alert.service).kind == "edge" and alert.metric == "errors":
+            if self.topology.service(alert.service).is_edge and alert.metric == "errors":
                 self.edge_errors.append(float(alert.value))
         for row in observation.metrics or ():
-            if self.topology.service(row.service).kind == "edge":
+            if self.topology.service(row.service).is_edge:
                 self.edge_errors.append(float(row.errors))
                 self.edge_slowdowns.append(float(row.latency) / float(row.usual))
 
@@ -271,7 +275,7 @@ class TracePolicy(ReadingPolicy):
 
     def begin(self, topology: Topology, observation: Observation) -> None:
         super().begin(topology, observation)
-        self._at = next(service.name for service in topology.services if service.kind == "edge")
+        self._at = next(service.name for service in topology.services if service.is_edge)
         self._asked: Counter[str] = Counter()
 
     def decide(self) -> list[Action]:
@@ -320,11 +324,11 @@ class TracePolicy(ReadingPolicy):
         return next(iter(telling or unasked), None)
 
 
-def constant_scripts(task: str | Task) -> list[list[Action]]:
+def constant_scripts(task: str | Task, topology: Topology | None = None) -> list[list[Action]]:
     """Candidate open-loop scripts of a task: full answers in every combination, partial ones, and
     ignoring.
     """
-    topology = sample_incident(task, "train", 0).topology
+    topology = sample_incident(task, "train", 0, topology).topology
     scripts: list[list[Action]] = [
         [("classify_severity", "P3"), ("ignore", "")],
         [("resolve", "")],
@@ -361,12 +365,14 @@ def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) ->
 
 
 @cache
-def best_constant_script(task: str | Task, incidents: int = 100) -> list[Action]:
+def best_constant_script(
+    task: str | Task, incidents: int = 100, topology: Topology | None = None
+) -> list[Action]:
     """The open-loop script of highest mean score on `train`, by successive halving over
     `constant_scripts`.
     """
-    sampled = [sample_incident(task, "train", index) for index in range(incidents)]
-    scripts, few = constant_scripts(task), 10
+    sampled = [sample_incident(task, "train", index, topology) for index in range(incidents)]
+    scripts, few = constant_scripts(task, topology), 10
     while len(scripts) > 1:
         scripts.sort(key=lambda script: -mean_score_on(ConstantPolicy(script), sampled[:few]))
         if few >= incidents:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..world import cluster
 from ..world.faults import Fault
-from ..world.incidents import TROUBLE_BUSY, TROUBLE_ERRORS, TROUBLE_SLOWDOWN
+from ..world.incidents import TROUBLE_ERRORS, TROUBLE_SATURATION, TROUBLE_SLOWDOWN
 from ..world.topology import Topology
 
 
@@ -97,5 +97,5 @@ def simulate(
 def in_trouble(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray:
     """`incidents.in_trouble` of every state of `simulate`, (R, T, S)."""
     slow = states["latency"] > TROUBLE_SLOWDOWN * np.array(topology.network.rest_latency)
-    busy = (states["cpu"] > TROUBLE_BUSY) | (states["pool"] > TROUBLE_BUSY)
+    busy = (states["cpu"] > TROUBLE_SATURATION) | (states["pool"] > TROUBLE_SATURATION)
     return (states["errors"] > TROUBLE_ERRORS) | slow | busy

@@ -19,11 +19,12 @@ import numpy as np
 import pandas as pd
 
 from ..agents.posterior import Posterior
-from ..agents.prior import default_prior
+from ..agents.prior import cached_prior
 from ..agents.registry import POLICIES, make_policy
 from ..agents.scripted import mean_score
 from ..play.episode import Episode
-from ..world.incidents import BENCHMARK_VERSION, SPLITS, TASKS, Incident, sample_incident
+from ..world.incidents import Incident, sample_incident
+from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY
 from .benchmark_plots import (
     plot_confusion,
@@ -64,15 +65,11 @@ def hops(incident: Incident, episode: Episode) -> int:
         return -1
     topology = incident.topology
     near = {alert.service for alert in episode.opening.alerts or ()} or {
-        s.name for s in topology.services if s.kind == "edge"
+        s.name for s in topology.services if s.is_edge
     }
     distance = 0
     while incident.root not in near and distance < len(topology.services):
-        near |= {
-            callee
-            for name in near
-            for callee in topology.service(name).calls + topology.service(name).publishes
-        }
+        near |= {callee for name in near for callee in topology.service(name).downstream}
         distance += 1
     return distance
 
@@ -211,7 +208,7 @@ def opening_beliefs(task: str, split: str, incidents: int) -> pd.DataFrame:
     rows = []
     for index in range(incidents):
         episode = Episode(sample_incident(task, split, index))
-        belief = Posterior(default_prior(TASKS[task], split))
+        belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS[task], split))
         belief.see(episode.opening, None)
         roots = belief.roots()
         names = (*episode.incident.topology.names, None)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ..world.incidents import SPLITS
+from ..world.tasks import SPLITS
 from .intervals import mean_interval, reliability
 from .plots import COLOURS, TASK_COLOURS, TASK_LABELS, new_figure
 

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from ..agents.registry import make_policy
-from ..world.incidents import TASKS, Task
+from ..world.tasks import TASKS, Task
 from .rollouts import rollout
 
 # Dial -> values, easy first. `quiet` is the evidence delay in ticks; `services` makes every call

@@ -38,7 +38,8 @@ def _checked(samples: Sequence[np.ndarray]) -> list[np.ndarray]:
     samples = [np.asarray(sample, dtype=float) for sample in samples]
     if min((sample.size for sample in samples), default=0) < 2:
         raise ValueError(
-            f"an interval needs at least 2 episodes a sample, got {[sample.size for sample in samples]}"
+            "an interval needs at least 2 episodes a sample, got"
+            f" {[sample.size for sample in samples]}"
         )
     if not all(np.isfinite(sample).all() for sample in samples):
         raise ValueError(
@@ -120,7 +121,8 @@ def matched(
     left, right = (frame.set_index(KEYS)[column].sort_index() for frame in (before, after))
     if not left.index.equals(right.index) or not left.index.is_unique:
         raise ValueError(
-            "before and after must hold the same incidents once each; roll both out on the same ones"
+            "before and after must hold the same incidents once each; roll both out on the same"
+            " ones"
         )
     return left.to_numpy(float), right.to_numpy(float)
 
@@ -202,7 +204,8 @@ def _answers(confidence: np.ndarray, correct: np.ndarray) -> tuple[np.ndarray, n
     confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
     if confidence.shape != correct.shape or confidence.size == 0:
         raise ValueError(
-            f"need one confidence an answer and at least one, got {confidence.size} and {correct.size}"
+            f"need one confidence an answer and at least one, got {confidence.size} and"
+            f" {correct.size}"
         )
     if not ((confidence >= 0.0) & (confidence <= 1.0)).all():
         raise ValueError("confidence must lie in [0, 1]; is it a percentage?")

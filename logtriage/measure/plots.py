@@ -79,7 +79,7 @@ def draw_cluster(
     for ax, state, title in zip(axes[0], states, titles, strict=True):
         for service in topology.services:
             x, y = at[service.name]
-            for callee in service.calls + service.publishes:
+            for callee in service.downstream:
                 style = "-" if callee in service.calls else ":"
                 ax.plot(
                     [x, at[callee][0]], [y, at[callee][1]], style, color="#888888", lw=1, zorder=1

@@ -12,7 +12,8 @@ from ..agents.scripted import Policy
 from ..play.episode import Episode, OpenEpisode, PlayableEpisode, final_score
 from ..play.rewards import PARTS
 from ..world.cluster import Cluster
-from ..world.incidents import BENCHMARK_VERSION, Incident, Task
+from ..world.incidents import Incident
+from ..world.tasks import BENCHMARK_VERSION, Task
 
 COLUMNS = (
     *("task", "split", "index", "policy", "score"),
@@ -64,7 +65,8 @@ def rollout(
         batch: incidents handed to the policy at once; a row's `seconds` is its batch's mean.
         progress: whether to show a bar.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
-            on a server.
+            on a server, `functools.partial(Episode.open, topology=...)` on a call graph of one's
+            own.
 
     Returns:
         A frame with the columns `COLUMNS`, one row an episode, tasks in the given order.
@@ -102,5 +104,6 @@ def user_errors(
         cluster.remediate(remedy, topology.position[service])
     for _ in range(ticks):
         cluster.advance()
-    edges = [i for i, one in enumerate(topology.services) if one.kind == "edge"]
-    return [max(state.errors[i] for i in edges) for state in cluster.states[: cluster.tick + 1]]
+    return [
+        max(state.errors[i] for i in topology.edges) for state in cluster.states[: cluster.tick + 1]
+    ]

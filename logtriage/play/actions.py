@@ -7,7 +7,7 @@ An action is a type and a value. A value holds the action's arguments, joined by
 from __future__ import annotations
 
 from ..world.faults import REMEDIES
-from ..world.incidents import SEVERITIES
+from ..world.tasks import SEVERITIES
 from ..world.topology import TEAMS, Topology
 
 # Action type to the names of its arguments. The tools, their schemas and the checks follow from it.

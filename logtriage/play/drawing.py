@@ -15,10 +15,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from ..world.incidents import Incident
+from ..world.tasks import PAR_STEPS
 from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
 from ..world.topology import Topology
 from .episode import Observation
-from .rewards import PAR_STEPS, WEIGHTS, Record, Score, by_fault
+from .rewards import WEIGHTS, Record, Score, by_fault
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)
@@ -197,7 +198,7 @@ def _graph(topology: Topology, readings: Mapping[str, Reading], alerted: set[str
     wires, boxes = [], []
     for service in topology.services:
         x, y = at[service.name]
-        for callee in service.calls + service.publishes:
+        for callee in service.downstream:
             wires.append(Wire(x + box_width, y, *at[callee], callee not in service.calls))
         reading = readings[service.name]
         boxes.append(Box(reading, health(reading.metric), service.name in alerted, x, y))

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from ..world.cluster import Cluster
-from ..world.incidents import Incident, Task, sample_incident
+from ..world.incidents import Incident, sample_incident
+from ..world.tasks import Task
 from ..world.telemetry import Alert, Metric, Telemetry
 from ..world.topology import Topology
 from .actions import ALL_SERVICES, check_action
@@ -123,9 +124,15 @@ class Episode:
         )
 
     @classmethod
-    def open(cls, task: str | Task, split: str, index: int) -> Episode:
-        """The episode of the incident at these coordinates (see `sample_incident`)."""
-        return cls(sample_incident(task, split, index))
+    def open(
+        cls, task: str | Task, split: str, index: int, topology: Topology | None = None
+    ) -> Episode:
+        """The episode of the incident at these coordinates (see `sample_incident`).
+
+        `functools.partial(Episode.open, topology=...)` opens episodes on a call graph of one's own
+        wherever a function of task, split and index is asked for.
+        """
+        return cls(sample_incident(task, split, index, topology))
 
     def act(
         self, action_type: str, value: str = "", confidence: float | None = None

@@ -1,4 +1,4 @@
-"""Observation to text, and the system prompt. Text is kept short: tokens are what training costs."""
+"""Observation to text, and the system prompt. Kept short: tokens are what training costs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from ..world.topology import Topology
 from .episode import Observation
 
 SYSTEM_PROMPT = """You are the on-call engineer of a microservice cluster. An incident was reported.
-Find the service where the trouble began, not the one that shouts loudest: callers suffer from what they call.
+Find the service where the trouble began, not the one that shouts loudest: callers suffer from \
+what they call.
 1. request_more_logs of a service shows its own recent lines; of all, a little of everything.
-2. classify_severity: P1 if over 5% of user requests fail, P2 if fewer fail or users are slowed, P3 if no user is touched.
+2. classify_severity: P1 if over 5% of user requests fail, P2 if fewer fail or users are slowed, \
+P3 if no user is touched.
 3. identify_root_cause, then remediate that service, then escalate to the team in charge.
-Restart crashes and leaks; rollback bad releases and configuration; scale overload; flush-cache cache trouble; kill-query.
-Teams: sre owns edge and queue and all overload, backend owns apps, dba owns databases; security owns every attack.
-4. resolve when done. If nothing is wrong, classify P3 and ignore. First answers count. Naming the cause but
-paging the wrong team, or nobody for a P1 or P2, is worth nothing. A remedy that does not help costs.
+Restart crashes and leaks; rollback bad releases and configuration; scale overload; flush-cache \
+cache trouble; kill-query.
+Teams: sre owns edge and queue and all overload, backend owns apps, dba owns databases; security \
+owns every attack.
+4. resolve when done. If nothing is wrong, classify P3 and ignore. First answers count. Naming the \
+cause but
+paging the wrong team, or nobody for a P1 or P2, is worth nothing. A remedy that does not help \
+costs.
 You may make several calls at once."""
 
 TABLE_HEADER = "service errors p95 usual"
@@ -26,7 +32,7 @@ def call_graph_line(topology: Topology) -> str:
 
 
 def render(observation: Observation, topology: Topology | None = None) -> str:
-    """A observation as the agent reads it. With `topology`, the call graph stands on top: the
+    """An observation as the agent reads it. With `topology`, the call graph stands on top: the
     opening of an episode.
     """
     parts = [f"step {observation.step} of {observation.max_steps}"]

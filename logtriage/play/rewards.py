@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from ..world.incidents import Incident
+from ..world.tasks import PAR_STEPS
 
 Answer = TypeVar("Answer")
 
@@ -33,7 +34,6 @@ WEIGHTS = {
 REPEAT_COST = 0.05  # per further answer to a question already answered
 FRUITLESS_COST = 0.10  # per remediation but the right one at the root: production touched in vain
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
-PAR_STEPS = {0: 2, 1: 5, 2: 8}  # fewest steps to a full score, by number of faults
 PARTS = tuple(WEIGHTS)
 FAULTS_JUDGED = 2  # answers to a question that count when two faults are at work
 
@@ -123,7 +123,7 @@ def _right_answers(record: Record, incident: Incident) -> tuple[float, float, fl
 
 
 def _speed(record: Record, incident: Incident) -> float:
-    """1 at the fewest steps possible, 0 at the last; only for a fault gone or an alarm dismissed."""
+    """1 at the fewest steps possible, 0 at the last; only for a fault gone or alarm dismissed."""
     if incident.injection is None:
         done = record.closed_by == "ignore"
     else:

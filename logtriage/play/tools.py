@@ -1,8 +1,8 @@
 """The seven actions as tool calls: what a language model makes, in training and evaluation alike.
 
-`ToolSession` plays one incident by calls of (name, arguments). `TriageTools` is the class that TRL's
-`environment_factory` takes: its public methods become the tools, `reset` takes the dataset row,
-`get_reward` scores.
+`ToolSession` plays one incident by calls of (name, arguments). `TriageTools` is the class that
+TRL's `environment_factory` takes: its public methods become the tools, `reset` takes the dataset
+row, `get_reward` scores.
 
     GRPOTrainer(..., environment_factory=TriageTools)  # in this process
 

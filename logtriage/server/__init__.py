@@ -1,8 +1,9 @@
-"""The OpenEnv server. `python -m logtriage serve`, or `server` where only the package is installed."""
+"""The OpenEnv server: `python -m logtriage serve`, or `server` where only this is installed."""
 
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,22 +21,32 @@ def serve(
     sessions: Annotated[
         int, typer.Option(min=1, help="Sessions at once; one more is refused.")
     ] = CAPACITY,
+    topology: Annotated[
+        Path | None, typer.Option(help="A call graph of your own, in YAML; see examples/shop.yaml.")
+    ] = None,
 ) -> None:
     """Serve the environment to OpenEnv clients, over HTTP and WebSocket, and to people, on the page
     /web.
     """
     import uvicorn
 
+    from ..world.topology_file import load_topology
     from .app import make_app
     from .guard import MAX_FRAME
 
-    app = make_app(sessions)
+    try:
+        graph = None if topology is None else load_topology(topology)
+    except ValueError as error:
+        typer.secho(f"error: {error}", fg="red", err=True)
+        raise typer.Exit(2) from None
+    app = make_app(sessions, graph)
     gc.collect()
     # the libraries are here to stay; looking through them again would stop all sessions for 0.2 s
     # each time
     gc.freeze()
     typer.echo(
-        f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C"
+        f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with"
+        " Ctrl-C"
     )
     # Without compression: messages are small, and it would take more time and memory than an
     # episode.

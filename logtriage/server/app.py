@@ -22,6 +22,7 @@ from openenv.core.env_server.types import ConcurrencyConfig
 
 from ..environment import TriageEnvironment
 from ..models import TriageAction, TriageObservation, TriageState
+from ..world.topology import Topology
 from . import CAPACITY, IDLE_SECONDS, serve
 from .guard import Guard
 from .page import router
@@ -30,10 +31,19 @@ from .published import publish
 STATELESS = "; plain HTTP keeps no session, the WebSocket /ws does"
 
 
-def make_app(sessions: int = CAPACITY) -> FastAPI:
-    """The application, with room for so many sessions at once."""
+def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> FastAPI:
+    """The application, with room for so many sessions at once, all on one call graph (None: the
+    default).
+    """
+
+    class Served(TriageEnvironment):
+        """What OpenEnv makes for every session: it takes a class, and gives it no arguments."""
+
+        def __init__(self) -> None:
+            super().__init__(topology)
+
     app = create_fastapi_app(
-        TriageEnvironment,
+        Served,
         TriageAction,
         TriageObservation,
         env_name="logtriage",
@@ -53,12 +63,13 @@ def make_app(sessions: int = CAPACITY) -> FastAPI:
         raise RuntimeError("OpenEnv's routes are not where they were; look for its MCP routes anew")
     app.router.routes[:] = kept
     app.add_api_route("/mcp", no_tools, methods=["POST"], include_in_schema=False)
+    app.state.topology = topology  # for the page, which makes its environments itself
     app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)
     app.add_exception_handler(ValueError, _refuse_value)
     app.add_exception_handler(RequestValidationError, _refuse_request)
     app.add_exception_handler(HTTPException, _refuse)
-    publish(app)
+    publish(app, topology)
     return app
 
 

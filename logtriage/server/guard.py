@@ -54,7 +54,8 @@ def check_message(text: str | None) -> None:
         raise ValueError(f"a message is a JSON object, got {type(message).__name__}")
     if message.get("type") not in MESSAGE_TYPES:
         raise ValueError(
-            f"unknown message type {shown(message.get('type'))}; choose one of {', '.join(MESSAGE_TYPES)}"
+            f"unknown message type {shown(message.get('type'))}; choose one of"
+            f" {', '.join(MESSAGE_TYPES)}"
         )
     layer, items = [message], 0
     for _ in range(MAX_DEPTH):

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -22,7 +22,7 @@ from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.incidents import ALL_TASKS, SPLITS
+from ..world.tasks import ALL_TASKS, SPLITS
 
 router = APIRouter()
 
@@ -59,6 +59,7 @@ def to_page() -> RedirectResponse:
     responses={400: {"description": "A page that says what is wrong."}},
 )
 def page(
+    request: Request,
     task: Annotated[
         str, Query(description="Task of the incident.", json_schema_extra={"enum": list(ALL_TASKS)})
     ] = "cascading_failure",
@@ -73,7 +74,7 @@ def page(
     """The incident as it stands after these actions, and every next action as a link."""
     here = {"task": task, "split": split, "index": index}
     did = did or []
-    environment = TriageEnvironment()
+    environment = TriageEnvironment(request.app.state.topology)
     try:
         number: Any = int(index) if index.isdecimal() else index  # the environment refuses text
         observation = environment.reset(task=task, split=split, index=number)

@@ -15,16 +15,18 @@ from pydantic.json_schema import models_json_schema
 
 from ..environment import NUMBERED
 from ..models import TriageAction, TriageObservation
-from ..world.incidents import ALL_TASKS, MAX_INDEX, SPLITS, TASKS
+from ..world.tasks import ALL_TASKS, MAX_INDEX, TASKS, splits_on
+from ..world.topology import Topology
 from .guard import MAX_MESSAGE
 
 PLACE = "#/components/schemas/{model}"
 
 
-def publish(app: FastAPI) -> None:
+def publish(app: FastAPI, topology: Topology | None = None) -> None:
     """Correct the document that `app` keeps and serves. The routes it describes must be there
-    already.
+    already. `topology`: the call graph that is served, None for the default.
     """
+    splits = splits_on(topology)
     document = app.openapi()
     schemas, paths = document["components"]["schemas"], document["paths"]
     models = [(TriageAction, "validation"), (TriageObservation, "validation")]
@@ -37,14 +39,15 @@ def publish(app: FastAPI) -> None:
 
     document["info"]["title"] = "LogTriage"
     document["info"]["description"] = (
-        "Incidents to trace to their root. An episode is played on the WebSocket `/ws`, as OpenEnv's clients do, or by a "
-        "person on the page `/web`. Plain HTTP keeps no session: `/reset` shows an opening, `/step` is refused."
+        "Incidents to trace to their root. An episode is played on the WebSocket `/ws`, as"
+        " OpenEnv's clients do, or by a person on the page `/web`. Plain HTTP keeps no session:"
+        " `/reset` shows an opening, `/step` is refused."
     )
     reset = schemas["ResetRequest"]
     index = {"type": "integer", "minimum": 0, "maximum": MAX_INDEX}
     reset["properties"]["seed"]["anyOf"] = [index, {"type": "null"}]
     reset["properties"]["task"] = {"enum": [*ALL_TASKS, None]}
-    reset["properties"]["split"] = {"enum": list(SPLITS), "default": "train"}
+    reset["properties"]["split"] = {"enum": splits, "default": "train"}
     reset["properties"]["index"] = {"anyOf": [index, {"type": "null"}]}
     reset["additionalProperties"] = False
     reset["examples"] = [{"task": "cascading_failure", "split": "test", "index": 7}, {}]
@@ -64,7 +67,7 @@ def publish(app: FastAPI) -> None:
     step["responses"] = {"422": _answer("Nothing was reset, or no action", "HTTPValidationError")}
 
     for name in ("ListTasksRequest", "NumTasksRequest", "GetTaskRequest", "GetTaskRangeRequest"):
-        schemas[name]["properties"]["split"]["enum"] = list(SPLITS)
+        schemas[name]["properties"]["split"]["enum"] = splits
     schemas["GetTaskRequest"]["properties"]["index"] |= {
         "minimum": 0,
         "maximum": NUMBERED * len(TASKS) - 1,

@@ -1,12 +1,15 @@
 """One whole experiment in a folder: base model, GRPO run, held-out evaluation, figures, summary.
 
-    runs/demo/base/       the base model
-    runs/demo/seed-0/     the run (see `training`), then
-        evaluation.parquet  a row an episode of base, trained and scripted policies, all on the same
-        incidents checkpoints.parquet likewise, of the model at each checkpoint, on the first few of
-        them transcripts.json    the same incident before and after training
-        summary.json        the table that is printed
-        *.png               the figures
+    runs/demo/base/   the base model (see `mini`)
+    runs/demo/seed-0/ the run (see `grpo`), and then
+
+| file | what |
+|---|---|
+| `evaluation.parquet` | a row an episode of base, trained and scripted policies, same incidents |
+| `checkpoints.parquet` | likewise, of the model at each checkpoint, on the first few of them |
+| `transcripts.json` | the same incident before and after training |
+| `summary.json` | the table that is printed |
+| `*.png` | the figures |
 
 Every step is skipped when its result is there, so the same command continues what was interrupted.
 """
@@ -23,14 +26,20 @@ import pandas as pd
 
 from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy, load_language_model
 from ..agents.registry import make_policy
+from ..agents.scripted import Policy
 from ..measure.intervals import mean_interval, paired_gain
 from ..measure.rollouts import rollout
 from ..measure.runs import write_text
-from ..play.episode import Episode
-from ..world.incidents import BENCHMARK_VERSION, TASKS, sample_incident
+from ..play.conversation import Message
+from ..play.episode import Episode, final_score
+from ..world.incidents import sample_incident
+from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .grpo import model_of
 
 REFERENCES = ("loudest", "trace", "oracle")
+# Scores that make an incident worth showing before and after training: the base fails at it below
+# the first, the trained model solves it above the second.
+FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
 
 
 def read_jsonl(path: str | Path) -> pd.DataFrame:
@@ -51,32 +60,29 @@ def run_policy(run: str | Path, weights: Path | None, name: str) -> LanguageMode
         model, tokenizer = load_language_model(base, in_4bit, adapter=weights)
     else:
         model, tokenizer = load_language_model(weights or base, in_4bit)
-    return LanguageModelPolicy(
-        model, tokenizer, name=name, turn_tokens=max(TURN_TOKENS, settings["turn_tokens"])
-    )
+    turn_tokens = max(TURN_TOKENS, settings["turn_tokens"])
+    return LanguageModelPolicy(model, tokenizer, name=name, turn_tokens=turn_tokens)
 
 
 def _digest(folder: Path) -> str:
-    """Digest of the weights in a folder: what a result about them belongs to."""
+    """Digest of the weights in a folder, to which a result about them belongs; empty for a model of
+    a hub, which has no folder here.
+    """
     files = sorted(folder.glob("*.safetensors"))
-    return (
-        hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
-        if files
-        else ""
-    )
+    if not files:
+        return ""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> pd.DataFrame | None:
     """The rows that a file holds of a policy with these weights on these incidents; None when there
     are none.
     """
-    frame = pd.read_parquet(path) if path.exists() else pd.DataFrame()
-    if not len(frame):
+    if not path.exists():
         return None
-    rows = frame[
-        (frame["policy"] == name) & (frame["weights"] == weights) & (frame["split"] == split)
-    ]
-    return rows if len(rows) == episodes * len(TASKS) else None
+    frame = pd.read_parquet(path)
+    same = (frame["policy"] == name) & (frame["weights"] == weights) & (frame["split"] == split)
+    return frame[same] if same.sum() == episodes * len(TASKS) else None
 
 
 def evaluate_run(
@@ -91,23 +97,33 @@ def evaluate_run(
     held-out incidents.
 
     Kept in `evaluation.parquet`; what is there for the same weights is not played again.
+
+    Args:
+        run: folder of a finished run.
+        episodes: incidents of each task.
+        split: of the incidents.
+        references: names of scripted policies.
+        batch: incidents handed to a policy at once.
+        progress: whether to show bars.
+
+    Returns:
+        `rollout`'s rows of `base`, `trained` and the references, with the column `weights`, a
+        digest (empty for what has none).
     """
     run = Path(run)
     path, frames = run / "evaluation.parquet", []
-    folders = {"base": Path(model_of(run)), "trained": run / "model"}
+    digests = {"base": _digest(Path(model_of(run))), "trained": _digest(run / "model")}
     for name in ("base", "trained", *references):
-        weights = _digest(folders[name]) if name in folders else ""
+        weights = digests.get(name, "")
         rows = _played(path, name, weights, split, episodes)
         if rows is None:
-            scripted = name in references
-            policy = (
-                make_policy(name)
-                if scripted
-                else run_policy(run, None if name == "base" else folders[name], name)
-            )
-            rows = rollout(
-                policy, list(TASKS), split, episodes, batch=batch, progress=progress
-            ).assign(weights=weights)
+            policy: Policy
+            if name in digests:
+                policy = run_policy(run, run / "model" if name == "trained" else None, name)
+            else:
+                policy = make_policy(name)
+            rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+            rows = rows.assign(weights=weights)
         frames.append(rows)
     frame = pd.concat(frames, ignore_index=True)
     frame.to_parquet(path, index=False)
@@ -124,19 +140,22 @@ def evaluate_checkpoints(
     """Greedy rollouts of every checkpoint on the first held-out incidents of each task, with the
     column `step`.
 
-    Kept in `checkpoints.parquet`; what is there for the same weights is not played again.
+    Kept in `checkpoints.parquet`; what is there for the same weights is not played again. The
+    arguments are those of `evaluate_run`.
+
+    Raises:
+        FileNotFoundError: the run has no checkpoints.
     """
     run = Path(run)
     path, frames = run / "checkpoints.parquet", []
-    for folder in sorted(
-        run.glob("checkpoint-*"), key=lambda folder: int(folder.name.split("-")[1])
-    ):
+    steps = {int(folder.name.split("-")[1]): folder for folder in run.glob("checkpoint-*")}
+    for step, folder in sorted(steps.items()):
         weights = _digest(folder)
         rows = _played(path, folder.name, weights, split, episodes)
         if rows is None:
             policy = run_policy(run, folder, folder.name)
             rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
-            rows = rows.assign(weights=weights, step=int(folder.name.split("-")[1]))
+            rows = rows.assign(weights=weights, step=step)
         frames.append(rows)
     if not frames:
         raise FileNotFoundError(f"{run} has no checkpoints to evaluate; train it first")
@@ -152,23 +171,21 @@ def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, A
     rows = []
     for task, part in evaluation.groupby("task", sort=False):
         base, trained = (part[part.policy == name] for name in ("base", "trained"))
-        rows.append(
-            {
-                "task": task,
-                "benchmark": BENCHMARK_VERSION,
-                "episodes": len(base),
-                "base": mean_interval(base["score"]),
-                "trained": mean_interval(trained["score"]),
-                "gain": paired_gain(base, trained),
-                "root_cause_base": base["root_cause"].mean(),
-                "root_cause_trained": trained["root_cause"].mean(),
-                **{
-                    name: part[part.policy == name]["score"].mean()
-                    for name in REFERENCES
-                    if (part.policy == name).any()
-                },
-            }
-        )
+        row = {
+            "task": task,
+            "benchmark": BENCHMARK_VERSION,
+            "episodes": len(base),
+            "base": mean_interval(base["score"]),
+            "trained": mean_interval(trained["score"]),
+            "gain": paired_gain(base, trained),
+            "root_cause_base": base["root_cause"].mean(),
+            "root_cause_trained": trained["root_cause"].mean(),
+        }
+        for name in REFERENCES:
+            reference = part[part.policy == name]
+            if len(reference):
+                row[name] = reference["score"].mean()
+        rows.append(row)
     write_text(Path(run) / "summary.json", json.dumps(rows, indent=1) + "\n")
     return rows
 
@@ -210,51 +227,52 @@ def first_and_last(episodes: pd.DataFrame, count: int = 10) -> pd.DataFrame:
 def compare_transcripts(
     run: str | Path, task: str = "cascading_failure", split: str = "test"
 ) -> dict[str, Any]:
-    """The same held-out incident told twice, before and after training; kept in `transcripts.json`.
+    """Conversations about the same held-out incident, before and after training; kept in
+    `transcripts.json`.
 
-    It is the first one that the trained model scores above 0.8 and the base below 0.4: a choice
-    made to show a difference, and `telling` is False when there is none such and the first incident
-    stands in. Averages are in `evaluation.parquet`.
+    It is the first one that the base fails and the trained model solves: a choice made to show a
+    difference. `telling` is False when there is none such, and the first incident stands in.
+    Averages are in `evaluation.parquet`.
     """
     run = Path(run)
     path, weights = run / "transcripts.json", _digest(run / "model")
+    asked = {"task": task, "split": split, "weights": weights}
     if path.exists():
-        comparison = json.loads(path.read_text())
-        if (comparison["task"], comparison["split"], comparison["weights"]) == (
-            task,
-            split,
-            weights,
-        ):
-            return comparison
+        kept = json.loads(path.read_text())
+        if all(kept[key] == value for key, value in asked.items()):
+            return kept
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     scores = evaluation[evaluation.task == task].pivot_table(
         index="index", columns="policy", values="score"
     )
-    telling = scores[(scores.trained > 0.8) & (scores.base < 0.4)]
-    index = int((telling if len(telling) else scores).index[0])
-    comparison = {
+    solved = scores[(scores.trained > SOLVED_ABOVE) & (scores.base < FAILED_BELOW)]
+    index = int((solved if len(solved) else scores).index[0])
+    comparison: dict[str, Any] = {
         "task": task,
         "split": split,
         "index": index,
         "weights": weights,
-        "telling": bool(len(telling)),
+        "telling": bool(len(solved)),
     }
+    incident = sample_incident(task, split, index)
     for name, folder in (("base", None), ("trained", run / "model")):
-        policy, episode = (
-            run_policy(run, folder, name),
-            Episode(sample_incident(task, split, index)),
-        )
+        policy, episode = run_policy(run, folder, name), Episode(incident)
         policy.play([episode])
-        comparison[name] = {"score": episode.score._asdict(), "messages": policy.transcripts[0]}
-    incident = episode.incident
+        comparison[name] = {
+            "score": final_score(episode)._asdict(),
+            "messages": policy.transcripts[0],
+        }
     comparison["truth"] = {
-        name: getattr(incident, name) for name in ("root", "severity", "remedy", "team")
+        "root": incident.root,
+        "severity": incident.severity,
+        "remedy": incident.remedy,
+        "team": incident.team,
     }
     write_text(path, json.dumps(comparison, indent=1) + "\n")
     return comparison
 
 
-def tell(messages: list[dict[str, Any]]) -> str:
+def tell(messages: list[Message]) -> str:
     """A conversation as plain text, without the system prompt."""
     lines = []
     for message in messages:
@@ -262,9 +280,8 @@ def tell(messages: list[dict[str, Any]]) -> str:
             continue
         for call in message.get("tool_calls") or ():
             function = call["function"]
-            lines.append(
-                f">>> {function['name']}({', '.join(map(str, function['arguments'].values()))})"
-            )
+            values = ", ".join(map(str, function["arguments"].values()))
+            lines.append(f">>> {function['name']}({values})")
         if message["content"]:
             indent = "    " if message["role"] != "assistant" else ">>> "
             lines += [indent + line for line in message["content"].splitlines()]

@@ -32,7 +32,7 @@ from ..play.episode import Episode, final_score
 from ..play.prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
 from ..play.tools import tool_schemas
 from ..world.faults import REMEDIES
-from ..world.incidents import SEVERITIES, TASKS
+from ..world.tasks import SEVERITIES, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS
 from .drills import DRILL_PROMPT, HOLDOUT_INDEX, drill, junior_episode
 

@@ -10,10 +10,11 @@ from random import Random
 from typing import Any
 
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.incidents import TASKS, check_coordinates
+from ..world.tasks import TASKS, check_task, is_whole
 from .drills import DRILL_INDEX
 
 LOADERS = ("transformers", "unsloth")
+MAX_SEED = 2**32 - 1  # the largest that numpy takes
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,14 @@ class TrainingConfig:
                 f"micro_batches {self.micro_batches} must divide incidents x group = {episodes}"
             )
         for task in self.shares:
-            check_coordinates(task, "train", self.seed)
+            check_task(task)
         if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
             raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
-        # Every seed has a slice of `train` of its own (see `incident_rows`), and the drills have theirs.
+        if not is_whole(self.seed, 0, MAX_SEED):
+            raise ValueError(
+                f"seed must be a whole number from 0 to {MAX_SEED}, got {self.seed!r:.60}"
+            )
+        # Every seed has a slice of `train` of its own (see `incident_rows`), below the drills'.
         played = self.steps * self.incidents
         if (self.seed + 1) * played > DRILL_INDEX:
             raise ValueError(
@@ -129,8 +134,8 @@ def make_config(preset: str, **changes: Any) -> TrainingConfig:
     """A preset with changes.
 
     Raises:
-        ValueError: for an unknown preset or setting, naming the valid ones, or a setting that cannot
-            be.
+        ValueError: for an unknown preset or setting, naming the valid ones, and as `TrainingConfig`
+            itself.
     """
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
@@ -147,10 +152,10 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     """
     random = Random(f"training/{config.seed}")
     tasks, weights = list(config.shares), list(config.shares.values())
+    # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
     prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
     count = config.steps * config.incidents
     first = config.seed * count
-    # The draw of tasks is not of the index: runs that differ in their length share its beginning.
     return [
         {
             "prompt": prompt,

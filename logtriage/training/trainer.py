@@ -24,7 +24,7 @@ from ..play.conversation import Message, unreadable
 from ..play.prompts import CLOSED
 from ..play.rewards import PARTS
 from ..play.tools import ToolSession, TriageTools
-from ..world.incidents import TASKS
+from ..world.tasks import TASKS
 from .presets import TrainingConfig
 
 # of `episode_row`, what says nothing of an episode of training
@@ -84,6 +84,9 @@ def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
 
 class IncidentTrainer(GRPOTrainer):
     """TRL's trainer, which ends a sample when its incident is closed, and pads less."""
+
+    args: GRPOConfig
+    _buffered_inputs: Any  # TRL's: the micro-batches of the step, a dictionary of tensors each
 
     def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
         """Ids of the tools' answers, to go on generating from; here also the sign of the end.

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .faults import Fault
-from .topology import Topology
+from .topology import TIMEOUT_MS, Topology
 
 # one failed call in ten is retried; with more, retries alone can keep a healed cluster down
 RETRIES = 0.1
 QUEUE_LIMIT = 0.97  # above this utilisation latency is bounded by the length of the accept queue
-TIMEOUT_MS = 3000.0  # a request that takes longer has failed
 # a tick that moves nothing by more than this share, under a constant fault, ends the movement
 SETTLED = 1e-3
 CACHE_COST = (
@@ -82,32 +81,29 @@ def next_state(
         topology: the call graph.
         previous: the state now.
         strengths: position to the fault at work there and its present intensity.
-        reach: positions that these faults can touch (`Topology.reach`); all others stay as they
-            are.
-        perceived: the state in which services perceive their neighbours: `previous`, or an earlier
-            one.
+        reach: positions that these faults can touch (`Topology.reach`); others stay as they are.
+        perceived: the state in which neighbours are perceived: `previous`, or an earlier one.
     """
+    # The hot loop of the whole project: lists instead of objects, and names bound outside of it.
     network = topology.network
     callers, callees, routes = network.callers, network.callees, network.routes
-    load_perceived, latency_perceived, errors_perceived = (
-        perceived.load,
-        perceived.latency,
-        perceived.errors,
-    )
-    load_before, latency_before, errors_before = previous.load, previous.latency, previous.errors
+    external, idle_latency = network.external, network.idle_latency
+    capacities, pool_sizes = network.capacity, network.pool_size
+    load_perceived, latency_perceived, errors_perceived, _, _ = perceived
+    load_before, latency_before, errors_before, pool_before, cpu_before = previous
     load, latency, errors = load_before[:], latency_before[:], errors_before[:]
-    pool, cpu = previous.pool[:], previous.cpu[:]
+    pool, cpu = pool_before[:], cpu_before[:]
     moved = False
     for i in reach:
+        # What arrives: users, the callers' calls, and retries of what failed here before.
         demand = 0.0
         for j, share in callers[i]:
             demand += load_perceived[j] * share
-        demand = network.external[i] + demand * (1.0 + RETRIES * errors_before[i])
-        idle = network.idle_latency[i]
+        demand = external[i] + demand * (1.0 + RETRIES * errors_before[i])
+        idle, capacity = idle_latency[i], capacities[i]
         succeeds = 1.0
-        capacity = network.capacity[i]
         slow = leaked = 0.0
-        if i in strengths:
+        if i in strengths:  # a fault changes quantities of its own service only
             fault, strength = strengths[i]
             demand += fault.load * strength * network.rest_load[i]
             capacity *= (1.0 - fault.capacity * strength) / (
@@ -116,58 +112,60 @@ def next_state(
             succeeds = 1.0 - fault.errors * strength
             slow = fault.latency * strength * idle
             leaked = fault.pool * strength
+        # Own time is that of an M/M/1 queue; the wait for callees comes on top.
         busy = demand / capacity
         response = slow + idle / (1.0 - (busy if busy < QUEUE_LIMIT else QUEUE_LIMIT))
-        if routes[i]:
+        if routes[i]:  # each request goes to one of the callees
             lost = 0.0
             for j, share in callees[i]:
                 response += share * latency_perceived[j]
                 lost += share * errors_perceived[j]
             succeeds *= 1.0 - lost
-        else:
+        else:  # each request needs all of them
             for j, _ in callees[i]:
                 response += latency_perceived[j]
                 succeeds *= 1.0 - errors_perceived[j]
-        if response > TIMEOUT_MS:
+        if response > TIMEOUT_MS:  # the share that waits longer gives up
             succeeds *= TIMEOUT_MS / response
             response = TIMEOUT_MS
-        used = demand * response / 1000.0 / network.pool_size[i] + leaked
+        # Little's law fills the pool; what finds it full, or the service saturated, is rejected.
+        used = demand * response / 1000.0 / pool_sizes[i] + leaked
         if used > 1.0:
             succeeds /= used
         if busy > 1.0:
             succeeds /= busy
+        failed = 1.0 - succeeds
         if not moved:
             moved = (
                 abs(response - latency_before[i]) > SETTLED * response
-                or abs(1.0 - succeeds - errors_before[i]) > SETTLED
+                or abs(failed - errors_before[i]) > SETTLED
                 or abs(demand - load_before[i]) > SETTLED * demand
             )
-        load[i], latency[i], errors[i], pool[i], cpu[i] = (
-            demand,
-            response,
-            1.0 - succeeds,
-            used,
-            busy,
-        )
+        load[i] = demand
+        latency[i] = response
+        errors[i] = failed
+        pool[i] = used
+        cpu[i] = busy
     return State(load, latency, errors, pool, cpu), moved
 
 
 def untreated_states(
     topology: Topology, injections: tuple[Injection, ...], ticks: int, lag: int = 1
 ) -> list[State]:
-    """States of ticks 0 to `ticks` when nobody does anything. Tick 0 is at rest; each `onset`
-    counts from there.
+    """States of ticks 0 to `ticks` when nobody does anything.
 
-    `lag` is the number of ticks after which a service feels its neighbours.
+    Tick 0 is at rest, and each `onset` counts from there. `lag` is the number of ticks after which
+    a service feels its neighbours.
     """
     states = [rest_state(topology)]
     if not injections:
         return states * (ticks + 1)
     reach = topology.reach(*[injection.position for injection in injections])
-    reached = max(
-        [injection.onset + injection.ramp - 1 for injection in injections]
-    )  # from here on strengths are constant
-    strengths, still_since = {}, reached
+    # From this tick on strengths are constant; so a tick that moves nothing ends all movement,
+    # once whatever moved last has been felt by the neighbours.
+    reached = max([injection.onset + injection.ramp - 1 for injection in injections])
+    strengths: dict[int, tuple[Fault, float]] = {}
+    still_since = reached
     for tick in range(1, ticks + 1):
         if tick <= reached:
             strengths = {
@@ -175,12 +173,12 @@ def untreated_states(
                 for one in injections
                 if tick >= one.onset
             }
-        state, moved = next_state(
-            topology, states[-1], strengths, reach, states[max(0, tick - lag)]
-        )
+        perceived = states[tick - lag] if tick > lag else states[0]
+        state, moved = next_state(topology, states[-1], strengths, reach, perceived)
         states.append(state)
         if moved:
-            still_since = max(tick, still_since)
+            if tick > still_since:
+                still_since = tick
         elif tick >= still_since + lag:
             states.extend([state] * (ticks - tick))
             break

@@ -48,7 +48,7 @@ class Fault:
             return False
         return (
             not self.needs
-            or service.kind == "edge"
+            or service.is_edge
             or {"handles_logins": service.handles_logins, "session_cache": service.session_cache}[
                 self.needs
             ]

@@ -1,162 +1,47 @@
-"""What goes wrong: the three tasks, the five splits, and `sample_incident(task, split, index)`.
+"""What goes wrong: `sample_incident(task, split, index)`, an incident of a task (see `tasks`).
 
-An incident is a pure function of its three coordinates. Chance comes from streams named after them,
-so neighbouring indices share nothing and no split can meet another's incidents.
+An incident is a pure function of its three coordinates, and of the call graph where that is one's
+own. Chance comes from streams named after them, so neighbouring indices share nothing and no split
+can meet another's incidents.
 """
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field, replace
-from functools import cache
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
+from typing import NamedTuple
 
 from .cluster import Injection, State, untreated_states
 from .faults import Fault, faults_at
+from .tasks import Task, check_index, check_split, check_task
 from .topology import DEFAULT_TOPOLOGY, Service, Topology, random_topology
-
-SPLITS = {
-    "train": "the training distribution",
-    "test": "unseen incidents of the same kinds",
-    "unseen_faults": "(service, fault) pairs that never occur in train",
-    "unseen_wording": "log templates that never occur in train",
-    "unseen_topology": "random call graphs of 5 to 30 services with other names",
-}
-SEVERITIES = ("P1", "P2", "P3")
-MAX_INDEX = 2**53 - 1  # the largest integer that every JSON reader keeps
-BENCHMARK_VERSION = "1.0"  # stamped into every result; whatever changes an incident, a observation or a score raises it
 
 # Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between
 # the two numbers of a pair are too near to call, and the incident is drawn again.
 OUTAGE_ERRORS = (0.042, 0.06)
 NOTICED_ERRORS = (0.002, 0.006)
 NOTICED_SLOWDOWN = (1.12, 1.3)
-INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
-# A service is in evident trouble beyond any of these: share of requests failed, latency against
-# rest, utilisation of capacity or connection pool.
+
+# A service is in trouble from this share of failed requests, from this many times its latency at
+# rest, or when its processor or its pool is nearly full.
 TROUBLE_ERRORS = 0.02
 TROUBLE_SLOWDOWN = 2.0
-TROUBLE_BUSY = 0.9
+TROUBLE_SATURATION = 0.9
+
+INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
+# Draws of a fault and its place before a task is held to be impossible: 30,000 incidents of the
+# four tasks in all splits needed 18 at most. Reached within a fraction of a second.
+MOST_DRAWS = 300
 HELD_OUT_PAIRS = 5  # one (service, fault) pair in five never occurs in train
 
 
-@dataclass(frozen=True)
-class Task:
-    """The settings of a task; a range is drawn from uniformly, both ends included.
-
-    Attributes:
-        max_steps: length of an episode.
-        noise: chance that a line of the stream is noise, and the weight of noise among the lines a
-            service prints.
-        lead: ticks between the onset of the fault and the arrival of the agent.
-        intensity: of the fault, 0 to 1.
-        ramp: ticks until that intensity is reached.
-        quiet: ticks after arrival during which the root says nothing by itself, and its row is
-            missing from the table; uniform over the values.
-        gaps: chance that a row of the metrics table is missing.
-        proof: weight of a line that proves the fault, in the root's own detail; `hint`, of one that
-            only narrows it.
-        false_alarms: share of incidents without any fault.
-        outage: share of faults that must become an outage (P1), while the rest must not; None for
-            as it comes.
-        below_edge: whether the root must be called by a service that shouts.
-        lag: ticks until a service feels what its neighbours do.
-        decoys: innocent services that print hints of some remedy when they are asked.
-        services: size of a random call graph; 0 for the split's own.
-        faults: at work at once, at different services; 1 or 2.
-
-    Raises:
-        ValueError: for a value out of its range; `dataclasses.replace(TASKS[name], noise=0.5)`
-            makes a task of one's own.
+class UnplayableError(ValueError):
+    """The task, in this split, has no incident on this call graph; the message names the setting
+    that cannot be met.
     """
-
-    name: str
-    max_steps: int
-    noise: float
-    lead: tuple[int, int]
-    intensity: tuple[float, float]
-    ramp: tuple[int, int]
-    quiet: tuple[int, ...]
-    gaps: float
-    proof: float
-    hint: float
-    false_alarms: float = 0.0
-    outage: float | None = None
-    below_edge: bool = False
-    lag: int = 1
-    decoys: int = 0
-    services: int = 0
-    faults: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("noise", "gaps", "false_alarms"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise ValueError(
-                    f"{name} must be at least 0 and below 1, got {getattr(self, name)}"
-                )
-        if not 1 <= self.lag <= self.lead[0] or not self.quiet or min(self.quiet) < 0:
-            raise ValueError(
-                f"lag must be 1 to {self.lead[0]} (lead) and quiet >= 0, got {self.lag} and {self.quiet}"
-            )
-        if self.faults not in (1, 2):
-            raise ValueError(f"faults must be 1 or 2, got {self.faults}")
-        if (self.services and not 5 <= self.services <= 30) or not 0 <= self.decoys < (
-            self.services or 7
-        ):
-            raise ValueError(
-                f"services must be 0 or 5 to 30, and decoys fewer than services, got {self.services} and {self.decoys}"
-            )
-
-
-TASKS: dict[str, Task] = {
-    task.name: task
-    for task in (
-        Task(
-            "single_crash",
-            8,
-            0.2,
-            lead=(2, 4),
-            intensity=(0.25, 1.0),
-            ramp=(1, 1),
-            quiet=(0,),
-            gaps=0.2,
-            proof=1.0,
-            hint=0.5,
-        ),
-        Task(
-            "cascading_failure",
-            12,
-            0.3,
-            lead=(5, 7),
-            intensity=(0.06, 1.0),
-            ramp=(1, 2),
-            quiet=(0, 0, 3, 4, 5),
-            gaps=0.3,
-            proof=1.0,
-            hint=0.6,
-            outage=0.7,
-            below_edge=True,
-        ),
-        Task(
-            "silent_degradation",
-            15,
-            0.6,
-            lead=(4, 8),
-            intensity=(0.03, 0.8),
-            ramp=(10, 16),
-            quiet=(0, 2, 4),
-            gaps=0.3,
-            proof=0.4,
-            hint=0.6,
-            false_alarms=0.25,
-            outage=0.0,
-        ),
-    )
-}
-
-# Optional: not part of `all`, nor of the benchmark.
-DOUBLE_FAULT = replace(TASKS["cascading_failure"], name="double_fault", max_steps=16, faults=2)
-ALL_TASKS = {**TASKS, DOUBLE_FAULT.name: DOUBLE_FAULT}
 
 
 @dataclass(frozen=True)
@@ -220,49 +105,34 @@ def is_held_out(service: Service, fault: Fault) -> bool:
     return zlib.crc32(f"{service.name}/{fault.name}".encode()) % HELD_OUT_PAIRS == 0
 
 
-def check_coordinates(task: str, split: str, index: int) -> None:
-    """Raise `ValueError` for an unknown task or split, or an index that is no integer from 0 to
-    `MAX_INDEX`.
-    """
-    if not isinstance(task, str) or task not in ALL_TASKS:
-        raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(ALL_TASKS)}")
-    if not isinstance(split, str) or split not in SPLITS:
-        raise ValueError(f"unknown split {split!r:.60}; choose one of {', '.join(SPLITS)}")
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index <= MAX_INDEX:
-        raise ValueError(f"index must be an integer >= 0 and <= {MAX_INDEX}, got {index!r:.60}")
-
-
-def candidate_pairs(topology: Topology, below_edge: bool, split: str) -> dict[int, list[Fault]]:
+@lru_cache(maxsize=64)  # a call graph is asked for the same pairs at every incident
+def candidate_pairs(
+    topology: Topology, below_edge: bool, split: str
+) -> dict[int, tuple[Fault, ...]]:
     """Root position to the faults that the split allows there, positions without any left out.
-    `below_edge`: see `Task`.
+    `below_edge`: see `Task`. Treat as read-only.
     """
-    pairs: dict[int, list[Fault]] = {}
+    pairs: dict[int, tuple[Fault, ...]] = {}
     for position, service in enumerate(topology.services):
         if below_edge and not any(service.name in caller.calls for caller in topology.services):
             continue  # nobody waits for it, so nobody shouts
-        allowed = [
+        allowed = tuple(
             fault
             for fault in faults_at(service)
             if split == "unseen_topology"
             or is_held_out(service, fault) == (split == "unseen_faults")
-        ]
+        )
         if allowed:
             pairs[position] = allowed
     return pairs
 
 
-@cache
-def _default_pairs(below_edge: bool, split: str) -> dict[int, list[Fault]]:
-    return candidate_pairs(DEFAULT_TOPOLOGY, below_edge, split)
-
-
 def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
-    """Peak error fraction and peak slowdown (ratio to rest) over `states`, the worse of the edges."""
-    rest = topology.network.rest_latency
-    edges = [i for i, service in enumerate(topology.services) if service.kind == "edge"]
+    """Peak error fraction and peak slowdown (ratio to rest) over `states`, the worse edge's."""
+    rest, edges = topology.network.rest_latency, topology.edges
     return (
-        max(state.errors[i] for i in edges for state in states),
-        max(state.latency[i] / rest[i] for i in edges for state in states),
+        max([state.errors[i] for i in edges for state in states]),
+        max([max([state.latency[i] for state in states]) / rest[i] for i in edges]),
     )
 
 
@@ -279,92 +149,201 @@ def severity_of(errors: float, slowdown: float) -> str | None:
     return "P3"
 
 
-def sample_incident(task: str | Task, split: str, index: int) -> Incident:
+def sample_incident(
+    task: str | Task, split: str, index: int, topology: Topology | None = None
+) -> Incident:
     """The incident at these coordinates: the same, to the last bit, whenever and wherever it is
     asked for.
 
     Args:
-        task: a name of `TASKS`, or a `Task` of one's own; its random streams are those of its name.
+        task: a name of `ALL_TASKS`, or a `Task` of one's own; its random streams are those of its
+            name.
         split, index: see `SPLITS`; index counts from 0.
+        topology: a call graph of one's own, in place of the default; which of its (service, fault)
+            pairs are held out follows the same rule.
 
     Raises:
         ValueError: for an unknown task or split, or an index out of range; the message names the
-            valid ones.
+            valid ones. For a topology together with what draws a random one: `task.services`, or
+            the split unseen_topology.
+        UnplayableError: when the task has no incident on the call graph, or none was found in
+            `MOST_DRAWS` draws; the message names the setting and the way out.
     """
-    check_coordinates("single_crash" if isinstance(task, Task) else task, split, index)
-    settings = task if isinstance(task, Task) else ALL_TASKS[task]
+    settings = check_task(task)
+    check_split(split, topology)
+    check_index(index)
     stream = f"{settings.name}/{split}/{index}"
     random = Random(f"{stream}/incident")
-    if settings.services:
-        topology = random_topology(random, settings.services, settings.services)
-    else:
-        topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
-    own = topology is not DEFAULT_TOPOLOGY
-    pairs = (
-        candidate_pairs(topology, settings.below_edge, split)
-        if own
-        else _default_pairs(settings.below_edge, split)
-    )
+    graph = _call_graph(settings, split, topology, random)
+    pairs = _playable_pairs(settings, split, graph)
+
+    # Every number drawn from `random` below decides the ones after it: the order is the incident.
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
-        states = untreated_states(topology, (), arrival + settings.max_steps)
-        decoys = _draw_decoys(topology, settings, stream, ())
-        return Incident(
-            settings, split, index, topology, (), "P3", arrival, arrival, decoys, states
-        )
+        states = untreated_states(graph, (), arrival + settings.max_steps)
+        decoys = _draw_decoys(graph, settings, stream, ())
+        return Incident(settings, split, index, graph, (), "P3", arrival, arrival, decoys, states)
     outage = None if settings.outage is None else random.random() < settings.outage
-    while True:
-        struck: dict[int, Fault] = {}
-        while len(struck) < settings.faults:
-            position = list(pairs)[int(random.random() * len(pairs))]
-            struck[position] = pairs[position][int(random.random() * len(pairs[position]))]
+    missed: list[str] = []  # the setting that turned each try away
+    for _ in range(MOST_DRAWS):
+        struck = _draw_faults(random, pairs, settings.faults)
         low, high = settings.intensity
         for _ in range(INTENSITY_DRAWS):
-            arrival = _draw(random, settings.lead)
-            quiet = settings.quiet[int(random.random() * len(settings.quiet))]
-            injections, intensities = [], []
-            for position, fault in struck.items():
-                skewed = (
-                    random.random()
-                )  # squared below: mild faults are more common than total ones
-                intensities.append(low + skewed * skewed * (high - low))
-                injections.append(
-                    Injection(
-                        fault, position, intensities[-1], onset=1, ramp=_draw(random, settings.ramp)
-                    )
-                )
-            states = untreated_states(
-                topology, tuple(injections), arrival + settings.max_steps, settings.lag
-            )
-            severity = severity_of(*user_impact(topology, states))
-            if outage is not None and severity is not None and (severity == "P1") != outage:
-                # Effects grow with intensity, so the next try can be aimed.
-                low, high = (min(intensities), high) if outage else (low, max(intensities))
-            elif settings.below_edge and not all(
-                _callers_shout(topology, at, states[arrival]) for at in struck
-            ):
-                low = min(intensities)
-            elif severity is not None:
-                decoys, until = (
-                    _draw_decoys(topology, settings, stream, tuple(struck)),
-                    arrival + quiet,
-                )
-                faults = tuple(injections)
+            course = _draw_course(random, settings, graph, struck, (low, high))
+            miss = _what_is_missed(settings, graph, course, outage)
+            if not miss:
+                decoys = _draw_decoys(graph, settings, stream, tuple(struck))
                 return Incident(
                     settings,
                     split,
                     index,
-                    topology,
-                    faults,
-                    severity,
-                    arrival,
-                    until,
+                    graph,
+                    course.injections,
+                    course.severity or "",
+                    course.arrival,
+                    course.quiet_until,
                     decoys,
-                    states,
+                    course.states,
                 )
+            missed.append(miss)
+            # Effects grow with intensity, so the next try can be aimed.
+            tried = [injection.intensity for injection in course.injections]
+            if miss == "below_edge" or (miss == "outage" and outage):
+                low = min(tried)
+            elif miss == "outage":
+                high = max(tried)
+    raise UnplayableError(_why_unplayable(settings, split, topology, missed, outage))
+
+
+class _Course(NamedTuple):
+    """One try at an incident: when, how hard, and what becomes of it when nobody does anything."""
+
+    arrival: int
+    quiet_until: int
+    injections: tuple[Injection, ...]
+    states: list[State]
+    severity: str | None  # None: too near a boundary to call
+
+
+def _call_graph(task: Task, split: str, topology: Topology | None, random: Random) -> Topology:
+    """The graph that the incident is on: one's own, a random one, or the default."""
+    if topology is None:
+        if task.services:
+            return random_topology(random, task.services, task.services)
+        return random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
+    if task.services:
+        raise ValueError(
+            f"services={task.services} asks for a random call graph; set it to 0, or leave out the "
+            "topology"
+        )
+    if task.decoys >= len(topology.services):
+        raise UnplayableError(
+            f"decoys={task.decoys} must be fewer than the {len(topology.services)} services of the "
+            "call graph; lower it"
+        )
+    return topology
+
+
+def _playable_pairs(task: Task, split: str, topology: Topology) -> dict[int, tuple[Fault, ...]]:
+    """`candidate_pairs`, enough of them for the task's faults."""
+    pairs = candidate_pairs(topology, task.below_edge, split)
+    if len(pairs) >= task.faults:
+        return pairs
+    needed = "a service" if task.faults == 1 else f"{task.faults} services"
+    where, ways = "to strike", ["add services"]
+    if task.below_edge:
+        where = "that others wait for (below_edge=True)"
+        ways = ["let services call more of the others", "choose a task without below_edge"]
+    if split != "unseen_topology":
+        ways.append("choose another split")
+    raise UnplayableError(
+        f"task {task.name} needs {needed} {where}, with a fault that split {split} allows there, "
+        f"and this call graph has {len(pairs)}; {', or '.join(ways)}"
+    )
+
+
+def _draw_faults(
+    random: Random, pairs: dict[int, tuple[Fault, ...]], count: int
+) -> dict[int, Fault]:
+    """Position to fault, `count` different positions: services uniformly, then their faults."""
+    positions, struck = list(pairs), {}
+    while len(struck) < count:
+        position = positions[int(random.random() * len(positions))]
+        struck[position] = pairs[position][int(random.random() * len(pairs[position]))]
+    return struck
+
+
+def _draw_course(
+    random: Random,
+    task: Task,
+    topology: Topology,
+    struck: dict[int, Fault],
+    intensity: tuple[float, float],
+) -> _Course:
+    """Draw when and how hard these faults strike, and play it out."""
+    arrival = _draw(random, task.lead)
+    quiet = task.quiet[int(random.random() * len(task.quiet))]
+    low, high = intensity
+    injections = []
+    for position, fault in struck.items():
+        skewed = random.random()  # squared below: mild faults are more common than total ones
+        strength = low + skewed * skewed * (high - low)
+        ramp = _draw(random, task.ramp)
+        injections.append(Injection(fault, position, strength, onset=1, ramp=ramp))
+    faults = tuple(injections)
+    states = untreated_states(topology, faults, arrival + task.max_steps, task.lag)
+    severity = severity_of(*user_impact(topology, states))
+    return _Course(arrival, arrival + quiet, faults, states, severity)
+
+
+def _what_is_missed(task: Task, topology: Topology, course: _Course, outage: bool | None) -> str:
+    """The setting that the course does not meet: outage, below_edge, or intensity (its severity
+    cannot be called); empty when it meets all.
+    """
+    severity = course.severity
+    if outage is not None and severity is not None and (severity == "P1") != outage:
+        return "outage"
+    if task.below_edge:
+        on_arrival = course.states[course.arrival]
+        for injection in course.injections:
+            if not _callers_shout(topology, injection.position, on_arrival):
+                return "below_edge"
+    return "" if severity is not None else "intensity"
+
+
+def _why_unplayable(
+    task: Task, split: str, topology: Topology | None, missed: list[str], outage: bool | None
+) -> str:
+    """What an `UnplayableError` says after the last draw: which setting was missed most, and what
+    to turn.
+    """
+    dial, times = Counter(missed).most_common(1)[0]
+    why, ways = {
+        "outage": (
+            ("no fault became an outage (P1)", "raise intensity or lower outage")
+            if outage
+            else ("every fault became an outage (P1)", "lower intensity or raise outage")
+        ),
+        "below_edge": (
+            "no caller of the root was in trouble when the agent arrived",
+            "raise intensity or lead, lower ramp or lag, or set below_edge to False",
+        ),
+        "intensity": (
+            "every effect was too near a boundary between severities",
+            "widen the range of intensity",
+        ),
+    }[dial]
+    graph = "" if topology is None else ", or change the call graph"
+    return (
+        f"task {task.name} found no incident of split {split} in {MOST_DRAWS} draws: "
+        f"{dial}={vars(task)[dial]} was missed in {times} of {len(missed)} tries; {why}. "
+        f"With intensity={task.intensity}, lead={task.lead}, ramp={task.ramp}, lag={task.lag}: "
+        f"{ways}{graph}"
+    )
 
 
 def _draw(random: Random, bounds: tuple[int, int]) -> int:
+    """A whole number, uniform over the range, both ends included."""
     return bounds[0] + int(random.random() * (bounds[1] - bounds[0] + 1))
 
 
@@ -376,10 +355,8 @@ def _draw_decoys(
     """
     if not task.decoys:
         return ()
-    random, positions = (
-        Random(f"{stream}/decoys"),
-        [i for i in range(len(topology.services)) if i not in roots],
-    )
+    random = Random(f"{stream}/decoys")
+    positions = [i for i in range(len(topology.services)) if i not in roots]
     random.shuffle(positions)
     drawn = []
     for position in positions[: task.decoys]:
@@ -398,11 +375,12 @@ def _callers_shout(topology: Topology, position: int, state: State) -> bool:
 
 
 def in_trouble(topology: Topology, state: State, position: int) -> bool:
-    """Whether a service fails too many requests, is too slow, or is near saturation."""
-    usual = topology.network.rest_latency[position]
+    """Whether a service fails more than 2 % of its requests, takes twice its usual time, or is near
+    saturation.
+    """
     return (
         state.errors[position] > TROUBLE_ERRORS
-        or state.latency[position] > TROUBLE_SLOWDOWN * usual
-        or state.cpu[position] > TROUBLE_BUSY
-        or state.pool[position] > TROUBLE_BUSY
+        or state.latency[position] > TROUBLE_SLOWDOWN * topology.network.rest_latency[position]
+        or state.cpu[position] > TROUBLE_SATURATION
+        or state.pool[position] > TROUBLE_SATURATION
     )

@@ -8,10 +8,11 @@ observation is:
 | is a streamed line noise | Bernoulli(`task.noise`); the service is then uniform, the text benign |
 | who speaks in the stream | categorical over `loudness` |
 | what kind of line a service prints | categorical over `line_weights` |
-| which callee a `callee` line names | categorical over errors + slowness of the callees in trouble |
+| callee that a `callee` line names | categorical over errors + slowness of those in trouble |
 | template of a line | uniform over the split's templates |
-| metric | values of `STALENESS`-drawn age, each times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
-| missing row of the table | Bernoulli(`task.gaps`); always that of a root still quiet (asked directly, it answers) |
+| age of a metric | uniform over `STALENESS` |
+| metric | the value of that age, times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
+| missing row of the table | Bernoulli(`task.gaps`); always that of a root still quiet |
 """
 
 from __future__ import annotations
@@ -96,15 +97,18 @@ def coarse(value: float) -> str:
     return str(int(value / scale + 0.5) * scale)
 
 
+def _per_cent(share: float) -> str:
+    """A share that cannot be shown above 100 %: what exceeds it is rejected."""
+    return figure(min(100.0, 100.0 * share))
+
+
 # Field of a template -> its value, from the state, the speaker's position, the position spoken of,
 # and the topology.
 _FIELDS: dict[str, Callable[[State, int, int, Topology], str]] = {
     "latency": lambda state, speaker, other, topology: figure(state.latency[speaker]),
     "errors": lambda state, speaker, other, topology: figure(100.0 * state.errors[speaker]),
-    "usage": lambda state, speaker, other, topology: figure(
-        min(100.0, 100.0 * state.pool[speaker])
-    ),
-    "cpu": lambda state, speaker, other, topology: figure(min(100.0, 100.0 * state.cpu[speaker])),
+    "usage": lambda state, speaker, other, topology: _per_cent(state.pool[speaker]),
+    "cpu": lambda state, speaker, other, topology: _per_cent(state.cpu[speaker]),
     "rate": lambda state, speaker, other, topology: figure(state.load[speaker]),
     "callee": lambda state, speaker, other, topology: topology.names[other],
     "wait": lambda state, speaker, other, topology: figure(state.latency[other]),
@@ -255,39 +259,44 @@ class Telemetry:
         return lines
 
     def _render(self, kind: str, position: int) -> str:
+        """A line of that kind, its fields filled from the state of now."""
         service, random = self.topology.services[position], self.random
-        state, other = self.cluster.states[self.cluster.tick], position
-        key: Key = (service.kind,)
-        if kind == "proof":
-            key = (self.cluster.active[position].fault.name, service.kind)
-        elif kind == "hint":
-            key = (
-                self.decoys.get(position) or self.cluster.active[position].fault.remedy,
-                service.kind,
-            )
-        elif kind in ("callee", "own"):
-            if kind == "callee":
-                weights = self.callee_weights(position)
-                other = weights[
-                    _categorical([w for _, w in weights], sum(w for _, w in weights), random)
-                ][0]
-            fails = state.errors[other] > FAILS and (
-                random() < 0.5
-                or state.latency[other] < 2.0 * self.topology.network.rest_latency[other]
-            )
-            key = ("fails" if fails else "slow", service.kind)
+        state = self.cluster.states[self.cluster.tick]
+        key, other = self._subject(kind, position)
         templates = _templates(kind, key, self.incident.held_out_wording)
         level, text, fields = templates[int(random() * len(templates))]
         if fields:
-            text %= tuple(
-                [
-                    str(1 + int(random() * 9))
-                    if field is None
-                    else field(state, position, other, self.topology)
-                    for field in fields
-                ]
-            )
+            values = [
+                # A detail of no meaning keeps lines of one template from being equal.
+                str(1 + int(random() * 9))
+                if field is None
+                else field(state, position, other, self.topology)
+                for field in fields
+            ]
+            text %= tuple(values)
         return f"{level} {service.name} {text}"
+
+    def _subject(self, kind: str, position: int) -> tuple[Key, int]:
+        """Which section of the wording a line is from, and the position of whom it speaks."""
+        service_kind = self.topology.services[position].kind
+        if kind == "proof":
+            return (self.cluster.active[position].fault.name, service_kind), position
+        if kind == "hint":
+            remedy = self.decoys.get(position) or self.cluster.active[position].fault.remedy
+            return (remedy, service_kind), position
+        if kind not in ("callee", "own"):
+            return (service_kind,), position
+        random, other = self.random, position
+        if kind == "callee":
+            weights = self.callee_weights(position)
+            total = sum(weight for _, weight in weights)
+            other = weights[_categorical([weight for _, weight in weights], total, random)][0]
+        state, usual = self.cluster.states[self.cluster.tick], self.topology.network.rest_latency
+        # Who both fails and is slow is spoken of one way or the other, by a coin.
+        fails = state.errors[other] > FAILS and (
+            random() < 0.5 or state.latency[other] < 2.0 * usual[other]
+        )
+        return ("fails" if fails else "slow", service_kind), other
 
     def stream(self) -> list[str]:
         """The first batch: what reaches the shared log by itself."""
@@ -309,20 +318,19 @@ class Telemetry:
         never a dark one.
         """
         order, random, dark = list(range(len(self.topology.services))), self.random, self.dark()
+        # Fisher and Yates by hand: `Random.shuffle` may draw differently in another Python.
         for i in range(len(order) - 1, 0, -1):
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]
-        return [
-            line
-            for i in [i for i in order if i not in dark][:STREAM_LINES]
-            for line in self.lines(i)
-        ]
+        speakers = [position for position in order if position not in dark][:STREAM_LINES]
+        return [line for position in speakers for line in self.lines(position)]
 
     def metric(self, position: int) -> Metric:
         """A row of the metrics table, noisy and perhaps stale."""
         cluster, random = self.cluster, self.random
         age = STALENESS[int(random() * len(STALENESS))]
         state = cluster.states[max(0, cluster.tick - age)]
+        # The difference of two uniform draws is triangular on (-1, 1).
         fails = 1.0 + METRIC_NOISE * (random() - random())
         slow = 1.0 + METRIC_NOISE * (random() - random())
         return Metric(
@@ -345,12 +353,8 @@ class Telemetry:
         """The thresholds crossed now. Only services that users feel are watched; a dark root is
         not.
         """
-        cluster, alerts = self.cluster, []
-        state, rest, dark = (
-            cluster.states[cluster.tick],
-            self.topology.network.rest_latency,
-            self.dark(),
-        )
+        cluster, rest, dark = self.cluster, self.topology.network.rest_latency, self.dark()
+        state, alerts = cluster.states[cluster.tick], []
         for position in cluster.reach:
             service = self.topology.services[position]
             if service.kind not in ALERTED_KINDS or position in dark:

@@ -2,19 +2,15 @@
 simulator.
 
 Nothing else in the package names a service. The default is a seven-service shop; `random_topology`
-draws call graphs of 5 to 30 services, and `load_topology` reads one from YAML:
-
-    services:
-      - {name: front, kind: edge, calls: [cart]}
-      - {name: cart, kind: app, calls: [cart-db], session_cache: true}
-      - {name: cart-db, kind: database}
+draws call graphs of 5 to 30 services, and `topology_file.load_topology` reads one from YAML.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from random import Random
 
 KINDS = ("edge", "app", "database", "queue")
@@ -27,6 +23,23 @@ IDLE_LATENCY_MS = {"edge": 4.0, "app": 20.0, "database": 6.0, "queue": 3.0}
 EDGE_TRAFFIC = 600.0
 REST_UTILISATION = 0.5  # headroom of two, the usual capacity-planning rule
 POOL_HEADROOM = 5.0  # a pool holds five times what Little's law asks for at rest
+TIMEOUT_MS = 3000.0  # a request that takes longer has failed
+
+MOST_SERVICES = 30  # more would not fit a prompt, nor a drawing that can be read
+# Names stand in log lines, in `remedy:service`, in prompts and in links: one word that no program
+# and no reader could take for something else.
+NAME = re.compile("[a-z][a-z0-9-]{0,39}")
+NAME_RULE = "a lower-case letter, then at most 39 lower-case letters, digits and hyphens"
+SMALLEST_RANDOM = 5  # services of a random call graph: an edge, two apps, what they lean on
+RESERVED_NAME = "all"  # what `request_more_logs` takes for every service
+
+
+class TopologyError(ValueError):
+    """A call graph that cannot be simulated. `at` is where: (), (service,) or (service, callee)."""
+
+    def __init__(self, message: str, *at: str) -> None:
+        super().__init__(message)
+        self.at = at
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,16 @@ class Service:
     def owner(self) -> str:
         """The team that owns services of this kind."""
         return OWNERS[self.kind]
+
+    @property
+    def is_edge(self) -> bool:
+        """Whether users enter here."""
+        return self.kind == "edge"
+
+    @property
+    def downstream(self) -> tuple[str, ...]:
+        """Names of everything it sends work to: its calls, then what it publishes to."""
+        return self.calls + self.publishes
 
 
 @dataclass(frozen=True)
@@ -73,42 +96,87 @@ class Network:
 
 @dataclass(frozen=True)
 class Topology:
-    """A validated call graph, callers before callees. Raises `ValueError` when the graph cannot be
-    simulated.
+    """A validated call graph, callers before callees (see `callers_first`).
+
+    Raises:
+        TopologyError: when the graph cannot be simulated; a `ValueError` that names the service and
+            the way out.
     """
 
     services: tuple[Service, ...]
 
     def __post_init__(self) -> None:
+        check_size(len(self.services))
         names = [service.name for service in self.services]
-        if len(set(names)) != len(names):
-            raise ValueError(f"service names must be unique, got {names}; rename the repeated one")
-        if not any(service.kind == "edge" for service in self.services):
-            raise ValueError(
-                f"a topology needs a service of kind 'edge' where users enter, got only {names}"
-            )
-        seen: set[str] = set()
-        for service in reversed(self.services):
-            if service.kind not in KINDS:
-                raise ValueError(
-                    f"unknown kind {service.kind!r} of {service.name}; choose one of {', '.join(KINDS)}"
-                )
-            for callee in service.calls + service.publishes:
-                if callee not in names:
-                    raise ValueError(
-                        f"{service.name} calls unknown service {callee!r}; services are {names}"
-                    )
-                if callee not in seen:
-                    raise ValueError(
-                        f"{service.name} calls {callee}, which stands before it; list callers first"
-                    )
-            seen.add(service.name)
-        called = {
-            callee for service in self.services for callee in service.calls + service.publishes
-        }
+        placed: set[str] = set()
         for service in self.services:
-            if service.kind != "edge" and service.name not in called:
-                raise ValueError(f"nothing calls {service.name}; connect it, or make it an edge")
+            self._check_service(service, names)
+            if service.name in placed:
+                raise TopologyError(
+                    f"service {service.name} stands twice; rename one", service.name
+                )
+            placed.add(service.name)
+            for callee in service.downstream:
+                if callee in placed:
+                    raise TopologyError(
+                        f"{service.name} calls {callee}, which does not stand after it; "
+                        "list callers first",
+                        service.name,
+                        callee,
+                    )
+        if not any(service.is_edge for service in self.services):
+            raise TopologyError("no service of kind edge, where users enter; add one")
+        called = {callee for service in self.services for callee in service.downstream}
+        for service in self.services:
+            if not service.is_edge and service.name not in called:
+                raise TopologyError(
+                    f"nothing calls {service.name}; connect it, or make it an edge", service.name
+                )
+        # From below: the first that is too slow is where to mend it, not the edge above.
+        for name, latency in zip(names[::-1], self.network.rest_latency[::-1], strict=True):
+            if latency >= TIMEOUT_MS:
+                raise TopologyError(
+                    f"{name} waits so long for those below it that it passes the timeout of "
+                    f"{TIMEOUT_MS:.0f} ms even at rest; take calls out, or make them publishes",
+                    name,
+                )
+
+    @staticmethod
+    def _check_service(service: Service, names: list[str]) -> None:
+        """What holds for a service whatever its place in the graph."""
+        name, kind = service.name, service.kind
+        if not isinstance(name, str) or not NAME.fullmatch(name) or name == RESERVED_NAME:
+            raise TopologyError(
+                f"bad service name {name!r:.60}; a name is {NAME_RULE}, and not {RESERVED_NAME!r}",
+                name,
+            )
+        if kind not in KINDS:
+            raise TopologyError(
+                f"unknown kind {kind!r:.60} of {name}; choose one of {', '.join(KINDS)}", name
+            )
+        if (service.handles_logins or service.session_cache) and kind != "app":
+            raise TopologyError(
+                f"{name} is of kind {kind}, and only an app has handles_logins or session_cache; "
+                "leave them out",
+                name,
+            )
+        for callee in service.downstream:
+            if callee not in names:
+                raise TopologyError(
+                    f"{name} calls unknown service {callee!r:.60}; services are {', '.join(names)}",
+                    name,
+                    callee,
+                )
+            if service.downstream.count(callee) > 1:
+                raise TopologyError(
+                    f"{name} names {callee} twice; once is enough, as a call or as a publish",
+                    name,
+                    callee,
+                )
+
+    def __hash__(self) -> int:
+        # Equal graphs have equal names, and a graph is looked up at every incident: keep it quick.
+        return hash(self.names)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -121,11 +189,16 @@ class Topology:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
+    def edges(self) -> tuple[int, ...]:
+        """Positions of the services where users enter."""
+        return tuple(i for i, service in enumerate(self.services) if service.is_edge)
+
+    @cached_property
     def depth(self) -> dict[str, int]:
         """Hops from the nearest edge, over calls and publishes."""
-        depth = {service.name: 0 for service in self.services if service.kind == "edge"}
+        depth = {service.name: 0 for service in self.services if service.is_edge}
         for service in self.services:
-            for callee in service.calls + service.publishes:
+            for callee in service.downstream:
                 depth[callee] = min(depth.get(callee, len(self.services)), depth[service.name] + 1)
         return depth
 
@@ -133,24 +206,20 @@ class Topology:
     def callers(self) -> dict[str, tuple[str, ...]]:
         """Name to the names of everything that calls it or publishes to it."""
         return {
-            name: tuple(s.name for s in self.services if name in s.calls + s.publishes)
+            name: tuple(s.name for s in self.services if name in s.downstream)
             for name in self.names
         }
 
     @cached_property
     def below(self) -> tuple[tuple[int, ...], ...]:
         """Position to the positions of everything it calls or publishes to."""
-        return tuple(
-            tuple(self.position[name] for name in s.calls + s.publishes) for s in self.services
-        )
+        return tuple(tuple(self.position[name] for name in s.downstream) for s in self.services)
 
     @cached_property
     def call_graph_text(self) -> str:
         """One clause a caller, `a > b c; b > d`: how a prompt shows the graph."""
         return "; ".join(
-            f"{s.name} > {' '.join(s.calls + s.publishes)}"
-            for s in self.services
-            if s.calls or s.publishes
+            f"{s.name} > {' '.join(s.downstream)}" for s in self.services if s.downstream
         )
 
     @cached_property
@@ -189,7 +258,7 @@ class Topology:
         size, position = len(self.services), self.position
         callers: list[list[tuple[int, float]]] = [[] for _ in range(size)]
         callees: list[list[tuple[int, float]]] = [[] for _ in range(size)]
-        routes = [service.kind == "edge" for service in self.services]
+        routes = [service.is_edge for service in self.services]
         for i, service in enumerate(self.services):
             share = 1.0 / len(service.calls) if routes[i] and service.calls else 1.0
             for callee in service.calls:
@@ -246,6 +315,44 @@ class Topology:
         return self._reach[roots]
 
 
+def check_size(services: int) -> None:
+    """Raise `TopologyError` unless a call graph may have so many services."""
+    if not 1 <= services <= MOST_SERVICES:
+        raise TopologyError(
+            f"a call graph has 1 to {MOST_SERVICES} services, got {services}; "
+            "keep those that users wait for"
+        )
+
+
+def callers_first(services: Iterable[Service]) -> tuple[Service, ...]:
+    """The services so that each stands after its callers, and otherwise in the order given.
+
+    Raises:
+        TopologyError: for services that call each other in a circle, naming the circle.
+    """
+    waiting, placed = list(services), []
+    while waiting:
+        called = {callee for service in waiting for callee in service.downstream}
+        free = next((i for i, service in enumerate(waiting) if service.name not in called), None)
+        if free is None:
+            circle = _circle(waiting)
+            raise TopologyError(
+                f"services call each other in a circle: {' > '.join(circle)}; "
+                "leave out one of these calls",
+                *circle[:2],
+            )
+        placed.append(waiting.pop(free))
+    return tuple(placed)
+
+
+def _circle(services: list[Service]) -> list[str]:
+    """Names along a circle of calls, the first again at the end; each service has a caller."""
+    path = [services[0].name]
+    while path[-1] not in path[:-1]:  # from callee to caller, until one comes again
+        path.append(next(one.name for one in services if path[-1] in one.downstream))
+    return path[path.index(path[-1]) :][::-1]
+
+
 DEFAULT_TOPOLOGY = Topology(
     (
         Service(
@@ -261,18 +368,23 @@ DEFAULT_TOPOLOGY = Topology(
 )
 
 _EDGE_NAMES = ("edge-proxy", "web-gateway", "mobile-gateway")
-_APPS = "cart catalog search billing profile shipping inventory pricing review login coupon ledger quote refund media geo"
-_APPS += " tax audit"
+_APPS = "cart catalog search billing profile shipping inventory pricing review login coupon ledger"
+_APPS += " quote refund media geo tax audit"
 
 
-def random_topology(random: Random, smallest: int = 5, largest: int = 30) -> Topology:
+def random_topology(
+    random: Random, smallest: int = SMALLEST_RANDOM, largest: int = MOST_SERVICES
+) -> Topology:
     """Draw a connected layered call graph of `smallest` to `largest` services under names the
     default never uses.
 
     One edge; apps call one or two later services; stateful services (databases, queues) are leaves.
     """
-    if not 5 <= smallest <= largest <= 30:
-        raise ValueError(f"a random topology has 5 to 30 services, got {smallest} to {largest}")
+    if not SMALLEST_RANDOM <= smallest <= largest <= MOST_SERVICES:
+        raise ValueError(
+            f"a random topology has {SMALLEST_RANDOM} to {MOST_SERVICES} services, "
+            f"got {smallest} to {largest}; choose a range within"
+        )
     size = smallest + int(random.random() * (largest - smallest + 1))
     apps = max(2, (size - 1) // 2)
     stems = _APPS.split()
@@ -308,26 +420,3 @@ def random_topology(random: Random, smallest: int = 5, largest: int = 30) -> Top
         for name in app_names
     )
     return Topology((edge, *middle, *(Service(name, kind) for name, kind in leaves)))
-
-
-def load_topology(path: str | Path) -> Topology:
-    """Read a topology from YAML (format in the module docstring). `ValueError` names what is wrong
-    in the file.
-    """
-    import yaml
-
-    data = yaml.safe_load(Path(path).read_text())
-    if not isinstance(data, dict) or not isinstance(data.get("services"), list):
-        raise ValueError(
-            f"{path}: expected a mapping with a list 'services', got {type(data).__name__}"
-        )
-    services = []
-    for entry in data["services"]:
-        unknown = set(entry) - set(Service.__dataclass_fields__)
-        if unknown or "name" not in entry or "kind" not in entry:
-            raise ValueError(
-                f"{path}: service {entry} needs name and kind, and no {sorted(unknown) or 'other fields'}"
-            )
-        lists = {key: tuple(entry.get(key, ())) for key in ("calls", "publishes")}
-        services.append(Service(**{**entry, **lists}))
-    return Topology(tuple(services))

@@ -11,7 +11,8 @@ simulator's state at the moment of logging:
 | `{usage}` | connection pool in use, per cent |
 | `{cpu}` | utilisation, per cent |
 | `{rate}` | arriving requests per second |
-| `{callee}` `{wait}` `{failures}` | the called service it speaks of, that one's latency (ms) and errors (per cent) |
+| `{callee}` | the called service it speaks of |
+| `{wait}` `{failures}` | that one's latency (ms) and errors (per cent) |
 | `{n}` | a detail of no meaning, 1 to 9 |
 """
 

@@ -11,7 +11,8 @@ from test_rewards import right_answers
 from logtriage.adapters.gymnasium import MAX_TEXT, TriageGym
 from logtriage.adapters.remote import Server
 from logtriage.play.episode import Episode
-from logtriage.world.incidents import ALL_TASKS, SPLITS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import ALL_TASKS, SPLITS
 
 PLAYED = [split for split in SPLITS if split != "unseen_topology"]
 

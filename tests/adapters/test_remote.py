@@ -21,7 +21,7 @@ from logtriage.play.actions import action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import TriageTools
 from logtriage.server.app import make_app
-from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS
+from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 
@@ -228,7 +228,8 @@ def test_sessions_closed_as_silent_are_opened_again(monkeypatch):
                     opening = env.reset(**({} if isinstance(env, TriageGym) else ROW))
                     assert "step 0 of" in str(opening)
                     time.sleep(0.8)
-                env._episode.leave()
+                episode = env._episode if isinstance(env, TriageGym) else env.session.episode
+                episode.leave()
     finally:
         running.should_exit = True
         thread.join()

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from logtriage.agents.junior import tool_call
 from logtriage.agents.language_models import ConversationPolicy
 from logtriage.agents.registry import make_policy
 from logtriage.agents.scripted import ConstantPolicy
 from logtriage.measure.rollouts import rollout
+from logtriage.play.conversation import from_wire, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.rewards import PARTS
-from logtriage.world.incidents import TASKS
+from logtriage.world.tasks import TASKS
 
 # In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package
 # alone may lack it.
@@ -150,8 +150,6 @@ def evaluate(url, folder, agent=None, **taskset):
 def in_conversation(messages, task, index):
     """The episode as `ConversationPolicy` plays it with the same messages."""
     from openai.types.chat import ChatCompletionMessage
-
-    from logtriage.agents.language_models import from_wire
 
     class Scripted(ConversationPolicy):
         def reply(self, conversations, seats):
@@ -283,9 +281,12 @@ def test_options_name_the_incidents():
 @pytest.mark.parametrize(
     "code",
     [
-        "import logtriage.agents.language_models, logtriage.server.app; assert 'verifiers' not in sys.modules",
-        "import logtriage; assert logtriage.TriageTaskset.__name__ in logtriage.__all__ and 'verifiers.v1' in sys.modules",
-        "sys.modules['verifiers'] = None; import logtriage; assert not hasattr(logtriage, '__all__'); help(logtriage)",
+        "import logtriage.agents.language_models, logtriage.server.app; "
+        "assert 'verifiers' not in sys.modules",
+        "import logtriage; assert logtriage.TriageTaskset.__name__ in logtriage.__all__; "
+        "assert 'verifiers.v1' in sys.modules",
+        "sys.modules['verifiers'] = None; import logtriage; "
+        "assert not hasattr(logtriage, '__all__'); help(logtriage)",
     ],
     ids=["not asked for", "asked for", "not installed"],
 )

@@ -1,30 +1,36 @@
+"""Language models as policies, with a model that learned nothing and an endpoint on loopback. What
+is about messages is tested with `play.conversation`, and calls with `play.tools`.
+"""
+
 import json
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 from test_rewards import right_answers
 
-from logtriage.agents.junior import tool_call
 from logtriage.agents.language_models import (
     ConversationPolicy,
     EndpointPolicy,
     LanguageModelPolicy,
-    call_tool,
     load_language_model,
-    opening_messages,
-    tool_schemas,
 )
+from logtriage.play.actions import ACTION_TYPES
+from logtriage.play.conversation import answers, opening_messages, tool_call
 from logtriage.play.episode import Episode
-from logtriage.play.tools import TOOL_NAMES, TriageTools
-from logtriage.world.incidents import sample_incident
+from logtriage.play.tools import ToolSession, tool_schemas
+
+ROOT = Path(__file__).parents[2]
 
 
 def episodes(count=3):
-    return [Episode(sample_incident("cascading_failure", "train", index)) for index in range(count)]
+    return [Episode.open("cascading_failure", "train", index) for index in range(count)]
 
 
-def answers(incident):
+def right_calls(incident):
     return [tool_call(action) for action in right_answers(incident)]
 
 
@@ -41,7 +47,7 @@ class Scripted(ConversationPolicy):
 
 def test_several_calls_in_one_message_are_several_steps():
     played = episodes(2)
-    Scripted([[{"tool_calls": answers(episode.incident)}] for episode in played]).play(played)
+    Scripted([[{"tool_calls": right_calls(episode.incident)}] for episode in played]).play(played)
     assert [episode.score.total for episode in played] == [1.0, 1.0]
     assert [episode.record.steps for episode in played] == [5, 5]
 
@@ -54,81 +60,19 @@ def test_a_message_without_a_call_walks_away():
     )
 
 
-@pytest.mark.parametrize(
-    "name, arguments, told",
-    [
-        ("rm", {}, "unknown tool 'rm'; choose one of classify_severity"),
-        ("escalate", [], "must be a JSON object, got list"),
-        ("escalate", {}, "missing a required argument: 'team'; it takes team"),
-        ("escalate", {"team": "sre", "urgent": True}, "unexpected keyword argument 'urgent'"),
-        ("escalate", {"team": "ceo"}, "choose one of sre"),
-        ("escalate", {"team": {"$ref": 1}}, "unknown team"),
-        ("__init__", {}, "unknown tool"),
-        ("_act", {"action_type": "resolve", "value": ""}, "unknown tool"),
-        ("reset", {"task": "single_crash", "split": "test", "index": 0}, "unknown tool"),
-    ],
-)
-def test_malformed_calls_are_answered_and_the_episode_goes_on(name, arguments, told):
-    tools = TriageTools()
-    tools._adopt(episodes(1)[0])
-    assert told in call_tool(tools, name, arguments)
-    assert not tools._episode.done
-    assert "resolve" in call_tool(tools, "resolve", {})
-    assert "Incident closed" in call_tool(tools, "resolve", {})
-
-
-def test_a_malformed_call_costs_a_step_and_nothing_else():
-    tools = TriageTools()
-    tools._adopt(episodes(1)[0])
-    for name, arguments in (
-        ("rm", {}),
-        ("escalate", []),
-        ("resolve", {"now": True}),
-        ("escalate", {"team": "ceo"}),
-    ):
-        call_tool(tools, name, arguments)
-    record = tools._episode.record
-    assert record.steps == 4 and tools._malformed == 4
-    assert (record.severity, record.root_cause, record.team, record.remediations) == (
-        None,
-        None,
-        None,
-        [],
-    )
-
-
 def test_a_call_that_cannot_be_read_is_answered_and_the_episode_goes_on():
     played = episodes(1)
     policy = Scripted(
         [
             [
                 {"content": '<tool_call>\n{"name": "resolve", "argu'},
-                {"tool_calls": answers(played[0].incident)},
+                {"tool_calls": right_calls(played[0].incident)},
             ]
         ]
     )
     policy.play(played)
     assert "could not be read" in policy.transcripts[0][3]["content"]
     assert played[0].record.closed_by == "resolve" and played[0].record.steps == 6
-
-
-def test_schemas_cover_the_seven_tools_and_nothing_else():
-    schemas = tool_schemas()
-    assert sorted(schema["function"]["name"] for schema in schemas) == sorted(TOOL_NAMES)
-    assert len(TOOL_NAMES) == 7
-    assert all(schema["function"]["description"] for schema in schemas)
-
-
-def test_the_reward_takes_malformed_calls_off():
-    tools = TriageTools()
-    tools.reset(task="single_crash", split="train", index=0, prompt=[], extra=1)
-    tools.escalate("ceo")
-    tools.resolve()
-    with pytest.raises(ValueError, match="Incident closed"):
-        tools.resolve()
-    assert tools.get_reward() == pytest.approx(tools._episode.score.total - 0.1)
-    tools.reset(task="single_crash", split="train", index=0)  # pooled instances must forget
-    assert tools._malformed == 0 and not tools._episode.done
 
 
 def test_a_model_in_memory_plays_in_lockstep(tiny_base):
@@ -144,8 +88,8 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
     model, tokenizer = load_language_model(tiny_base)
     policy = LanguageModelPolicy(model, tokenizer, name="tiny")
     episode = episodes(1)[0]
-    tools = TriageTools()
-    conversation = opening_messages(tools._adopt(episode))
+    session = ToolSession(episode)
+    conversation = opening_messages(session.opening)
     ids = policy._prompt_ids(conversation, [])
     for action in (("request_more_logs", episode.incident.root), ("escalate", "sre")):
         call = tool_call(action)
@@ -161,15 +105,8 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
             .removesuffix("\n")
         )
         ids = ids + tokenizer.encode(said, add_special_tokens=False)
-        function = call["function"]
-        conversation += [
-            {"role": "assistant", "content": "", "tool_calls": [call]},
-            {
-                "role": "tool",
-                "name": function["name"],
-                "content": call_tool(tools, function["name"], function["arguments"]),
-            },
-        ]
+        message = {"role": "assistant", "content": "", "tool_calls": [call]}
+        conversation += [message, *answers(session, message)]
         ids = policy._prompt_ids(conversation, ids)
         whole = tokenizer.apply_chat_template(
             conversation, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
@@ -247,11 +184,25 @@ def test_an_endpoint_is_a_policy_too(endpoint):
     policy = EndpointPolicy(url, "toy")
     played = episodes(1)
     policy.play(played)
-    assert (
-        played[0].record.closed_by == "resolve" and played[0].record.steps == 3
-    )  # a malformed call is a step
-    assert (
-        "must be a JSON object" in policy.transcripts[0][-3]["content"]
-    )  # the malformed call was answered
-    assert {tool["function"]["name"] for tool in requests[1]["tools"]} == set(TOOL_NAMES)
+    record = played[0].record
+    assert record.closed_by == "resolve" and record.steps == 3  # a malformed call is a step
+    # and was answered
+    assert "must be a JSON object" in policy.transcripts[0][-3]["content"]
+    assert {tool["function"]["name"] for tool in requests[1]["tools"]} == set(ACTION_TYPES)
     assert requests[-1]["messages"][-1]["tool_call_id"] == "call_1"
+
+
+def test_an_endpoint_needs_no_library_of_models(endpoint):
+    # They take seconds to import, and a machine that only evaluates may lack them.
+    url, requests = endpoint
+    code = """
+import sys
+sys.modules.update(dict.fromkeys(("torch", "transformers", "trl")))
+from logtriage.agents.language_models import EndpointPolicy
+from logtriage.play.episode import Episode
+episode = Episode.open("single_crash", "test", 0)
+EndpointPolicy(sys.argv[1], "toy").play([episode])
+assert episode.record.closed_by == "resolve"
+"""
+    subprocess.run([sys.executable, "-c", code, url], check=True, cwd=ROOT)
+    assert len(requests) == 4

@@ -9,7 +9,7 @@ import pytest
 from logtriage.agents.belief import BeliefPolicy
 from logtriage.agents.outcomes import NONE, Answers, Outcomes, answer_actions, score_table
 from logtriage.agents.posterior import Posterior, printed_between
-from logtriage.agents.prior import Prior, default_prior
+from logtriage.agents.prior import Prior, cached_prior
 from logtriage.agents.scripted import TracePolicy
 from logtriage.agents.trajectories import simulate
 from logtriage.measure.benchmark import opening_beliefs
@@ -18,8 +18,9 @@ from logtriage.measure.intervals import calibration_error
 from logtriage.play.episode import Episode
 from logtriage.world.cluster import Cluster, Injection, untreated_states
 from logtriage.world.faults import REMEDIES, faults_at
-from logtriage.world.incidents import SEVERITIES, SPLITS, TASKS, Incident, sample_incident
+from logtriage.world.incidents import Incident, sample_incident
 from logtriage.world.reading import Reading, read_line
+from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.telemetry import LINE_KINDS, Telemetry, coarse, figure
 from logtriage.world.topology import DEFAULT_TOPOLOGY, TEAMS, random_topology
 
@@ -53,7 +54,7 @@ def test_all_hypotheses_at_once_are_simulated_as_one_by_one(topology, lag):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_prior_is_the_generators(task):
-    prior, count = default_prior(TASKS[task], "train"), 1500
+    prior, count = cached_prior(DEFAULT_TOPOLOGY, TASKS[task], "train"), 1500
     incidents = [sample_incident(task, "train", index) for index in range(count)]
     mass = prior.weight.sum(1)
     assert mass.sum() == pytest.approx(1.0)
@@ -110,7 +111,7 @@ def incident_of(prior, h, quiet=0):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_under_each_hypothesis_lines_are_as_likely_as_telemetry_makes_them(task):
-    prior = default_prior(TASKS[task], "train")
+    prior = cached_prior(DEFAULT_TOPOLOGY, TASKS[task], "train")
     belief, random = Posterior(prior), Random("lines")
     names = prior.topology.names
     for h in random.sample(range(len(prior.run)), 60):
@@ -135,7 +136,7 @@ def test_under_each_hypothesis_lines_are_as_likely_as_telemetry_makes_them(task)
 
 
 def test_a_dark_root_is_silent_in_the_stream_and_not_when_asked():
-    prior = default_prior(TASKS["cascading_failure"], "train")
+    prior = cached_prior(DEFAULT_TOPOLOGY, TASKS["cascading_failure"], "train")
     belief, random = Posterior(prior), Random("dark")
     for h in random.sample(range(len(prior.run)), 20):
         incident = incident_of(prior, h, quiet=3)
@@ -164,7 +165,7 @@ def test_what_is_printed_covers_every_quantity_once(digits):
 
 def readings_of(service, topology):
     faults = faults_at(service)
-    callees = service.calls + service.publishes
+    callees = service.downstream
     return [
         *(Reading("proof", fault.name) for fault in faults),
         *(Reading("hint", remedy) for remedy in {fault.remedy for fault in faults}),
@@ -192,7 +193,7 @@ def test_before_anything_is_asked_it_is_as_right_as_it_thinks(task):
 
 
 def test_nothing_seen_changes_nothing_and_a_proof_settles_it():
-    prior = default_prior(TASKS["cascading_failure"], "train")
+    prior = cached_prior(DEFAULT_TOPOLOGY, TASKS["cascading_failure"], "train")
     incident = next(
         i for i in (sample_incident("cascading_failure", "train", n) for n in range(99)) if i.root
     )
@@ -285,7 +286,7 @@ def test_it_knows_the_dials(dial, value):
 
 
 def test_what_contradicts_all_that_was_believed_is_believed_alone():
-    belief = Posterior(default_prior(TASKS["single_crash"], "train"))
+    belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS["single_crash"], "train"))
     observation = Episode(sample_incident("single_crash", "train", 0)).opening._replace(
         alerts=None, metrics=None
     )
@@ -306,7 +307,7 @@ def test_what_contradicts_all_that_was_believed_is_believed_alone():
 
 
 def test_a_observations_that_no_hypothesis_allows_is_an_error():
-    belief = Posterior(default_prior(TASKS["single_crash"], "train"))
+    belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS["single_crash"], "train"))
     observation = Episode(sample_incident("single_crash", "train", 0)).opening._replace(
         alerts=None, metrics=None
     )

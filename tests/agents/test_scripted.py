@@ -15,7 +15,8 @@ from logtriage.agents.scripted import (
 )
 from logtriage.measure.rollouts import COLUMNS, rollout
 from logtriage.play.episode import Episode
-from logtriage.world.incidents import TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import TASKS
 
 EPISODES = 200
 

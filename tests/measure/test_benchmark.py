@@ -16,7 +16,9 @@ from logtriage.measure.dials import DIALS, dialled, sweep
 from logtriage.measure.exploits import RulePolicy, RuleStep, describe
 from logtriage.measure.rollouts import rollout
 from logtriage.play.episode import Episode
-from logtriage.world.incidents import BENCHMARK_VERSION, SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.reading import read_line
+from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 ROOT = Path(__file__).parents[2]
@@ -145,10 +147,11 @@ def test_decoys_hint_and_the_innocent_do_not():
     loud = {position for position, _ in incident.decoys} | {incident.injection.position}
     for position in range(7):
         assert (episode.telemetry.line_weights(position)[1] > 0.0) == (position in loud)
-    lines = [
-        line for position, _ in incident.decoys for line in episode.telemetry.lines(position, 40)
-    ]
-    assert lines  # rendered without a word of the true fault
+    for position, remedy in incident.decoys:
+        read = [read_line(line)[1] for line in episode.telemetry.lines(position, 60)]
+        # It hints at a remedy of its own, and proves nothing: no fault is at work there.
+        assert {reading.subject for reading in read if reading.kind == "hint"} == {remedy}
+        assert not [reading for reading in read if reading.kind == "proof"]
 
 
 @pytest.mark.parametrize(

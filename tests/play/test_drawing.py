@@ -12,7 +12,8 @@ from logtriage.models import TriageAction
 from logtriage.play.drawing import Step, draw, health
 from logtriage.play.episode import Observation
 from logtriage.play.rewards import by_fault
-from logtriage.world.incidents import ALL_TASKS, SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 from logtriage.world.telemetry import Alert, Metric
 from logtriage.world.topology import DEFAULT_TOPOLOGY, Service, Topology
 

@@ -16,7 +16,8 @@ from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.world.faults import REMEDIES
-from logtriage.world.incidents import SEVERITIES, SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.topology import TEAMS
 
 ROOT = Path(__file__).parents[2]
@@ -79,8 +80,9 @@ def test_episodes_do_not_depend_on_the_process(tmp_path):
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(drawn))
     code = (
-        "import json, sys, hashlib; sys.path.insert(0, 'tests/play'); from test_episode import replay;"
-        f"print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in json.load(open({str(path)!r}))])"
+        "import json, sys, hashlib; sys.path.insert(0, 'tests/play'); from test_episode import"
+        " replay;print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in"
+        f" json.load(open({str(path)!r}))])"
     )
     mine = str(
         [

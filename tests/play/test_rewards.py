@@ -16,7 +16,8 @@ from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.episode import Episode
 from logtriage.play.rewards import WEIGHTS, Record, score
 from logtriage.world.faults import REMEDIES
-from logtriage.world.incidents import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY, TEAMS
 
 INCIDENTS = 200

@@ -35,7 +35,8 @@ from logtriage.server.guard import (
     check_message,
 )
 from logtriage.world.faults import FAULTS
-from logtriage.world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -272,7 +273,7 @@ def test_bodies_that_are_no_json_are_answered(url):
 
 
 # -- sessions
-# ---------------------------------------------------------------------------------------------------------
+# ---
 
 
 def script(number):
@@ -412,7 +413,7 @@ def test_the_client_works_without_await(url):
 
 
 # -- the truth
-# --------------------------------------------------------------------------------------------------------
+# ---
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -552,7 +553,7 @@ def test_the_task_api_over_http_is_the_environments(url):
 
 
 # -- the guard
-# --------------------------------------------------------------------------------------------------------
+# ---
 
 
 def test_a_silent_session_is_told_so_and_closed():

@@ -1,6 +1,4 @@
-"""What the README claims of the embedded agent, from nothing. About ten minutes on two cores: `make
-test-slow`.
-"""
+"""What the README claims of the embedded agent, from nothing: ten minutes on two cores."""
 
 import pytest
 
@@ -19,4 +17,6 @@ def test_the_embedded_agent_learns_to_trace(tmp_path):
     rows = {row["task"]: row for row in summarise_run(tmp_path / "seed-0", evaluation)}
     gain = rows["cascading_failure"]["gain"]
     assert gain.mean >= 0.30 and gain.low > 0.15
-    assert all(row["gain"].mean > 0.0 for row in rows.values())
+    assert rows["silent_degradation"]["gain"].low > 0.0
+    # On single crash no gain is claimed, and so none is asked for: only that nothing is lost.
+    assert rows["single_crash"]["gain"].high > 0.0

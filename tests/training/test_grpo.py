@@ -9,27 +9,26 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import torch
 from conftest import free_port
+from test_command_line import refusal
 
+from logtriage.adapters.remote import Server
 from logtriage.measure.runs import keep_until, last_checkpoint
 from logtriage.play.episode import Episode
-from logtriage.play.tools import TriageTools
-from logtriage.training import grpo as training
+from logtriage.play.tools import MALFORMED_COST
 from logtriage.training.experiment import (
     compare_transcripts,
     evaluate_checkpoints,
     evaluate_run,
     first_and_last,
 )
-from logtriage.training.grpo import by_length, model_of, train, unreachable_calls
+from logtriage.training.grpo import model_of, train
 from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
-from logtriage.world.incidents import TASKS, sample_incident
+from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,6 +81,17 @@ def test_a_run_leaves_what_it_says(run):
     assert (run / "model" / "model.safetensors").exists()
 
 
+def test_the_reward_is_the_score_less_what_malformed_calls_cost(run):
+    # TRL adds up what `get_reward` and the recorder return: the sum must be the reward, once. This
+    # model's malformed calls are all of the kind that TRL answers without asking the environment.
+    scores = pd.DataFrame(lines(run / "episodes.jsonl")).groupby("step")["score"].mean()
+    metrics = lines(run / "metrics.jsonl")
+    assert any(row["malformed"] for row in metrics)
+    for row in metrics:
+        expected = scores[row["step"]] - MALFORMED_COST * row["malformed"]
+        assert row["reward"] == pytest.approx(expected, abs=1e-6)
+
+
 def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base):
     before = (run / "metrics.jsonl").read_bytes()
     assert train(tiny(tiny_base), run, progress=False) == run / "model"
@@ -106,7 +116,8 @@ def test_a_run_names_its_base_relative_to_itself(run, tiny_base):
 
 
 def test_training_on_a_server_is_the_same(run, tiny_base, tmp_path, url):
-    train(tiny(tiny_base), tmp_path / "there", progress=False, env_url=url)
+    with Server(url) as server:
+        train(tiny(tiny_base), tmp_path / "there", progress=False, open_episode=server.open)
     for name in ("episodes.jsonl", "completions.jsonl"):
         assert (tmp_path / "there" / name).read_bytes() == (run / name).read_bytes()
     weights = (Path(folder) / "model" / "model.safetensors" for folder in (run, tmp_path / "there"))
@@ -121,8 +132,9 @@ def test_training_on_a_server_is_the_same(run, tiny_base, tmp_path, url):
 
 
 def test_a_server_that_is_not_there_leaves_nothing_behind(tiny_base, tmp_path):
-    with pytest.raises(ConnectionError, match="Failed to connect"):
-        train(tiny(tiny_base), tmp_path / "lost", env_url=f"http://127.0.0.1:{free_port()}")
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    said = refusal("train", tmp_path / "lost", "--model", tiny_base, "--env-url", nowhere)
+    assert nowhere in said and "Failed to connect" in said
     assert not (tmp_path / "lost").exists()
 
 
@@ -134,11 +146,8 @@ class Outage:
 
     def open(self, task, split, index):
         self.calls -= 1
-        return (
-            Lost(sample_incident(task, split, index))
-            if self.calls < 0
-            else Episode.open(task, split, index)
-        )
+        kind = Lost if self.calls < 0 else Episode
+        return kind.open(task, split, index)
 
 
 class Lost(Episode):
@@ -152,14 +161,11 @@ class Lost(Episode):
         raise ConnectionError("gone")
 
 
-def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(
-    tiny_base, tmp_path, monkeypatch
-):
+def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(tiny_base, tmp_path):
     # TRL answers whatever a tool raises by a text for the model: scoring such an episode would be a
     # result of nothing.
-    monkeypatch.setattr(training, "TriageTools", partial(TriageTools, Outage(4).open))
     with pytest.raises(ConnectionError, match="gone"):
-        train(tiny(tiny_base), tmp_path / "run", progress=False)
+        train(tiny(tiny_base), tmp_path / "run", progress=False, open_episode=Outage(4).open)
     assert len(lines(tmp_path / "run" / "episodes.jsonl")) == 4
 
 
@@ -177,8 +183,8 @@ def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
     evaluate_run(run, episodes=2, references=("loudest",), progress=False)
     curve = evaluate_checkpoints(run, episodes=2, progress=False)
     assert sorted(set(curve["step"])) == [1, 2, 3] and len(curve) == 3 * 6
-    told = compare_transcripts(run)
-    assert told["telling"] in (True, False) and compare_transcripts(run) == told
+    comparison = compare_transcripts(run)
+    assert comparison["telling"] in (True, False) and compare_transcripts(run) == comparison
     assert compare_transcripts(run, task="single_crash")["task"] == "single_crash"
 
 
@@ -190,22 +196,13 @@ def test_first_and_last_counts_different_incidents():
     assert (table["first 2"], table["last 2"], table["incidents"]) == (0.1, pytest.approx(0.3), 3)
 
 
-def test_calls_that_never_reach_the_environment_are_counted():
-    completion = [
-        {"role": "assistant", "content": "", "tool_calls": [{}]},
-        {"role": "tool", "name": "rm", "content": "{'error': 'Tool rm not found.'}"},
-        {"role": "tool", "name": "resolve", "content": "{'error': 'Incident closed.'}"},
-        {"role": "tool", "name": "escalate", "content": "step 3 of 8\nerror: unknown team 'ceo'"},
-        {"role": "assistant", "content": "<tool_call>{"},
-    ]
-    assert unreachable_calls(completion) == 2  # the others are counted by the environment itself
-
-
 def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
     folder = tmp_path / "killed"
     code = (
-        "import sys; from logtriage.training.presets import make_config; from logtriage.training.grpo import train; "
-        "config = make_config('mini', model=sys.argv[1], steps=6, incidents=2, group=2, micro_batches=2, save_every=2); "
+        "import sys; from logtriage.training.presets import make_config; "
+        "from logtriage.training.grpo import train; "
+        "config = make_config('mini', model=sys.argv[1], steps=6, incidents=2, group=2, "
+        "micro_batches=2, save_every=2); "
         "train(config, sys.argv[2], progress=False)"
     )
     command = [sys.executable, "-c", code, str(tiny_base), str(folder)]
@@ -253,50 +250,8 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
     assert set(shares) == set(TASKS)
 
 
-def test_regrouping_by_length_changes_no_row_only_padding():
-    random = torch.Generator().manual_seed(0)
-    prompt, completion = (
-        torch.randint(1, 9, (8, 5), generator=random),
-        torch.randint(1, 9, (8, 6), generator=random),
-    )
-    prompt_mask, completion_mask = torch.ones_like(prompt), torch.ones_like(completion)
-    for i in range(8):
-        prompt_mask[i, : i % 4] = 0
-        completion_mask[i, 1 + i % 6 :] = 0
-    whole = {
-        "prompt_ids": prompt,
-        "prompt_mask": prompt_mask,
-        "completion_ids": completion,
-        "completion_mask": completion_mask,
-        "tool_mask": completion_mask.clone(),
-        "advantages": torch.arange(8.0),
-        "num_items_in_batch": torch.tensor(3),
-    }
-    batches = [
-        {key: value[i : i + 4] if value.dim() else value for key, value in whole.items()}
-        for i in (0, 4)
-    ]
-
-    def contents(parts):
-        return sorted(
-            (
-                part["advantages"][i].item(),
-                part["prompt_ids"][i][part["prompt_mask"][i].bool()].tolist(),
-                part["completion_ids"][i][part["completion_mask"][i].bool()].tolist(),
-                part["tool_mask"][i].sum().item(),
-            )
-            for part in parts
-            for i in range(4)
-        )
-
-    regrouped = by_length(batches)
-    assert contents(regrouped) == contents(batches)
-    assert sum(part["completion_ids"].numel() for part in regrouped) < completion.numel()
-    assert all(part["num_items_in_batch"] == 3 for part in regrouped)
-
-
 @pytest.mark.parametrize(
-    "changes, told",
+    "changes, answer",
     [
         ({"group": 1}, "no advantage to learn from"),
         ({"loader": "vllm"}, "choose one of transformers, unsloth"),
@@ -305,11 +260,12 @@ def test_regrouping_by_length_changes_no_row_only_padding():
         ({"shares": {"single_crash": 0.0}}, "not all 0"),
         ({"colour": 1}, "unknown setting 'colour'"),
         ({"seed": 1420}, "the highest is 1419"),
-        ({"seed": -1}, "index must be an integer >= 0"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": True}, "seed must be a whole number from 0"),
     ],
 )
-def test_bad_settings_are_answered(changes, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_settings_are_answered(changes, answer):
+    with pytest.raises(ValueError, match=answer):
         make_config("mini", model="x", **changes)
 
 

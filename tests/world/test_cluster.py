@@ -4,7 +4,8 @@ import pytest
 
 from logtriage.world.cluster import Cluster, Injection, next_state, rest_state, untreated_states
 from logtriage.world.faults import FAULTS
-from logtriage.world.incidents import TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY as SHOP
 
 DB, APP, EDGE = (SHOP.position[name] for name in ("payment-db", "payment-service", "api-gateway"))

@@ -7,9 +7,6 @@ from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import (
     NOTICED_ERRORS,
     OUTAGE_ERRORS,
-    SEVERITIES,
-    SPLITS,
-    TASKS,
     candidate_pairs,
     in_trouble,
     is_held_out,
@@ -17,6 +14,7 @@ from logtriage.world.incidents import (
     severity_of,
     user_impact,
 )
+from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 MANY = 200

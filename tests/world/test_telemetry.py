@@ -6,8 +6,9 @@ from itertools import product
 import pytest
 
 from logtriage.world.cluster import Cluster
-from logtriage.world.incidents import SPLITS, TASKS, sample_incident
+from logtriage.world.incidents import sample_incident
 from logtriage.world.reading import read_line
+from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import (
     _FIELDS,
     DETAIL_LINES,

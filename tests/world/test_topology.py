@@ -7,7 +7,7 @@ from logtriage.world.topology import (
     REST_UTILISATION,
     Service,
     Topology,
-    load_topology,
+    callers_first,
     random_topology,
 )
 
@@ -23,7 +23,7 @@ def test_no_other_module_names_a_service():
     from pathlib import Path
 
     folder = Path(__file__).parents[2] / "logtriage"
-    for path in folder.glob("*.py"):
+    for path in folder.rglob("*.py"):
         if path.name != "topology.py":
             for name in DEFAULT_TOPOLOGY.names:
                 examples = path.name in ("environment.py", "client.py")  # in their docstrings
@@ -34,11 +34,24 @@ def test_no_other_module_names_a_service():
     "services, told",
     [
         ((Service("a", "edge", calls=("b",)),), "unknown service 'b'"),
-        ((Service("a", "app"),), "needs a service of kind 'edge'"),
-        ((Service("a", "edge"), Service("a", "app")), "unique"),
+        ((Service("a", "app"),), "no service of kind edge"),
+        ((Service("a", "edge"), Service("a", "edge")), "a stands twice"),
         ((Service("a", "edge"), Service("b", "app")), "nothing calls b"),
         ((Service("a", "edge", calls=("b",)), Service("b", "app", calls=("a",))), "callers first"),
         ((Service("a", "edge", calls=("b",)), Service("b", "cloud")), "unknown kind 'cloud'"),
+        ((Service("b", "edge"), Service("a", "edge", calls=("b",))), "callers first"),
+        ((Service("a", "edge", calls=("a",)),), "callers first"),
+        ((), "1 to 30 services, got 0"),
+        (tuple(Service(f"a{i}", "edge") for i in range(31)), "1 to 30 services, got 31"),
+        ((Service("all", "edge"),), "not 'all'"),
+        ((Service("Web", "edge"),), "lower-case letter"),
+        ((Service("a b", "edge"),), "lower-case letter"),
+        ((Service("a:b", "edge"),), "lower-case letter"),
+        ((Service("a\n", "edge"),), "lower-case letter"),
+        ((Service("a" * 41, "edge"),), "at most 39"),
+        ((Service("a", "edge", handles_logins=True),), "only an app has handles_logins"),
+        ((Service("a", "edge", ("b", "b")), Service("b", "app")), "names b twice"),
+        ((Service("a", "edge", ("b",), ("b",)), Service("b", "app")), "names b twice"),
     ],
 )
 def test_bad_graphs_are_refused_with_the_reason(services, told):
@@ -59,16 +72,43 @@ def test_every_service_rests_at_the_planned_utilisation():
         assert load / capacity == pytest.approx(REST_UTILISATION)
 
 
-def test_yaml_round_trip(tmp_path):
-    path = tmp_path / "shop.yaml"
-    path.write_text(
-        "services:\n- {name: front, kind: edge, calls: [cart]}\n"
-        "- {name: cart, kind: app, calls: [cart-db], session_cache: true}\n- {name: cart-db, kind: database}\n"
+def test_a_graph_that_fails_at_rest_is_refused():
+    # Every app calls all that come after it: the waits add up to more than a request may take.
+    names = [f"a{i}" for i in range(12)]
+    apps = [Service(name, "app", tuple(names[i + 1 :])) for i, name in enumerate(names)]
+    with pytest.raises(ValueError, match=r"a\d waits so long.* timeout of 3000 ms"):
+        Topology((Service("web", "edge", ("a0",)), *apps))
+
+
+def test_services_are_put_after_their_callers_and_else_left_in_order():
+    services = DEFAULT_TOPOLOGY.services
+    assert callers_first(services) == services
+    for seed in range(20):
+        mixed = random_topology(Random(seed)).services
+        shuffled = list(mixed)
+        Random(seed).shuffle(shuffled)
+        assert set(Topology(callers_first(shuffled)).services) == set(mixed)
+    leaf, web = Service("db", "database"), Service("web", "edge", ("db",))
+    other = Service("mail", "edge")
+    assert callers_first((leaf, web, other)) == (web, leaf, other)
+
+
+def test_a_circle_is_told_with_its_path():
+    a, b, c = (
+        Service("a", "app", ("b",)),
+        Service("b", "app", (), ("c",)),
+        Service("c", "app", ("a",)),
     )
-    assert load_topology(path).names == ("front", "cart", "cart-db")
-    path.write_text("services:\n- {name: front, kind: edge, colour: red}\n")
-    with pytest.raises(ValueError, match="colour"):
-        load_topology(path)
-    path.write_text("- front\n")
-    with pytest.raises(ValueError, match="mapping"):
-        load_topology(path)
+    with pytest.raises(ValueError, match=r"a > b > c > a|b > c > a > b|c > a > b > c"):
+        callers_first((Service("web", "edge", ("a",)), a, b, c))
+    with pytest.raises(ValueError, match="circle: a > a"):
+        callers_first((Service("a", "edge", ("a",)),))
+
+
+def test_equal_graphs_are_one_key():
+    # Priors and pairs are kept by call graph; one that came over the wire must find its own.
+    same = Topology(DEFAULT_TOPOLOGY.services)
+    assert same == DEFAULT_TOPOLOGY and hash(same) == hash(DEFAULT_TOPOLOGY)
+    other = Topology((Service("web", "edge", ("a",)), Service("a", "app")))
+    cached = Topology((Service("web", "edge", ("a",)), Service("a", "app", session_cache=True)))
+    assert other != cached

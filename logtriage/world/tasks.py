@@ -1,0 +1,252 @@
+"""What may go wrong: the settings of a task, the three tasks and the optional one, and the splits.
+
+Difficulty is turned here: `dataclasses.replace(TASKS["single_crash"], noise=0.5)` is a task of
+one's own, and is checked like the ones below. `incidents` draws from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .topology import DEFAULT_TOPOLOGY, MOST_SERVICES, SMALLEST_RANDOM, Topology
+
+SPLITS = {
+    "train": "the training distribution",
+    "test": "unseen incidents of the same kinds",
+    "unseen_faults": "(service, fault) pairs that never occur in train",
+    "unseen_wording": "log templates that never occur in train",
+    "unseen_topology": "random call graphs of 5 to 30 services with other names",
+}
+SEVERITIES = ("P1", "P2", "P3")
+MAX_INDEX = 2**53 - 1  # the largest integer that every JSON reader keeps
+# Stamped into every result; whatever changes an incident, an observation or a score raises it.
+BENCHMARK_VERSION = "1.0"
+
+# Fewest steps to a full score, by number of faults: severity, then cause, fix and page for each
+# fault, then the end. A false alarm is classified and ignored.
+PAR_STEPS = {0: 2, 1: 5, 2: 8}
+MOST_TICKS = (
+    200  # of any length in a task: an incident is simulated from its onset to its last step
+)
+MOST_WEIGHT = 100.0  # of a kind of line; the others weigh about 1, so more would change nothing
+
+
+@dataclass(frozen=True)
+class Task:
+    """The settings of a task; a range is drawn from uniformly, both ends included.
+
+    Attributes:
+        name: names the task's random streams, too: two tasks of one name share their chance.
+        max_steps: length of an episode.
+        noise: chance that a line of the stream is noise, and the weight of noise among the lines a
+            service prints.
+        lead: ticks between the onset of the fault and the arrival of the agent.
+        intensity: of the fault, 0 to 1.
+        ramp: ticks until that intensity is reached.
+        quiet: ticks after arrival during which the root says nothing by itself, and its row is
+            missing from the table; uniform over the values.
+        gaps: chance that a row of the metrics table is missing.
+        proof: weight of a line that proves the fault, in the root's own detail; `hint`, of one that
+            only narrows it.
+        false_alarms: share of incidents without any fault.
+        outage: share of faults that must become an outage (P1), while the rest must not; None for
+            as it comes.
+        below_edge: whether the root must be called by a service that shouts.
+        lag: ticks until a service feels what its neighbours do.
+        decoys: innocent services that print hints of some remedy when they are asked.
+        services: size of a random call graph; 0 for the split's own.
+        faults: at work at once, at different services; 1 or 2.
+
+    Raises:
+        ValueError: for a value out of its range or of another type; the message names the setting,
+            the value and the rule.
+    """
+
+    name: str
+    max_steps: int
+    noise: float
+    lead: tuple[int, int]
+    intensity: tuple[float, float]
+    ramp: tuple[int, int]
+    quiet: tuple[int, ...]
+    gaps: float
+    proof: float
+    hint: float
+    false_alarms: float = 0.0
+    outage: float | None = None
+    below_edge: bool = False
+    lag: int = 1
+    decoys: int = 0
+    services: int = 0
+    faults: int = 1
+
+    def __post_init__(self) -> None:
+        # The streams of an incident are named task/split/index/..., so a slash could mix them up.
+        named = isinstance(self.name, str) and self.name and "/" not in self.name
+        self._require("name", bool(named), "text, not empty and without '/'")
+        self._require("faults", is_whole(self.faults, 1, 2), "1 or 2")
+        # Speed is paid for the steps left between the fewest and the last.
+        fewest = PAR_STEPS[self.faults]
+        self._require(
+            "max_steps",
+            is_whole(self.max_steps, fewest + 1, MOST_TICKS),
+            f"a whole number from {fewest + 1} to {MOST_TICKS}; "
+            f"a full score needs {fewest} steps with faults={self.faults}",
+        )
+        for dial in ("noise", "gaps", "false_alarms"):
+            share = vars(self)[dial]
+            self._require(dial, is_number(share, 0, 1) and share < 1, "at least 0 and below 1")
+        for dial in ("lead", "ramp"):
+            ticks = vars(self)[dial]
+            whole = isinstance(ticks, tuple) and all(is_whole(n, 1, MOST_TICKS) for n in ticks)
+            self._require(
+                dial,
+                whole and len(ticks) == 2 and ticks[0] <= ticks[1],
+                f"a tuple (lowest, highest) of whole numbers from 1 to {MOST_TICKS}",
+            )
+        strong = isinstance(self.intensity, tuple) and all(
+            is_number(x, 0, 1) for x in self.intensity
+        )
+        self._require(
+            "intensity",
+            strong
+            and len(self.intensity) == 2
+            and self.intensity[0] <= self.intensity[1]
+            and self.intensity[1] > 0,
+            "a tuple (lowest, highest) of numbers from 0 to 1, the highest above 0",
+        )
+        self._require(
+            "quiet",
+            isinstance(self.quiet, tuple)
+            and bool(self.quiet)
+            and all(is_whole(n, 0, MOST_TICKS) for n in self.quiet),
+            f"a tuple of whole numbers from 0 to {MOST_TICKS}, at least one",
+        )
+        for dial in ("proof", "hint"):
+            weight = is_number(vars(self)[dial], 0, MOST_WEIGHT)
+            self._require(dial, weight, f"a number from 0 to {MOST_WEIGHT:g}")
+        share = self.outage is None or is_number(self.outage, 0, 1)
+        self._require("outage", share, "a number from 0 to 1, or None")
+        self._require("below_edge", isinstance(self.below_edge, bool), "True or False")
+        # With a longer lag than lead, the agent would arrive before any neighbour felt the fault.
+        shortest = self.lead[0]
+        lag = f"a whole number from 1 to {shortest}, the shortest lead"
+        self._require("lag", is_whole(self.lag, 1, shortest), lag)
+        own = f"0, or a whole number from {SMALLEST_RANDOM} to {MOST_SERVICES}"
+        sized = is_whole(self.services, 0, 0) or is_whole(
+            self.services, SMALLEST_RANDOM, MOST_SERVICES
+        )
+        self._require("services", sized, own)
+        most = (self.services or len(DEFAULT_TOPOLOGY.services)) - 1
+        decoys = f"a whole number from 0 to {most}, fewer than there are services"
+        self._require("decoys", is_whole(self.decoys, 0, most), decoys)
+
+    def _require(self, dial: str, holds: bool, rule: str) -> None:
+        """Raise the one `ValueError` of this class unless the rule holds."""
+        if not holds:
+            raise ValueError(f"{dial} must be {rule}; got {vars(self)[dial]!r:.60}")
+
+
+def is_whole(value: Any, lowest: int, highest: int) -> bool:
+    """Whether it is an `int` in that range; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+
+
+def is_number(value: Any, lowest: float, highest: float) -> bool:
+    """Whether it is an `int` or `float` in that range; nan, True and False are none."""
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and lowest <= value <= highest
+    )
+
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Task(
+            name="single_crash",
+            max_steps=8,
+            noise=0.2,
+            lead=(2, 4),
+            intensity=(0.25, 1.0),
+            ramp=(1, 1),
+            quiet=(0,),
+            gaps=0.2,
+            proof=1.0,
+            hint=0.5,
+        ),
+        Task(
+            name="cascading_failure",
+            max_steps=12,
+            noise=0.3,
+            lead=(5, 7),
+            intensity=(0.06, 1.0),
+            ramp=(1, 2),
+            quiet=(0, 0, 3, 4, 5),
+            gaps=0.3,
+            proof=1.0,
+            hint=0.6,
+            outage=0.7,
+            below_edge=True,
+        ),
+        Task(
+            name="silent_degradation",
+            max_steps=15,
+            noise=0.6,
+            lead=(4, 8),
+            intensity=(0.03, 0.8),
+            ramp=(10, 16),
+            quiet=(0, 2, 4),
+            gaps=0.3,
+            proof=0.4,
+            hint=0.6,
+            false_alarms=0.25,
+            outage=0.0,
+        ),
+    )
+}
+
+# Optional: not part of `all`, nor of the benchmark.
+DOUBLE_FAULT = replace(TASKS["cascading_failure"], name="double_fault", max_steps=16, faults=2)
+ALL_TASKS = {**TASKS, DOUBLE_FAULT.name: DOUBLE_FAULT}
+
+
+def check_task(task: str | Task) -> Task:
+    """The task of that name, or the task of one's own that it is already.
+
+    Raises:
+        ValueError: for an unknown name; the message names the known ones.
+    """
+    if isinstance(task, Task):
+        return task
+    if not isinstance(task, str) or task not in ALL_TASKS:
+        raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(ALL_TASKS)}")
+    return ALL_TASKS[task]
+
+
+def splits_on(topology: Topology | None) -> list[str]:
+    """Splits that can be played on a call graph of one's own; all of them without (None)."""
+    return [split for split in SPLITS if topology is None or split != "unseen_topology"]
+
+
+def check_split(split: str, topology: Topology | None = None) -> None:
+    """Raise `ValueError` for an unknown split, or one that cannot be played on a call graph of
+    one's own; the message names those that can.
+    """
+    known = splits_on(topology)
+    if isinstance(split, str) and split in known:
+        return
+    if split == "unseen_topology":
+        raise ValueError(
+            "split unseen_topology draws its own call graphs; choose one of "
+            f"{', '.join(known)}, or leave out the topology"
+        )
+    raise ValueError(f"unknown split {split!r:.60}; choose one of {', '.join(known)}")
+
+
+def check_index(index: int) -> None:
+    """Raise `ValueError` unless it is an integer from 0 to `MAX_INDEX`."""
+    if not is_whole(index, 0, MAX_INDEX):
+        raise ValueError(f"index must be an integer >= 0 and <= {MAX_INDEX}, got {index!r:.60}")

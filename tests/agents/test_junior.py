@@ -1,0 +1,37 @@
+"""The junior on-call. That it never sees the answer is tested with the drills."""
+
+from random import Random
+
+from logtriage.agents import junior
+from logtriage.play.episode import Episode
+
+
+def play(task, episodes=200):
+    played = [Episode.open(task, "train", index) for index in range(episodes)]
+    junior.JuniorPolicy(Random("junior")).play(played)
+    return played
+
+
+def test_the_junior_is_often_wrong():
+    # Reward must have something to teach: who imitates the junior blames the root now and then.
+    played = play("cascading_failure")
+    assert 0.05 < sum(episode.score.root_cause for episode in played) / len(played) < 0.4
+
+
+def test_the_junior_does_all_that_an_agent_can():
+    # What is never imitated is never tried, and what is never tried is never rewarded.
+    records = [episode.record for episode in play("silent_degradation")]
+    assert {record.closed_by for record in records} == {"resolve", "ignore"}
+    for given in ("root_causes", "teams", "remediations"):
+        assert {len(getattr(record, given)) for record in records} == {0, 1}
+    assert {record.severity for record in records} >= {"P2", "P3"}
+
+
+def test_the_same_stream_plays_the_same():
+    assert [one.record for one in play("single_crash", 20)] == [
+        one.record for one in play("single_crash", 20)
+    ]
+
+
+def test_patience_is_a_distribution():
+    assert sum(junior.PATIENCE.values()) == 1.0 and min(junior.PATIENCE) >= 1

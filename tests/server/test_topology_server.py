@@ -1,0 +1,107 @@
+"""A server on a call graph of one's own: sessions, task API, page and OpenAPI document."""
+
+from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
+
+import pandas as pd
+import pytest
+import uvicorn
+from conftest import free_port
+from fastapi.testclient import TestClient
+from test_command_line import refusal, run
+
+from logtriage.adapters.remote import Server
+from logtriage.agents.registry import make_policy
+from logtriage.environment import TriageEnvironment
+from logtriage.measure.rollouts import rollout
+from logtriage.play.episode import Episode
+from logtriage.server.app import make_app
+from logtriage.world.tasks import TASKS, splits_on
+from logtriage.world.topology_file import load_topology
+
+PATH = Path(__file__).parents[2] / "examples" / "shop.yaml"
+SHOP = load_topology(PATH)
+
+
+@pytest.fixture(scope="module")
+def address():
+    config = uvicorn.Config(make_app(4, SHOP), port=free_port(), log_level="error")
+    running = uvicorn.Server(config)
+    thread = Thread(target=running.run, daemon=True)
+    thread.start()
+    until = monotonic() + 20
+    while not running.started:
+        assert monotonic() < until
+        sleep(0.01)
+    yield f"http://127.0.0.1:{config.port}"
+    running.should_exit = True
+    thread.join()
+
+
+def test_the_environment_plays_on_it():
+    env = TriageEnvironment(SHOP)
+    assert (
+        tuple(env.reset(task="cascading_failure", split="test", index=1).services) == SHOP.services
+    )
+    assert tuple(env.reset(split="test", index=1).services) == SHOP.services
+    assert [split["name"] for split in env.list_splits()] == splits_on(SHOP)
+    assert env.num_tasks("train") == 3000
+    for call in (
+        lambda: env.num_tasks("unseen_topology"),
+        lambda: env.reset(split="unseen_topology"),
+    ):
+        with pytest.raises(ValueError, match="unseen_topology draws its own"):
+            call()
+    assert "web" in env.render_web({}) and len(env.web_actions({})) > 50
+
+
+@pytest.mark.parametrize("policy", ["random", "junior", "trace", "belief"])
+def test_episodes_there_are_the_episodes_here(address, policy):
+    frames = []
+    with Server(address) as server:
+        for open_episode in (lambda *where: Episode.open(*where, SHOP), server.open):
+            rows = rollout(
+                make_policy(policy), list(TASKS), "test", 3, progress=False,
+                open_episode=open_episode,
+            )  # fmt: skip
+            frames.append(rows.drop(columns="seconds"))
+        pd.testing.assert_frame_equal(*frames)
+        assert server.open("single_crash", "test", 0).incident.topology == SHOP
+        with pytest.raises(ConnectionError, match="unseen_topology draws its own"):
+            server.open("single_crash", "unseen_topology", 0)
+
+
+def test_the_page_and_the_document_are_of_that_graph():
+    with TestClient(make_app(4, SHOP)) as client:
+        page = client.get("/web", params={"task": "cascading_failure", "split": "test", "index": 3})
+        assert page.status_code == 200 and all(name in page.text for name in SHOP.names)
+        refused = client.get("/web", params={"split": "unseen_topology"})
+        assert refused.status_code == 400 and "draws its own call graphs" in refused.text
+        schemas = client.get("/openapi.json").json()["components"]["schemas"]
+        assert schemas["ResetRequest"]["properties"]["split"]["enum"] == splits_on(SHOP)
+        answer = client.post("/reset", json={"task": "single_crash", "split": "unseen_topology"})
+        assert answer.status_code == 422 and "draws its own" in answer.text
+
+
+def test_evaluate_plays_on_a_file(tmp_path, address):
+    wanted = ("evaluate", "--policy", "trace", "--episodes", 3, "--json")
+    frames = []
+    for name, where in (("here", ("--topology", PATH)), ("there", ("--env-url", address))):
+        result = run(*wanted, tmp_path / name, *where)
+        assert result.exit_code == 0, result.output
+        frames.append(pd.read_json(tmp_path / name).drop(columns="seconds"))
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_a_file_that_cannot_be_played_is_refused_in_one_line(tmp_path, address):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("services:\n- {name: web, kind: cloud}\n")
+    for command in (("evaluate", "--policy", "trace", "--episodes", 2), ("serve",)):
+        assert f"{bad}, line 2: unknown kind 'cloud'" in refusal(*command, "--topology", bad)
+    few = ("evaluate", "--policy", "trace", "--episodes", 2, "--topology")
+    assert "start it with `serve --topology`" in refusal(*few, PATH, "--env-url", address)
+    assert "draws its own call graphs" in refusal(*few, PATH, "--split", "unseen_topology")
+    lone = tmp_path / "lone.yaml"
+    lone.write_text("services: [{name: web, kind: edge}]\n")
+    assert "needs a service that others wait for" in refusal(*few, lone)

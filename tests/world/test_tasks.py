@@ -1,0 +1,156 @@
+"""A task is checked when it is made: what it cannot mean is answered with the setting's name."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logtriage.world.incidents import UnplayableError, sample_incident
+from logtriage.world.tasks import (
+    ALL_TASKS,
+    MAX_INDEX,
+    SPLITS,
+    TASKS,
+    Task,
+    check_index,
+    check_split,
+    check_task,
+    splits_on,
+)
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+
+NAN = float("nan")
+PAIRS = ((2, 1), (5,), (1, 2, 3), [1, 2], 3, None, (1, "2"), (0.5, 1), (True, 2), (0, 2), (1, 999))
+BAD = {
+    "name": ("", 7, None, "a/b"),
+    "max_steps": (0, 5, -1, 8.0, True, "8", None, 201),
+    "noise": (-0.1, 1.0, NAN, True, "0.5", None),
+    "lead": PAIRS,
+    "intensity": (
+        (2, -1),
+        (0.5, 0.1),
+        (0, 0),
+        (0, 2),
+        (-1, 1),
+        (NAN, 1),
+        (0.1, NAN),
+        (True, 1),
+        0.5,
+    ),
+    "ramp": (*PAIRS, (0, 0)),
+    "quiet": ((), (-1,), (0.5,), (True,), [0], 0, None, (999,)),
+    "gaps": (-0.1, 1.0, NAN, True, "0.5", None),
+    "proof": (-1, NAN, float("inf"), True, "1", None),
+    "hint": (-1, NAN, float("inf"), True, "1", None),
+    "false_alarms": (-0.1, 1, NAN, False, None),
+    "outage": (7, -0.1, NAN, True, "1"),
+    "below_edge": (1, 0, None, "yes"),
+    "lag": (0, 3, 1.0, True, None),
+    "decoys": (-1, 7, 1.5, True, None),
+    "services": (1, 4, 31, -5, 7.5, True, None, "9"),
+    "faults": (0, 3, 1.0, True, None, "1"),
+}
+
+
+def test_every_setting_is_checked():
+    assert set(BAD) == set(Task.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("dial, value", [(dial, value) for dial in BAD for value in BAD[dial]])
+def test_a_setting_out_of_range_is_named_with_its_value_and_rule(dial, value):
+    with pytest.raises(ValueError) as told:
+        replace(TASKS["single_crash"], **{dial: value})
+    assert str(told.value).startswith(f"{dial} must be ")
+    assert str(told.value).endswith(f"; got {value!r:.60}")
+
+
+def test_an_episode_is_longer_than_its_fewest_steps():
+    # Speed is paid by the difference: an episode no longer than that would divide by zero.
+    assert replace(TASKS["single_crash"], max_steps=6).max_steps == 6
+    with pytest.raises(
+        ValueError, match=r"max_steps must be a whole number from 9 .* needs 8 steps"
+    ):
+        replace(TASKS["single_crash"], faults=2)
+
+
+def test_decoys_are_fewer_than_the_services_of_the_graph():
+    assert replace(TASKS["single_crash"], services=30, decoys=29).decoys == 29
+    with pytest.raises(ValueError, match=r"decoys must be a whole number from 0 to 4"):
+        replace(TASKS["single_crash"], services=5, decoys=5)
+
+
+IMPOSSIBLE = {
+    "outage=1.0 .* no fault became": {"outage": 1.0, "intensity": (0.0, 0.01)},
+    "outage=0.0 .* every fault became": {"outage": 0.0, "intensity": (0.999, 1.0), "lead": (9, 9)},
+    "below_edge=True .* no caller": {"outage": None, "intensity": (0.0, 0.01)},
+}
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("told", IMPOSSIBLE)
+def test_what_cannot_be_met_is_told_at_once(told, split):
+    began = time.process_time()
+    with pytest.raises(UnplayableError, match=f"^task cascading_failure .*{told}"):
+        for index in range(50):  # a share of 0 or 1 leaves an incident or two that can be met
+            sample_incident(replace(TASKS["cascading_failure"], **IMPOSSIBLE[told]), split, index)
+    assert time.process_time() - began < 2.0
+
+
+number = st.floats(0.0, 1.0)
+ticks = st.tuples(st.integers(1, 12), st.integers(1, 12)).map(lambda pair: tuple(sorted(pair)))
+tasks = st.builds(
+    replace,
+    st.sampled_from(list(ALL_TASKS.values())),
+    max_steps=st.integers(9, 30),
+    noise=st.floats(0.0, 1.0, exclude_max=True),
+    lead=ticks,
+    intensity=st.tuples(number, st.floats(0.001, 1.0)).map(lambda pair: tuple(sorted(pair))),
+    ramp=ticks,
+    quiet=st.lists(st.integers(0, 9), min_size=1, max_size=4).map(tuple),
+    gaps=st.floats(0.0, 1.0, exclude_max=True),
+    false_alarms=st.floats(0.0, 1.0, exclude_max=True),
+    outage=st.none() | number,
+    below_edge=st.booleans(),
+    lag=st.just(1),
+    decoys=st.integers(0, 4),
+    services=st.sampled_from([0, 5, 30]),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(tasks, st.sampled_from(list(SPLITS)), st.integers(0, MAX_INDEX))
+def test_any_valid_task_has_an_incident_or_says_which_setting_forbids_it(task, split, index):
+    try:
+        incident = sample_incident(task, split, index)
+    except UnplayableError as error:
+        assert task.name in str(error)
+    else:
+        assert incident == sample_incident(task, split, index)
+        assert len(incident.injections) in (0, task.faults)
+
+
+def test_coordinates_are_checked_one_by_one():
+    assert check_task("single_crash") is TASKS["single_crash"]
+    own = replace(TASKS["single_crash"], noise=0.5)
+    assert check_task(own) is own
+    for bad in ("cascade", 7, None, ["single_crash"]):
+        with pytest.raises(ValueError, match=r"unknown task .* single_crash, cascading_failure"):
+            check_task(bad)
+    for bad in ("dev", 7, None, ["train"]):
+        with pytest.raises(ValueError, match=r"unknown split .* train, test, unseen_faults"):
+            check_split(bad)
+    for bad in (-1, 1.5, True, "3", None, MAX_INDEX + 1):
+        with pytest.raises(ValueError, match=r"index must be an integer >= 0"):
+            check_index(bad)
+    check_index(MAX_INDEX)
+
+
+def test_a_graph_of_ones_own_has_every_split_but_the_random_graphs():
+    assert splits_on(None) == list(SPLITS)
+    assert splits_on(DEFAULT_TOPOLOGY) == [name for name in SPLITS if name != "unseen_topology"]
+    with pytest.raises(
+        ValueError, match=r"unseen_topology draws its own call graphs; choose one of train"
+    ):
+        check_split("unseen_topology", DEFAULT_TOPOLOGY)

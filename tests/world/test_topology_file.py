@@ -1,0 +1,224 @@
+"""A call graph from a file: read as meant, or answered with the line and the way out."""
+
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logtriage.world.incidents import UnplayableError, sample_incident
+from logtriage.world.tasks import ALL_TASKS, splits_on
+from logtriage.world.topology import (
+    DEFAULT_TOPOLOGY,
+    KINDS,
+    REST_UTILISATION,
+    Service,
+    Topology,
+    random_topology,
+)
+from logtriage.world.topology_file import load_topology
+
+SHOP = Path(__file__).parents[2] / "examples" / "shop.yaml"
+
+
+def written(services):
+    """The file that describes them."""
+    fields = [{key: value for key, value in vars(one).items() if value} for one in services]
+    lists = [
+        {key: list(value) if isinstance(value, tuple) else value for key, value in one.items()}
+        for one in fields
+    ]
+    return yaml.safe_dump({"services": lists}, sort_keys=False)
+
+
+def test_the_example_is_read_as_it_stands():
+    topology = load_topology(SHOP)
+    assert len(topology.names) == 9 and topology.names[0] == "web"
+    assert topology.service("basket") == Service("basket", "app", ("basket-db",), ("orders",))
+    accounts = topology.service("accounts")
+    assert accounts.handles_logins and accounts.session_cache
+
+
+def test_what_is_written_is_read(tmp_path):
+    path = tmp_path / "graph.yaml"
+    for topology in (DEFAULT_TOPOLOGY, *(random_topology(Random(i)) for i in range(10))):
+        path.write_text(written(topology.services))
+        assert load_topology(str(path)) == topology
+
+
+def test_callers_may_stand_anywhere(tmp_path):
+    path = tmp_path / "graph.yaml"
+    services = yaml.safe_load(written(DEFAULT_TOPOLOGY.services))["services"]
+    path.write_text(yaml.safe_dump({"services": services[::-1]}))
+    topology = load_topology(path)
+    assert set(topology.services) == set(DEFAULT_TOPOLOGY.services)
+    assert topology.names[0] == "api-gateway"
+
+
+WEB, DB = "- {name: web, kind: edge, calls: [db]}\n", "- {name: db, kind: database}\n"
+MANY = "".join(f"- {{name: a{i}, kind: edge}}\n" for i in range(31))
+
+# Contents of the file, the line of the mistake, what is told of it.
+BAD_FILES = {
+    "empty": ("", 1, "the file is empty; expected a mapping"),
+    "only a comment": ("# nothing yet\n", 1, "the file is empty"),
+    "syntax": ("services:\n- {name: web, kind: edge\n- {}\n", 3, "not YAML: .*expected"),
+    "tab": ("services:\n\t- {name: web}\n", 2, "not YAML: .*cannot start any token"),
+    "control character": ("services:\n- {name: we\x07b}\n", 2, "not YAML: special characters"),
+    "two documents": ("services: []\n---\nservices: []\n", 2, "not YAML: .*another document"),
+    "text": ("web\n", 1, "expected a mapping with a list 'services'.*got 'web'"),
+    "list": (WEB, 1, "expected a mapping .*got a sequence"),
+    "no services": ("{}\n", 1, "expected a mapping with a list 'services'"),
+    "services no list": ("\nservices: web\n", 2, "expected a mapping with a list 'services'"),
+    "other field": ("services: []\nteams: []\n", 2, "unknown field 'teams'; fields are services"),
+    "no service": ("services: []\n", 1, "1 to 30 services, got 0"),
+    "many": ("services:\n" + MANY, 2, "1 to 30 services, got 31; keep those that users wait for"),
+    "entry no mapping": ("services:\n- web\n", 2, "a service is a mapping, .*got 'web'"),
+    "no name": ("services:\n- {kind: edge}\n", 2, "lacks its name; add one"),
+    "no kind": ("services:\n- {name: web}\n", 2, "lacks its kind; add one"),
+    "unknown field": (
+        "services:\n- name: web\n  kind: edge\n  colour: red\n",
+        4,
+        "unknown field 'colour'; fields are name, kind, calls",
+    ),
+    "field twice": ("services:\n- name: web\n  kind: edge\n  kind: app\n", 4, "kind stands twice"),
+    "field a list": ("services:\n- ? [name]\n  : web\n", 2, "unknown field a sequence"),
+    "name a number": ("services:\n- {name: 7, kind: edge}\n", 2, "name must be text, got '7'"),
+    "name a truth": ("services:\n- {name: on, kind: edge}\n", 2, "got 'on'; put text in quotes"),
+    "name empty": ("services:\n- {name: , kind: edge}\n", 2, "name must be text, got ''"),
+    "name a list": ("services:\n- {name: [web], kind: edge}\n", 2, "text, got a sequence"),
+    "name with a space": ("services:\n- {name: we b, kind: edge}\n", 2, "bad service name 'we b'"),
+    "name with a line": ('services:\n- {name: "web\\n", kind: edge}\n', 2, "bad service name"),
+    "name in capitals": ("services:\n- {name: Web, kind: edge}\n", 2, "lower-case letter"),
+    "name too long": (f"services:\n- {{name: {'w' * 41}, kind: edge}}\n", 2, "at most 39"),
+    "name reserved": ("services:\n- {name: all, kind: edge}\n", 2, "not 'all'"),
+    "kind unknown": ("services:\n- {name: web, kind: cloud}\n", 2, "choose one of edge, app, data"),
+    "kind a mapping": ("services:\n- {name: web, kind: {}}\n", 2, "kind must be text, got a mapp"),
+    "calls text": (
+        "services:\n- {name: web, kind: edge, calls: db}\n" + DB,
+        2,
+        "write calls: .one",
+    ),
+    "calls numbers": ("services:\n- {name: web, kind: edge, calls: [7]}\n", 2, "a name in calls"),
+    "calls itself": (
+        "services:\n- {name: web, kind: edge, calls: [web]}\n",
+        2,
+        "circle: web > web",
+    ),
+    "calls unknown": (
+        "services:\n- name: web\n  kind: edge\n  calls:\n  - db\n  - sb\n" + DB,
+        6,
+        "web calls unknown service 'sb'; services are web, db",
+    ),
+    "calls twice": (
+        "services:\n- {name: web, kind: edge, calls: [db], publishes: [db]}\n" + DB,
+        2,
+        "web names db twice",
+    ),
+    "switch": (
+        "services:\n- {name: web, kind: edge, calls: [app]}\n"
+        "- {name: app, kind: app, session_cache: 1}\n",
+        3,
+        "session_cache must be true or false, got '1'",
+    ),
+    "switch not on an app": (
+        "services:\n" + WEB + "- {name: db, kind: database, session_cache: true}\n",
+        3,
+        "only an app has",
+    ),
+    "name twice": ("services:\n" + WEB + DB + DB, 4, "db stands twice; rename one"),
+    "nobody calls": (
+        "services:\n" + WEB + DB + "- {name: lone, kind: app}\n",
+        4,
+        "nothing calls lone",
+    ),
+    "no edge": ("\nservices:\n" + DB, 3, "no service of kind edge"),
+    "circle": (
+        "services:\n- {name: web, kind: edge, calls: [a]}\n- {name: a, kind: app, calls: [b]}\n"
+        "- {name: b, kind: app, publishes: [a]}\n",
+        3,
+        "circle: a > b > a; leave out one",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_answered_with_its_line_and_the_way_out(name, tmp_path):
+    path, (text, line, told) = tmp_path / "graph.yaml", BAD_FILES[name]
+    path.write_text(text)
+    with pytest.raises(ValueError, match=told) as error:
+        load_topology(path)
+    assert str(error.value).startswith(f"{path}, line {line}: ")
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"none.yaml: no such file"):
+        load_topology(tmp_path / "none.yaml")
+    with pytest.raises(ValueError, match="Is a directory"):
+        load_topology(tmp_path)
+    path = tmp_path / "graph.yaml"
+    path.write_bytes(b"services: \xff\xfe")
+    with pytest.raises(ValueError, match=r"graph.yaml: not a text file in UTF-8"):
+        load_topology(path)
+    path.write_text("[" * 1000)
+    with pytest.raises(ValueError, match=r"graph.yaml: nested too deeply"):
+        load_topology(path)
+
+
+def test_nothing_in_a_file_is_run(tmp_path):
+    path, trace = tmp_path / "graph.yaml", tmp_path / "trace"
+    path.write_text(f"services: !!python/object/apply:os.mkdir ['{trace}']\n")
+    with pytest.raises(ValueError):
+        load_topology(path)
+    assert not trace.exists()
+
+
+@st.composite
+def graphs(draw):
+    """Any call graph: each service may call or message any later one."""
+    size = draw(st.integers(1, 12))
+    names = [f"s{i}" for i in range(size)]
+    links = st.sampled_from(["", "", "", "calls", "publishes"])
+    services = []
+    for i, name in enumerate(names):
+        how = {other: draw(links) for other in names[i + 1 :]}
+        called = any(name in one.downstream for one in services)
+        kind = draw(st.sampled_from(KINDS)) if called else "edge"
+        services.append(
+            Service(
+                name,
+                kind,
+                *(tuple(n for n in how if how[n] == field) for field in ("calls", "publishes")),
+                *(kind == "app" and draw(st.booleans()) for _ in range(2)),
+            )
+        )
+    return tuple(services)
+
+
+@settings(deadline=None, max_examples=80)
+@given(graphs(), st.sampled_from(list(ALL_TASKS)), st.randoms(), st.integers(0, 99))
+def test_any_graph_is_played_or_answered(tmp_path_factory, services, task, random, index):
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    shuffled = list(services)
+    random.shuffle(shuffled)
+    try:
+        topology = Topology(services)
+    except ValueError as error:
+        assert "timeout" in str(error)  # the one thing such a graph can get wrong
+        return
+    path.write_text(written(shuffled))
+    assert set(load_topology(path).services) == set(services)
+    for load, capacity in zip(topology.network.rest_load, topology.network.capacity, strict=True):
+        assert load / capacity == pytest.approx(REST_UTILISATION)
+    for split in splits_on(topology):
+        draw = partial(sample_incident, task, split, index, topology)
+        try:
+            incident = draw()
+        except UnplayableError as error:
+            assert task in str(error)
+        else:
+            assert incident == draw() and incident.topology is topology
