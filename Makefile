@@ -4,25 +4,32 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 SPEED_OTHER ?=
 SOURCES := logtriage tests notebooks benchmarks scripts
 ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
-.PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot gallery address results tables notebooks clean
+.PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot pictures gallery \
+  constraints address results tables redraw notebooks clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY)  ## virtual environment with everything installed
 
-$(READY): requirements.txt requirements-gpu.txt logtriage/pyproject.toml
+# Unsloth asks for versions of its own, so the constraints do not hold where there is an NVIDIA GPU.
+$(READY): requirements.txt requirements-dev.txt requirements-gpu.txt constraints.txt logtriage/pyproject.toml
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	$(INSTALL) --constraint constraints.txt --requirement requirements.txt --requirement requirements-dev.txt
 	if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then \
-	  $(RUN) -m pip install --quiet --disable-pip-version-check --requirement requirements-gpu.txt; fi
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --editable logtriage
+	  $(INSTALL) --requirement requirements-gpu.txt; fi
+	$(INSTALL) --no-deps --editable logtriage
 	touch $@
+
+constraints: setup  ## write constraints.txt from what is installed, after an upgrade that passed the tests
+	@echo "# The versions that the results were made with, and the tests pass with: \`make constraints\`." > constraints.txt
+	$(RUN) -m pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' >> constraints.txt
 
 demo: setup  ## train the embedded agent and look at its learning curve (notebooks 03 and 04)
 	$(RUN) scripts/demo.py
@@ -37,9 +44,14 @@ test: setup lint  ## all tests but the slow ones, the notebooks with tiny parame
 test-slow: setup  ## the slow ones: training that must learn, and the package in a fresh environment
 	$(RUN) -m pytest -q -m slow tests
 
-lint: setup
+lint: setup  ## style, import contracts, types, workflows; what pre-commit runs, on everything
 	$(RUN) -m ruff check $(SOURCES)
 	$(RUN) -m ruff format --check $(SOURCES)
+	$(VENV)/bin/lint-imports
+	$(RUN) -m mypy
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	PATH=$(VENV)/bin:$$PATH; if command -v actionlint >/dev/null; then actionlint; fi
 
 format: setup  ## apply the formatter
 	$(RUN) -m ruff check --fix $(SOURCES)
@@ -59,6 +71,9 @@ load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo env
 screenshot: setup  ## take the README's picture of the page /web; needs chromium
 	PYTHONPATH=tests:tests/server $(RUN) scripts/screenshot.py
 
+pictures: setup  ## draw the README's architecture and services (docs/*.svg)
+	$(RUN) scripts/pictures.py
+
 gallery: setup  ## write GALLERY.md from the generator
 	$(RUN) scripts/gallery.py
 
@@ -70,6 +85,9 @@ results: setup  ## copy the light files of the demo's run to results/demo, and w
 
 tables: setup  ## write the README's tables from results/
 	$(RUN) scripts/tables.py
+
+redraw: setup  ## draw every figure of results/ anew from its tables, without playing
+	$(RUN) scripts/redraw.py
 
 notebooks: setup  ## execute all notebooks in place, so that they show their outputs; after `make demo`
 	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \

@@ -1,10 +1,12 @@
-"""Write the tables of the README from results/: `make tables`. A test holds them fresh."""
+"""Write the tables of README and docs from results/: `make tables`. A test holds them fresh."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+
+import pandas as pd
 
 from logtriage.world.tasks import TASKS
 
@@ -22,7 +24,7 @@ def demo_table() -> str:
     def cell(value: list[float]) -> str:
         return "{:.2f} [{:.2f}, {:.2f}]".format(*value)
 
-    played = sum(1 for _ in (run / "episodes.jsonl").open())
+    played = len(pd.read_parquet(run / "episodes.parquet"))
     lines = ["| task | base | trained | gain | `loudest` | `trace` |", "|---|---|---|---|---|---|"]
     for row in rows:
         cells = [cell(row[name]) for name in ("base", "trained", "gain")]
@@ -77,7 +79,7 @@ def benchmark_table() -> str:
 
 
 def load_table() -> str:
-    """The README's load on the server, from `results/serving`."""
+    """The load on the server, from `results/serving`."""
     figures = json.loads((ROOT / "results" / "serving" / "load.json").read_text())
     names = {"logtriage": "LogTriage", "echo": "echo template"}
     lines = ["| WebSocket sessions | server | steps/s | p50 | p99 |", "|---|---|---|---|---|"]
@@ -100,14 +102,18 @@ def load_table() -> str:
     return "\n".join(lines)
 
 
-TABLES = {"demo": demo_table, "benchmark": benchmark_table, "load": load_table}
+# File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
+TABLES = {
+    "README.md": {"demo": demo_table, "benchmark": benchmark_table},
+    "docs/serving.md": {"load": load_table},
+}
 
 
-def with_tables(text: str) -> str:
-    """`text` with every block between `<!-- name -->` and `<!-- /name -->` of `TABLES` written
-    anew.
+def with_tables(file: str, text: str) -> str:
+    """`text` of that file with its tables written anew; `ValueError` when it does not hold each
+    once.
     """
-    for name, table in TABLES.items():
+    for name, table in TABLES[file].items():
         block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
         text, count = re.subn(
             rf"<!-- {name} -->.*?<!-- /{name} -->",
@@ -116,14 +122,15 @@ def with_tables(text: str) -> str:
             flags=re.DOTALL,
         )
         if count != 1:
-            raise ValueError(f"README.md must hold the block <!-- {name} --> once, found {count}")
+            raise ValueError(f"{file} must hold the block <!-- {name} --> once, found {count}")
     return text
 
 
 def write_tables() -> None:
-    """Write the README's tables from `results/`."""
-    readme = ROOT / "README.md"
-    readme.write_text(with_tables(readme.read_text()))
+    """Write the tables of README and docs from `results/`."""
+    for file in TABLES:
+        path = ROOT / file
+        path.write_text(with_tables(file, path.read_text()))
 
 
 if __name__ == "__main__":
