@@ -15,7 +15,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 def need_browser():
-    """Skip the test where there is no browser; fail in continuous integration, which has one."""
+    """Skip the test where there is no browser; in continuous integration, which has one, fail."""
     if BROWSER is None and not os.environ.get("CI"):
         pytest.skip("no browser here: install chromium (Debian: apt-get install chromium)")
     assert BROWSER, "continuous integration must have a browser"

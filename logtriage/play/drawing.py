@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from ..world.incidents import Incident
@@ -101,18 +101,14 @@ def draw(topology: Topology, seen: Sequence[Step], verdict: str = "") -> str:
         for row in observation.metrics or ():
             readings[row.service] = Reading(row.service, row, observation.step)
         alerts = alerts if observation.alerts is None else observation.alerts
-    return (
-        _templates()
-        .get_template("drawing.html.jinja")
-        .render(
-            last=seen[-1].observation,
-            alerts=alerts,
-            graph=_graph(topology, readings, {alert.service for alert in alerts}),
-            readings=readings.values(),
-            log=[(*step, _by_level(step.observation)) for step in reversed(seen)],
-            verdict=verdict,
-            failing=FAILING,
-        )
+    return _template("drawing").render(
+        last=seen[-1].observation,
+        alerts=alerts,
+        graph=_graph(topology, readings, {alert.service for alert in alerts}),
+        readings=readings.values(),
+        log=[(*step, _by_level(step.observation)) for step in reversed(seen)],
+        verdict=verdict,
+        failing=FAILING,
     )
 
 
@@ -125,26 +121,25 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
         for (name, weight), value in zip(WEIGHTS.items(), score, strict=False)
     ]
     faults = [one.fault.name.replace("-", " ") for one in incident.injections]
-    template = _templates().get_template("verdict.html.jinja")
-    return Markup(
-        template.render(
-            score=score,
-            parts=parts,
-            gate="" if score.gate == 1.0 else _why_gated(score, record, incident),
-            cause=", and ".join(faults) or "a false alarm, to be ignored",
-        )
+    html = _template("verdict").render(
+        score=score,
+        parts=parts,
+        gate="" if score.gate == 1.0 else _why_gated(score, record, incident),
+        cause=", and ".join(faults) or "a false alarm, to be ignored",
     )
+    return Markup(html)
 
 
 @cache
-def _templates() -> Environment:
-    return Environment(
+def _template(name: str) -> Template:
+    environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    return environment.get_template(f"{name}.html.jinja")
 
 
 def _answers(record: Record, incident: Incident) -> dict[str, tuple[Answers, Answers]]:

@@ -8,7 +8,7 @@ kept, and a link can be sent to a colleague. `templates/` has its HTML and CSS.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -22,7 +22,7 @@ from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.tasks import ALL_TASKS, SPLITS
+from ..world.tasks import ALL_TASKS, SPLITS, splits_on
 
 router = APIRouter()
 
@@ -74,7 +74,9 @@ def page(
     """The incident as it stands after these actions, and every next action as a link."""
     here = {"task": task, "split": split, "index": index}
     did = did or []
-    environment = TriageEnvironment(request.app.state.topology)
+    topology = request.app.state.topology
+    answer = partial(_answer, here, splits_on(topology))
+    environment = TriageEnvironment(topology)
     try:
         number: Any = int(index) if index.isdecimal() else index  # the environment refuses text
         observation = environment.reset(task=task, split=split, index=number)
@@ -82,19 +84,17 @@ def page(
             action_type, _, value = one.partition(":")
             observation = environment.step(TriageAction(action_type=action_type, value=value))
     except ValidationError:
-        return _answer(
-            here, 400, error="An action of the link is too long; open the incident anew."
-        )
+        return answer(400, error="An action of the link is too long; open the incident anew.")
     except ValueError as error:
-        return _answer(here, 400, error=str(error))
+        return answer(400, error=str(error))
 
     seen = observation.model_dump()
     drawing = Markup(environment.render_web(seen))  # escaped where it was drawn
     if observation.done:
         following = {**here, "index": int(index) + 1}
-        return _answer(here, drawing=drawing, again=_address(here), following=_address(following))
+        return answer(drawing=drawing, again=_address(here), following=_address(following))
     of_service, others = _links(here, did, environment.web_actions(seen))
-    return _answer(here, drawing=drawing, rules=SYSTEM_PROMPT, of_service=of_service, others=others)
+    return answer(drawing=drawing, rules=SYSTEM_PROMPT, of_service=of_service, others=others)
 
 
 def _links(
@@ -122,9 +122,11 @@ def _address(query: dict[str, Any]) -> str:
     return f"?{urlencode(query, doseq=True)}"
 
 
-def _answer(here: dict[str, str], status: int = 200, **content: Any) -> HTMLResponse:
+def _answer(
+    here: dict[str, str], splits: Iterable[str], status: int = 200, **content: Any
+) -> HTMLResponse:
     """The page at these coordinates; see `page.html.jinja` for what it can hold."""
-    choices = (("task", ALL_TASKS), ("split", SPLITS))
+    choices = (("task", ALL_TASKS), ("split", splits))
     html = _template().render(here=here, choices=choices, **content)
     return HTMLResponse(html, status, _HEADERS)
 

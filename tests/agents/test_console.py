@@ -19,6 +19,7 @@ from logtriage.agents.console import Console
 from logtriage.play.actions import ACTION_TYPES, check_action
 from logtriage.play.episode import Episode
 from logtriage.world.incidents import sample_incident
+from logtriage.world.topology import Service, Topology
 
 WHERE = ("cascading_failure", "test", 7)
 
@@ -97,6 +98,17 @@ def test_another_incident_is_opened_with_its_own_call_graph(screen):
     incident = sample_incident("single_crash", "unseen_topology", 3)
     assert screen.value.options == incident.topology.names and not screen.act.disabled
     assert "step 0 of" in screen.view.value and incident.topology.names[-1] in screen.view.value
+
+
+def test_incidents_are_played_on_a_call_graph_of_ones_own():
+    front, store = Service("front", "edge", calls=("store",)), Service("store", "database")
+    topology = Topology((front, store))
+    screen = Screen(*WHERE, topology)
+    assert "unseen_topology" not in screen.split.options
+    screen.index.value = 8
+    screen.open.click()
+    screen.kind.value = "identify_root_cause"
+    assert screen.value.options == ("front", "store") and screen.view.value.count("<rect") == 2
 
 
 def test_an_incident_beyond_the_slider_can_be_opened_too():

@@ -55,7 +55,7 @@ def test_it_is_well_formed_whatever_the_graph():
 
 
 def test_a_box_is_wide_enough_for_its_name():
-    long = "a-service-with-a-name-of-forty-characters"
+    long = "a-service-whose-name-has-40-characters-x"  # the most there may be
     topology = Topology((Service("gateway", "edge", calls=(long,)), Service(long, "app")))
     html = draw(topology, [Step("", Observation(0, 8))])
     box = ElementTree.fromstring(f"<page>{html}</page>").find(".//rect")
