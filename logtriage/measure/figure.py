@@ -28,6 +28,7 @@ from .palette import FAINT, INK, SHARE
 WIDTH = 8.6
 DPI = 190
 SMALL = 8.5  # points, of every text that is not a title or an axis label; none is smaller
+HALO = [withStroke(linewidth=3.0, foreground="white")]  # keeps a name readable on a line
 
 
 class Picture(Figure):
@@ -135,7 +136,7 @@ def label_points(ax: Axes, points: Mapping[str, tuple[float, float, str]]) -> li
         (0, 17),
         (0, -17),
     ]
-    inside, halo = ax.get_window_extent(), [withStroke(linewidth=3.0, foreground="white")]
+    inside = ax.get_window_extent()
     at = ax.transData.transform([point[:2] for point in points.values()])
     radius = 4.0 * figure.dpi / 72.0
     taken = [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in at]
@@ -148,7 +149,7 @@ def label_points(ax: Axes, points: Mapping[str, tuple[float, float, str]]) -> li
             textcoords="offset points",
             color=colour,
             fontsize=9,
-            path_effects=halo,
+            path_effects=HALO,
         )
         for dx, dy in sides:
             text.set_position((dx, dy))

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..play.rewards import PARTS, WEIGHTS
-from .figure import Picture, draw_interval, label_ends, new_figure, spread
+from .figure import HALO, Picture, draw_interval, label_ends, new_figure, spread
 from .intervals import Interval, mean_interval
 from .palette import FAINT, INK, TASK_COLOURS, policy_colour, words
 
@@ -143,7 +143,7 @@ def plot_checkpoints(
         ax.plot(x[:1], means[:1], "o", color=policy_colour("base"), ms=7, zorder=5)
         ax.annotate(
             "base", (x[0], means[0]), xytext=(3, -8), textcoords="offset points", va="top",
-            fontsize=9, color=policy_colour("base"),
+            fontsize=9, color=policy_colour("base"), path_effects=HALO,
         )  # fmt: skip
         ends = {"trained": (means[-1], policy_colour("trained"))}
         shown = evaluations[0][evaluations[0]["index"].isin(set(frames[0]["index"]))]
