@@ -43,6 +43,12 @@ def test_01_explore(tmp_path, task):
     assert pictures >= 2
 
 
+def test_01_plays_on_a_call_graph_of_ones_own(tmp_path):
+    shop = str(Path(__file__).parents[1] / "examples" / "shop.yaml")
+    notebook = run("01_explore_the_environment.ipynb", tmp_path, topology=shop)
+    assert text_of(notebook).count("web > storefront accounts;") >= 2  # the graph, and the prompt
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("notebooks")
