@@ -10,7 +10,8 @@ SOURCES := logtriage tests notebooks benchmarks scripts
 ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
-.PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot pictures gallery constraints address results tables notebooks clean
+.PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot pictures gallery \
+  constraints address results tables redraw notebooks clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -84,6 +85,9 @@ results: setup  ## copy the light files of the demo's run to results/demo, and w
 
 tables: setup  ## write the README's tables from results/
 	$(RUN) scripts/tables.py
+
+redraw: setup  ## draw every figure of results/ anew from its tables, without playing
+	$(RUN) scripts/redraw.py
 
 notebooks: setup  ## execute all notebooks in place, so that they show their outputs; after `make demo`
 	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \

@@ -284,7 +284,7 @@ def main(
     json_path: Annotated[Path, typer.Option("--json", help="where the figures go")] = ROOT
     / "results/serving/load.json",
 ) -> None:
-    """Measure, print the table, write the figures. Exit code 1 when an answer was not the twin's."""
+    """Measure, print the table, write the figures; exit code 1 when one answer was not its twin."""
     rows = measure(seconds, rounds)
     echo = {row["sessions"]: row["steps_per_second"] for row in rows if row["server"] == "echo"}
     for row in rows:

@@ -71,7 +71,7 @@ def evaluate(
     from .agents.scripted import check_tasks
     from .measure.intervals import mean_interval
     from .measure.rollouts import rollout
-    from .play.episode import Episode
+    from .play.episode import Episode, OpenEpisode
     from .play.rewards import PARTS
     from .world.incidents import UnplayableError, sample_incident
     from .world.tasks import check_index, check_split
@@ -124,7 +124,7 @@ def evaluate(
         raise fail(error) from None
     try:
         with ExitStack() as stack:
-            open_episode = partial(Episode.open, topology=graph)
+            open_episode: OpenEpisode = partial(Episode.open, topology=graph)
             if env_url:
                 open_episode = stack.enter_context(Server(env_url)).open
             frames = [

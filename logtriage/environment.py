@@ -99,8 +99,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             )
         if index is None:
             index = self._next_index if seed is None else seed
-        if isinstance(index, float) and index.is_integer():
-            index = int(index)  # JSON has one kind of number: 7.0 is 7
+        index = _as_whole(index)
         if task is None:
             check_index(index)
             incident = sample_incident(**_numbered(split, index), topology=self._topology)
@@ -110,7 +109,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._reset_rubric()
         self._episode, self._episode_id = Episode(incident), episode_id
         self._seen = [Step("", self._episode.opening)]
-        return self._observe(self._episode.opening, opening=True)
+        return self._observe(self._episode.opening, incident.topology)
 
     def step(
         self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any
@@ -244,8 +243,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             for value in values
         ]
 
-    def _observe(self, observation: Observation, opening: bool = False) -> TriageObservation:
-        topology = self._episode.incident.topology if opening else None
+    def _observe(
+        self, observation: Observation, topology: Topology | None = None
+    ) -> TriageObservation:
+        """What is shown, as OpenEnv has it; with the call graph, when it is the opening."""
         return TriageObservation(
             done=observation.done,
             reward=0.0,
@@ -259,6 +260,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             metrics=observation.metrics,
             logs=observation.lines,
         )
+
+
+def _as_whole(number: Any) -> Any:
+    """7.0 as 7, since JSON has one kind of number; anything else as it is."""
+    whole = isinstance(number, float) and number.is_integer()
+    return int(number) if whole else number
 
 
 def _numbered(split: str, number: int) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
+
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,7 +24,7 @@ def demo_table() -> str:
     def cell(value: list[float]) -> str:
         return "{:.2f} [{:.2f}, {:.2f}]".format(*value)
 
-    played = sum(1 for _ in (run / "episodes.jsonl").open())
+    played = len(pd.read_parquet(run / "episodes.parquet"))
     lines = ["| task | base | trained | gain | `loudest` | `trace` |", "|---|---|---|---|---|---|"]
     for row in rows:
         cells = [cell(row[name]) for name in ("base", "trained", "gain")]

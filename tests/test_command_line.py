@@ -1,4 +1,4 @@
-"""The command line as a user meets it: what it prints and writes, and what it answers to mistakes."""
+"""The command line as a user meets it: what it prints and writes, how it answers mistakes."""
 
 import json
 import re

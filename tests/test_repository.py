@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import publish
 import pytest
 import yaml
@@ -81,6 +82,8 @@ def finished_run(folder):
             f"{name} \u00e9".encode() + b"\x00\xff" * name.endswith(("png", "parquet"))
         )
     (folder / "completions.jsonl").write_text("{}\n")
+    episodes = [{"step": 1, "task": "single_crash", "score": 0.1 + 0.2}, {"step": 2, "score": 1}]
+    (folder / "episodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in episodes))
     (folder.parent / "base").mkdir()
     (folder.parent / "base" / "base.json").write_text("{}")
     (folder / "model").mkdir()
@@ -93,16 +96,23 @@ def test_publish_copies_the_light_files(tmp_path, monkeypatch):
     run = finished_run(root / "runs" / "seed-0")
     target = publish.publish(run, "demo/seed-0")
     assert target == root / "results" / "demo" / "seed-0"
-    assert {path.name for path in target.iterdir()} == {*LIGHT_FILES, "base.json"}
+    assert {path.name for path in target.iterdir()} == {
+        *LIGHT_FILES,
+        "base.json",
+        "episodes.parquet",
+    }
     for name in LIGHT_FILES:
         assert (target / name).read_bytes() == (run / name).read_bytes()
+
+    episodes = pd.read_parquet(target / "episodes.parquet")
+    assert list(episodes["score"]) == [0.1 + 0.2, 1.0] and list(episodes["step"]) == [1, 2]
 
     (run / "summary.json").write_text("newer")
     publish.publish(str(run), "demo/seed-0")
     assert (target / "summary.json").read_text() == "newer"
 
 
-@pytest.mark.parametrize("missing", LIGHT_FILES)
+@pytest.mark.parametrize("missing", [*LIGHT_FILES, "episodes.jsonl"])
 def test_publish_refuses_an_unfinished_run(missing, tmp_path, monkeypatch):
     monkeypatch.setattr(publish, "ROOT", tmp_path)
     run = finished_run(tmp_path / "runs" / "seed-0")

@@ -64,7 +64,7 @@ class TriageGym(gymnasium.Env[str, int]):
             for kind, values in action_values(DEFAULT_TOPOLOGY).items()
             for value in values
         ]
-        self.action_space = Discrete(len(self.actions))
+        self.action_space: Discrete[Any] = Discrete(len(self.actions))
         self.observation_space = Text(MAX_TEXT, charset="".join(map(chr, range(32, 127))) + "\n")
         self._episode: PlayableEpisode | None = None
 
@@ -102,4 +102,4 @@ def _info(episode: PlayableEpisode) -> dict[str, Any]:
     return where if episode.score is None else {**where, **episode.score._asdict()}
 
 
-gymnasium.register("LogTriage-v1", entry_point=TriageGym)
+gymnasium.register("LogTriage-v1", entry_point=f"{__name__}:{TriageGym.__name__}")

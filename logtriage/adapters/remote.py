@@ -5,7 +5,8 @@ does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from openenv.core.sync_client import SyncEnvClient
 from pydantic import ValidationError
@@ -20,7 +21,8 @@ from ..world.tasks import ALL_TASKS, Task, check_index, check_split, check_task
 from ..world.topology import Topology
 
 
-class IncidentView(NamedTuple):
+@dataclass(frozen=True)
+class IncidentView:
     """What is known of an incident that is played elsewhere: its coordinates and the call graph,
     nothing of the truth.
     """
@@ -36,7 +38,7 @@ class RemoteEpisode:
     `Server.open`.
 
     Attributes:
-        incident: a `IncidentView`.
+        incident: an `IncidentView`.
         opening: what is shown before the first action.
         record: once done, how many steps the agent took, what closed the incident, and the
             confidence stated.
@@ -50,7 +52,8 @@ class RemoteEpisode:
         opening = server.ask(session.reset, task=task.name, split=split, index=index).observation
         self.incident = IncidentView(task, split, index, Topology(tuple(opening.services)))
         self.opening = _observation(opening)
-        self.record, self.score, self.done = Record(), None, False
+        self.record, self.done = Record(), False
+        self.score: Score | None = None
 
     def act(
         self, action_type: str, value: str = "", confidence: float | None = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any, cast
 
 import verifiers.v1 as vf
 from openai import AsyncOpenAI
@@ -94,8 +95,8 @@ class TriageHarness(vf.Harness[vf.HarnessConfig]):
         data: TriageData,
     ) -> vf.ProgramResult:
         episode = Episode.open(data.task, data.split, data.index)
-        session, schemas = ToolSession(episode), tool_schemas()
-        messages = [
+        session, schemas = ToolSession(episode), cast(Any, tool_schemas())
+        messages: list[Any] = [
             {"role": "system", "content": data.system_prompt},
             {"role": "user", "content": data.prompt},
         ]

@@ -1,28 +1,32 @@
-"""A console to play an incident by hand: a human is one more policy. Works with ipywidgets 7 and 8."""
+"""A console to play incidents by hand, as a widget: a human is one more policy.
+
+Only what ipywidgets 7 and 8 both have is used, and callbacks do nothing but set values. The picture
+is `play.drawing`'s, as on the page of the server.
+"""
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from ..play.actions import ACTION_TYPES, action_values
-from ..play.drawing import LEVEL_COLOURS
+from ..play.drawing import Step, draw, draw_verdict
 from ..play.episode import Episode
-from ..play.prompts import render
-from ..play.rewards import PARTS
-from ..world.incidents import sample_incident
+from ..world.tasks import ALL_TASKS, splits_on
 from ..world.topology import Topology
 
-_STYLE = "font-family: monospace; font-size: 12px; white-space: pre-wrap; margin: 0"
+SLIDER_END = 999  # the last incident that the slider reaches; `Console` itself takes any
 
 
 class Console:
-    """Plays one incident by buttons. All state is in `episode` and `history`; `html()` shows it
-    without a kernel.
+    """Plays an incident by buttons. `html()` shows the same without a kernel.
 
     Args:
-        task, split, index: the incident's coordinates.
+        task, split, index: the incident's coordinates (see `sample_incident`).
         topology: a call graph of one's own; the split's without.
+
+    Attributes:
+        episode: what is being played.
+        seen: everything shown so far, oldest first.
     """
 
     def __init__(
@@ -32,56 +36,71 @@ class Console:
         index: int = 0,
         topology: Topology | None = None,
     ) -> None:
-        self.episode = Episode(sample_incident(task, split, index, topology))
-        self.history = [render(self.episode.opening, self.episode.incident.topology)]
+        self._topology = topology
+        self.open(task, split, index)
+
+    def open(self, task: str, split: str, index: int) -> None:
+        """Leave the incident and open another, or the same anew."""
+        self.episode = Episode.open(task, split, index, self._topology)
+        self.seen = [Step("", self.episode.opening)]
 
     def act(self, action_type: str, value: str = "") -> None:
         """Take one step; on a closed incident nothing happens."""
         if not self.episode.done:
-            self.history.append(
-                f">>> {action_type} {value}\n{render(self.episode.act(action_type, value))}"
-            )
+            observation = self.episode.act(action_type, value)
+            self.seen.append(Step(f"{action_type} {value}", observation))
 
     def values(self, action_type: str) -> list[str]:
         """The values that an action type can take here."""
         return list(action_values(self.episode.incident.topology)[action_type])
 
     def html(self) -> str:
-        """Everything seen so far, newest last, and the score once the incident is closed. Text is
-        escaped.
-        """
-        lines = []
-        for line in "\n".join(self.history).splitlines():
-            colour = LEVEL_COLOURS.get(
-                line.partition(" ")[0], "#0072B2" if line.startswith(">>>") else "inherit"
-            )
-            lines.append(f'<span style="color: {colour}">{escape(line)}</span>')
-        if self.episode.score is not None:
-            score = self.episode.score
-            parts = ", ".join(
-                f"{part.replace('_', ' ')} {getattr(score, part):.2f}" for part in PARTS
-            )
-            lines.append(f"<b>score {score.total:.2f}</b> ({parts}, gate {score.gate:.0f})")
-        return f'<pre style="{_STYLE}">' + "\n".join(lines) + "</pre>"
+        """Everything seen so far, and once the incident is closed the score and the truth."""
+        episode = self.episode
+        verdict = ""
+        if episode.score is not None:
+            verdict = draw_verdict(episode.score, episode.record, episode.incident)
+        return draw(episode.incident.topology, self.seen, verdict)
 
     @property
     def widget(self) -> Any:
         """The console as a widget."""
-        from ipywidgets import HTML, Button, Dropdown, HBox, VBox
+        from ipywidgets import HTML, Button, Dropdown, HBox, IntSlider, ToggleButtons, VBox
 
-        view = HTML(self.html())
-        kind = Dropdown(options=list(ACTION_TYPES), value="request_more_logs", description="action")
-        value = Dropdown(options=self.values("request_more_logs"), description="value")
-        button = Button(description="Act", button_style="primary")
+        incident = self.episode.incident
+        last = max(SLIDER_END, incident.index)
+        names = [(name.replace("_", " "), name) for name in ACTION_TYPES]
+        task = Dropdown(options=list(ALL_TASKS), value=incident.task.name, description="task")
+        split = Dropdown(
+            options=splits_on(self._topology), value=incident.split, description="split"
+        )
+        index = IntSlider(incident.index, 0, last, description="incident")
+        opener = Button(description="Open")
+        kind = ToggleButtons(options=names, value="request_more_logs")
+        # With options from the start: a drop-down that began empty selects nothing later on.
+        value = Dropdown(options=self.values(kind.value), description="value")
+        actor = Button(description="Act", button_style="primary")
+        view = HTML()
 
-        def choose(change: dict[str, Any]) -> None:
-            value.options = self.values(change["new"])
+        def offer(*_: Any) -> None:
+            value.options = self.values(kind.value)
+            value.disabled = len(value.options) == 1
 
-        def press(_: Any) -> None:
-            self.act(kind.value, value.value)
+        def show() -> None:
             view.value = self.html()
-            button.disabled = self.episode.done
+            actor.disabled = self.episode.done
 
-        kind.observe(choose, names="value")
-        button.on_click(press)
-        return VBox([HBox([kind, value, button]), view])
+        def press_open(_: Any) -> None:
+            self.open(task.value, split.value, index.value)
+            offer()  # another incident may have another call graph
+            show()
+
+        def press_act(_: Any) -> None:
+            self.act(kind.value, value.value)
+            show()
+
+        kind.observe(offer, names="value")
+        opener.on_click(press_open)
+        actor.on_click(press_act)
+        show()
+        return VBox([HBox([task, split, index, opener]), kind, HBox([value, actor]), view])

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..play.conversation import Message, answers, from_wire, opening_messages, to_wire
 from ..play.episode import PlayableEpisode
@@ -214,8 +214,8 @@ class EndpointPolicy(ConversationPolicy):
             with attempt:
                 answer = self._client.chat.completions.create(
                     model=self.name,
-                    messages=[to_wire(message) for message in conversation],
-                    tools=self._schemas,
+                    messages=cast(Any, [to_wire(message) for message in conversation]),
+                    tools=cast(Any, self._schemas),
                     temperature=0.0,
                 )
         return from_wire(answer.choices[0].message)

@@ -13,7 +13,7 @@ import numpy as np
 from ..world import cluster
 from ..world.faults import Fault
 from ..world.incidents import TROUBLE_ERRORS, TROUBLE_SATURATION, TROUBLE_SLOWDOWN
-from ..world.topology import Topology
+from ..world.topology import TIMEOUT_MS, Topology
 
 
 def simulate(
@@ -81,8 +81,8 @@ def simulate(
                 for callee, _ in callees:
                     succeeds[:, caller] *= 1.0 - errors_perceived[:, callee]
         succeeds[rows, positions] *= 1.0 - effect["errors"] * strength
-        succeeds *= np.minimum(1.0, cluster.TIMEOUT_MS / response)
-        response = np.minimum(response, cluster.TIMEOUT_MS)
+        succeeds *= np.minimum(1.0, TIMEOUT_MS / response)
+        response = np.minimum(response, TIMEOUT_MS)
         used = demand * response / 1000.0 / network.pool_size
         used[rows, positions] += effect["pool"] * strength
         succeeds /= np.maximum(1.0, used) * np.maximum(1.0, busy)

@@ -30,9 +30,9 @@ from .benchmark_plots import (
     plot_confusion,
     plot_dials,
     plot_hops,
+    plot_price,
     plot_reliability,
     plot_splits,
-    plot_steps,
 )
 from .dials import sweep
 from .exploits import RulePolicy, describe, search
@@ -48,7 +48,6 @@ from .intervals import (
     stratified_iqm,
     stratified_mean,
 )
-from .plots import plot_policies
 from .rollouts import episode_row
 from .runs import write_text
 
@@ -357,7 +356,6 @@ def make_report(
         [opening_beliefs(task, "test", incidents) for task in TASKS], ignore_index=True
     )
     dials = sweep(incidents=max(2, incidents * 2 // 5), processes=processes)
-    test, names = frame[frame.split == "test"], DEFAULT_TOPOLOGY.names
     tables = {
         "scores": score_table(frame),
         "hops": hop_table(frame),
@@ -366,29 +364,38 @@ def make_report(
         "power": power(frame),
         "exploits": exploit_table(climbs, incidents, processes=processes),
     }
-    cascades = test[test.task == "cascading_failure"]
-    figures = {
-        "scores": plot_policies(test),
-        "splits": plot_splits(frame),
-        "hops": plot_hops(tables["hops"], fewest=min(20, incidents)),
-        "confusion": plot_confusion(
-            {
-                name: confusion(cascades[cascades.policy == name], names)
-                for name in ("loudest", "trace")
-            }
-        ),
-        "steps": plot_steps(test),
-        "reliability": plot_reliability(test[test.policy == "belief"], openings),
-        "dials": plot_dials(dials),
-    }
     frame.to_parquet(results / "episodes.parquet", index=False)
     dials.to_parquet(results / "dials.parquet", index=False)
     openings.to_parquet(results / "openings.parquet", index=False)
     for name, table in tables.items():
         rows = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": as_records(table)}
         write_text(results / f"{name}.json", json.dumps(rows, indent=1) + "\n")
+    draw_report(results)
+
+
+def draw_report(results: str | Path) -> list[Path]:
+    """Draw every figure of a report anew, from its tables; returns the files."""
+    results = Path(results)
+    frame = pd.read_parquet(results / "episodes.parquet")
+    test = frame[frame.split == "test"]
+    cascades = test[test.task == "cascading_failure"]
+    tables = {
+        name: confusion(cascades[cascades.policy == name], DEFAULT_TOPOLOGY.names)
+        for name in ("loudest", "trace")
+    }
+    incidents = int(test.groupby(["task", "policy"]).size().max())
+    openings = pd.read_parquet(results / "openings.parquet")
+    figures = {
+        "scores": plot_price(test),
+        "splits": plot_splits(frame),
+        "hops": plot_hops(read_table(results, "hops"), fewest=min(20, incidents)),
+        "confusion": plot_confusion(tables),
+        "reliability": plot_reliability(test[test.policy == "belief"], openings),
+        "dials": plot_dials(pd.read_parquet(results / "dials.parquet")),
+    }
     for name, figure in figures.items():
-        figure.savefig(results / f"{name}.png")
+        figure.save(results / f"{name}.png")
+    return [results / f"{name}.png" for name in figures]
 
 
 def read_table(results: str | Path, name: str) -> pd.DataFrame:

@@ -57,7 +57,8 @@ def check_message(text: str | None) -> None:
             f"unknown message type {shown(message.get('type'))}; choose one of"
             f" {', '.join(MESSAGE_TYPES)}"
         )
-    layer, items = [message], 0
+    layer: list[dict[str, Any] | list[Any]] = [message]
+    items = 0
     for _ in range(MAX_DEPTH):
         items += sum(map(len, layer))
         if items > MAX_ITEMS:

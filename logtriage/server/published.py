@@ -29,7 +29,7 @@ def publish(app: FastAPI, topology: Topology | None = None) -> None:
     splits = splits_on(topology)
     document = app.openapi()
     schemas, paths = document["components"]["schemas"], document["paths"]
-    models = [(TriageAction, "validation"), (TriageObservation, "validation")]
+    models: Any = [(TriageAction, "validation"), (TriageObservation, "validation")]
     schemas |= models_json_schema(models, ref_template=PLACE)[1]["$defs"]
     schemas["Refusal"] = {
         "type": "object",

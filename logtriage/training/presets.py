@@ -133,6 +133,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 def make_config(preset: str, **changes: Any) -> TrainingConfig:
     """A preset with changes.
 
+    Without `micro_batches` among the changes, a micro-batch holds as many episodes as the preset's,
+    or the next fewer that divide a step.
+
     Raises:
         ValueError: for an unknown preset or setting, naming the valid ones, and as `TrainingConfig`
             itself.
@@ -143,7 +146,15 @@ def make_config(preset: str, **changes: Any) -> TrainingConfig:
     for name in changes:
         if name not in known:
             raise ValueError(f"unknown setting {name!r}; choose one of {', '.join(known)}")
-    return TrainingConfig(**{**PRESETS[preset], **changes})
+    settings = {**PRESETS[preset], **changes}
+    if "micro_batches" not in changes:  # as many episodes at once as the preset, or fewer
+        own = TrainingConfig(**{"model": "", **PRESETS[preset]})
+        most = own.incidents * own.group // own.micro_batches
+        episodes = settings.get("incidents", own.incidents) * settings.get("group", own.group)
+        settings["micro_batches"] = next(
+            (n for n in range(1, episodes) if episodes % n == 0 and episodes // n <= most), episodes
+        )
+    return TrainingConfig(**settings)
 
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:

@@ -16,18 +16,19 @@
 | `session_cache` | whether it keeps sessions, so that they can be stolen; apps only |
 
 At most 30 services, in any order, at least one edge, no circle of calls. A larger system is read as
-the part that users wait for.
+the part that users wait for. Only who brings a file needs this module, and a YAML reader: the world
+itself is the standard library.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import yaml
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from .topology import Service, Topology, TopologyError, callers_first, check_size
-
-if TYPE_CHECKING:
-    from yaml import Node
 
 LISTS = ("calls", "publishes")
 SWITCHES = ("handles_logins", "session_cache")
@@ -49,9 +50,6 @@ def load_topology(path: str | Path) -> Topology:
         ValueError: for a file that is not there, cannot be read, or describes no call graph that
             can be simulated. The message names the file, the line, what is wrong and the way out.
     """
-    # Only who brings a file needs a YAML reader: the world itself is the standard library.
-    import yaml
-
     try:
         text = Path(path).read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -90,11 +88,11 @@ def _service_nodes(root: Node | None, lines: dict[tuple[str, ...], int]) -> list
     if root is None:
         raise TopologyError(f"the file is empty; {_EXPECTED}")
     nodes = _fields(root, ("services",), _EXPECTED).get("services")
-    if nodes is None or nodes.id != "sequence":
+    if not isinstance(nodes, SequenceNode):
         raise _Problem(_EXPECTED, nodes or root)
     lines[()] = nodes.start_mark.line + 1
     check_size(len(nodes.value))
-    return nodes.value
+    return list(nodes.value)
 
 
 def _read_service(node: Node, lines: dict[tuple[str, ...], int]) -> Service:
@@ -117,7 +115,7 @@ def _read_service(node: Node, lines: dict[tuple[str, ...], int]) -> Service:
 
 def _fields(node: Node, known: tuple[str, ...], expected: str) -> dict[str, Node]:
     """A mapping of known fields, none of them twice."""
-    if node.id != "mapping":
+    if not isinstance(node, MappingNode):
         raise _Problem(f"{expected}; got {_shown(node)}", node)
     fields: dict[str, Node] = {}
     for key, value in node.value:
@@ -132,11 +130,11 @@ def _fields(node: Node, known: tuple[str, ...], expected: str) -> dict[str, Node
 def _text(node: Node, field: str) -> str:
     if node.tag != "tag:yaml.org,2002:str":
         raise _Problem(f"{field} must be text, got {_shown(node)}; put text in quotes", node)
-    return node.value
+    return str(node.value)
 
 
 def _names(node: Node, field: str, service: str, lines: dict[tuple[str, ...], int]) -> list[str]:
-    if node.id != "sequence":
+    if not isinstance(node, SequenceNode):
         raise _Problem(
             f"{field} must be a list of service names, got {_shown(node)}; "
             f"write {field}: [one, another]",
@@ -154,11 +152,11 @@ def _switch(node: Node, field: str) -> bool:
         raise _Problem(
             f"{field} must be true or false, got {_shown(node)}; write one of them", node
         )
-    return node.value.lower() in ("true", "yes", "on")
+    return bool(node.value.lower() in ("true", "yes", "on"))
 
 
 def _shown(node: Node) -> str:
     """What stands in the file, as a message repeats it."""
-    if node.id == "scalar":
+    if isinstance(node, ScalarNode):
         return repr(node.value) if len(node.value) <= 60 else repr(node.value[:57] + "...")
-    return f"a {node.id}"
+    return "a mapping" if isinstance(node, MappingNode) else "a sequence"

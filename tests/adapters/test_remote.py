@@ -49,7 +49,7 @@ def test_the_belief_needs_nothing_that_is_not_on_the_wire(server):
     pd.testing.assert_frame_equal(
         *both(server, lambda: make_policy("belief"), list(TASKS), "test", 4)
     )
-    assert server.open("single_crash", "test", 0).incident.topology is DEFAULT_TOPOLOGY
+    assert server.open("single_crash", "test", 0).incident.topology == DEFAULT_TOPOLOGY
 
 
 def test_the_constant_policy_earns_the_same(server, constant):

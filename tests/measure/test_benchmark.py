@@ -51,7 +51,7 @@ def test_the_same_command_writes_the_same_bytes_and_plays_nothing_twice(report, 
     )
     benchmark.make_report(report / "parts", report / "results", incidents=4, processes=1, climbs=1)
     after = {path.name: path.read_bytes() for path in (report / "results").iterdir()}
-    assert after == before and len(after) == 3 + 6 + 7
+    assert after == before and len(after) == 3 + 6 + 6
 
 
 def test_an_interrupted_benchmark_goes_on(report):

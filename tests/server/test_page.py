@@ -1,53 +1,25 @@
-"""The page at /web, over HTTP and in a real browser: Debian's `chromium`, driven by Playwright."""
+"""The page at /web, over HTTP and in a real browser."""
 
-import os
 import re
-import shutil
 from html import unescape
 from urllib.parse import quote, urlencode
 
 import pytest
 import requests
-from playwright.sync_api import sync_playwright
+from browser import open_tab
 
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.world.incidents import sample_incident
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WHERE = {"task": "cascading_failure", "split": "test", "index": 21}
 
 
 @pytest.fixture
-def browser():
-    """Chromium; where there is none the test is skipped, but not in continuous integration, which
-    installs it.
-    """
-    if BROWSER is None and not os.environ.get("CI"):
-        pytest.skip("no browser here: install chromium (Debian: apt-get install chromium)")
-    assert BROWSER, "continuous integration must have a browser"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def tab(browser, url):
-    """An empty tab; at the end, nothing was written to its console and nothing was asked of another
-    host.
-    """
-    page, told, asked = browser.new_page(viewport={"width": 1240, "height": 860}), [], []
-    page.on("console", lambda message: told.append(message.text))
-    page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("dialog", lambda dialog: told.append(dialog.message))
-    page.on("request", lambda request: asked.append(request.url))
-    yield page
-    assert not told
-    assert all(address.startswith((url, "data:")) for address in asked)
+def tab(url):
+    """See `open_tab`."""
+    with open_tab(url) as tab:
+        yield tab
 
 
 def test_an_incident_is_played_to_a_full_score_by_clicking(tab, url):
@@ -126,10 +98,12 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("wrong, told", MISTAKES)
-def test_a_wrong_address_is_answered_with_a_page_that_says_so(url, wrong, told):
+@pytest.mark.parametrize("wrong, message", MISTAKES)
+def test_a_wrong_address_is_answered_with_a_page_that_says_so(url, wrong, message):
     answer = requests.get(f"{url}/web", {**WHERE, **wrong}, timeout=10)
-    assert answer.status_code == 400 and told in unescape(answer.text) and "<b>" not in answer.text
+    assert (
+        answer.status_code == 400 and message in unescape(answer.text) and "<b>" not in answer.text
+    )
     assert "<form" in answer.text  # the way out
 
 

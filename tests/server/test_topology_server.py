@@ -76,6 +76,7 @@ def test_the_page_and_the_document_are_of_that_graph():
     with TestClient(make_app(4, SHOP)) as client:
         page = client.get("/web", params={"task": "cascading_failure", "split": "test", "index": 3})
         assert page.status_code == 200 and all(name in page.text for name in SHOP.names)
+        assert "unseen_topology" not in page.text  # it is not offered
         refused = client.get("/web", params={"split": "unseen_topology"})
         assert refused.status_code == 400 and "draws its own call graphs" in refused.text
         schemas = client.get("/openapi.json").json()["components"]["schemas"]

@@ -1,0 +1,182 @@
+"""What all figures share: their size, how they are saved, and labels that stand beside the data.
+
+Figures are `WIDTH` inches wide, the width of a README column (about 830 pixels), so that a font of
+8 points is 8 points there; they are saved with twice the pixels, for sharp screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from PIL import Image
+from scipy.optimize import isotonic_regression
+
+from .intervals import Interval
+from .palette import FAINT, INK, SHARE
+
+WIDTH = 8.6
+DPI = 190
+SMALL = 8.5  # points, of every text that is not a title or an axis label; none is smaller
+HALO = [withStroke(linewidth=3.0, foreground="white")]  # keeps a name readable on a line
+
+
+class Picture(Figure):
+    """A figure that a notebook shows by itself, without pyplot and its global state."""
+
+    def png(self) -> bytes:
+        """The figure as PNG of at most 128 colours: a third of the bytes, and no eye can tell."""
+        pixels, small = BytesIO(), BytesIO()
+        self.savefig(pixels, format="png")
+        image = Image.open(pixels).convert("RGB")
+        image.quantize(128, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
+        return small.getvalue()
+
+    def save(self, path: str | Path) -> None:
+        """Write `png` to a file."""
+        Path(path).write_bytes(self.png())
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        return self.png(), {"width": round(96 * self.get_figwidth())}
+
+
+def new_figure(
+    height: float, columns: int = 1, rows: int = 1, **options: Any
+) -> tuple[Picture, np.ndarray]:
+    """An empty figure of `WIDTH` by `height` inches, and its axes (rows, columns).
+
+    Args:
+        height: inches.
+        columns, rows: of axes.
+        options: for `Figure.subplots`, and `width`, in inches, for a figure with less in it.
+    """
+    width = options.pop("width", WIDTH)
+    figure = Picture(figsize=(width, height), layout="constrained", dpi=DPI)
+    axes = figure.subplots(rows, columns, squeeze=False, **options)
+    for ax in axes.flat:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelsize=9)
+    return figure, axes
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that an axes is in, whatever subfigures lie between."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None  # every axes of ours was made by a figure
+    return figure
+
+
+def spread(values: Sequence[float], gap: float) -> np.ndarray:
+    """`values` moved as little as possible (least squares) so that neighbours are `gap` apart."""
+    wanted = np.asarray(values, dtype=float)
+    order, shifts = np.argsort(wanted, kind="stable"), gap * np.arange(len(wanted))
+    moved = np.empty_like(wanted)
+    moved[order] = isotonic_regression(wanted[order] - shifts).x + shifts
+    return moved
+
+
+def label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], **style: Any) -> list[Text]:
+    """Names to the right of an axes, each at the height where its line ends, none on another.
+
+    Args:
+        ax: finished axes; its limits must not change afterwards.
+        ends: label to the height in data units, and the colour.
+        style: of the text.
+    """
+    style = {"fontsize": 9, "va": "center", "annotation_clip": False, **style}
+    figure_of(ax).draw_without_rendering()  # only now does the axes have its height
+    lines = max((label.count("\n") for label in ends), default=0) + 1
+    points = ax.get_window_extent().height * 72.0 / ax.figure.dpi
+    low, high = ax.get_ylim()
+    heights = spread(
+        [y for y, _ in ends.values()], 1.3 * lines * style["fontsize"] / points * (high - low)
+    )
+    return [
+        ax.annotate(
+            label,
+            (1.0, y),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(6, 0),
+            textcoords="offset points",
+            color=colour,
+            **style,
+        )
+        for (label, (_, colour)), y in zip(ends.items(), heights, strict=True)
+    ]
+
+
+def label_points(ax: Axes, points: Mapping[str, tuple[float, float, str]]) -> list[Text]:
+    """A name beside each point, on the first side where it covers neither a point nor a name.
+
+    Args:
+        ax: finished axes; its limits must not change afterwards.
+        points: label to x, y and colour.
+    """
+    figure = figure_of(ax)
+    figure.draw_without_rendering()
+    sides = [
+        (8, 0),
+        (0, 8),
+        (0, -8),
+        (-8, 0),
+        (6, 8),
+        (6, -8),
+        (-6, 8),
+        (-6, -8),
+        (0, 17),
+        (0, -17),
+    ]
+    inside = ax.get_window_extent()
+    at = ax.transData.transform([point[:2] for point in points.values()])
+    radius = 4.0 * figure.dpi / 72.0
+    taken = [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in at]
+    placed: list[Text] = []
+    for label, (x, y, colour) in points.items():
+        text: Any = ax.annotate(  # matplotlib's types do not know that an annotation is a text
+            label,
+            (x, y),
+            (0, 0),
+            textcoords="offset points",
+            color=colour,
+            fontsize=9,
+            path_effects=HALO,
+        )
+        for dx, dy in sides:
+            text.set_position((dx, dy))
+            text.set_ha("left" if dx > 0 else "right" if dx < 0 else "center")
+            text.set_va("bottom" if dy > 0 else "top" if dy < 0 else "center")
+            box = text.get_window_extent()
+            within = inside.x0 < box.x0 and box.x1 < inside.x1
+            if within and not any(box.overlaps(other) for other in taken):
+                break
+        taken.append(box)
+        placed.append(text)
+    return placed
+
+
+def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) -> None:
+    """A dot at the mean and a line over the 95 % interval, at height `y`."""
+    ax.plot([x.low, x.high], [y, y], color=colour, lw=1.6, zorder=3, solid_capstyle="butt")
+    ax.plot([x.mean], [y], "o", color=colour, zorder=4, **{"ms": 6.0, **style})
+
+
+def draw_shares(ax: Axes, table: pd.DataFrame) -> None:
+    """A table of shares as a grey image, each of 0.05 or more written out; no ticks, no title."""
+    ax.imshow(table, cmap=colormaps[SHARE], vmin=0.0, vmax=1.0, aspect="auto")
+    for (row, column), value in np.ndenumerate(table.to_numpy(float)):
+        if value >= 0.05:
+            colour = "white" if value > 0.5 else INK
+            text = "1" if value > 0.995 else f"{value:.2f}"[1:]
+            ax.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=colour)
+    ax.spines[:].set(visible=True, color=FAINT)
+    ax.tick_params(length=0)
