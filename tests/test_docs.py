@@ -313,3 +313,30 @@ def test_actionlint_finds_a_mistake_that_the_schema_allows(tmp_path):
     for mistake, code in ((text, 0), (text.replace("matrix.python", "matrix.snake"), 1)):
         path.write_text(mistake)
         assert subprocess.run([ACTIONLINT, path]).returncode == code
+
+
+FAULTS_PY = "logtriage/world/faults.py"
+
+
+@pytest.mark.parametrize(
+    "check, mistake, told",
+    [
+        (["lint-imports"], "from ..play import actions\n", "Imports point down BROKEN"),
+        # what faults.py imports is left out: its package's __init__ leads to everything
+        (
+            ["mypy", "--follow-imports=skip", FAULTS_PY],
+            'REMEDIES.append("pray")\n',
+            "[attr-defined]",
+        ),
+    ],
+)
+def test_contracts_and_types_find_a_mistake(check, mistake, told, tmp_path):
+    shutil.copytree(ROOT / "logtriage", tmp_path / "logtriage")
+    shutil.copyfile(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
+    command = [f"{sys.prefix}/bin/{check[0]}", *check[1:]]
+    for text, code in (("", 0), (mistake, 1)):
+        with (tmp_path / FAULTS_PY).open("a") as file:
+            file.write(text)
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert run.returncode == code, run.stdout + run.stderr
+    assert told in run.stdout
