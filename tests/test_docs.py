@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from textwrap import dedent
 
 import nbformat
 import pandas as pd
@@ -23,6 +24,7 @@ from typer.testing import CliRunner
 
 import logtriage
 from logtriage.__main__ import app
+from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION
 
@@ -42,8 +44,9 @@ MODELS = ("--model", "--endpoint")
 
 
 def blocks(document):
-    """(language, code) of each fenced block."""
-    return re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / document).read_text(), re.S | re.M)
+    """(language, code) of each fenced block, those in lists too."""
+    found = re.findall(r"^( *)```(\w+)\n(.*?)^ *```$", (ROOT / document).read_text(), re.S | re.M)
+    return [(language, dedent(code)) for _, language, code in found]
 
 
 def commands(code):
@@ -77,8 +80,8 @@ def check_command(words, url):
         named = [word for word in words[1:] if "=" not in word]
         assert set(named) <= targets, f"no target in {named}"
     elif words[0] in ("python", ".venv/bin/python", ".venv/bin/pytest", ".venv/bin/pre-commit"):
-        files = [word for word in words[1:] if word.endswith(".py")]
-        assert all((ROOT / file).is_file() for file in files), files
+        files = [word for word in words[1:] if "/" in word]
+        assert all((ROOT / file).exists() for file in files), files
     else:
         assert words[0] in ONLY_READ, f"a test should know what {shlex.join(words)} does"
 
@@ -228,13 +231,17 @@ def test_versions_that_disagree_are_found():
     assert len(disagreements(files, pins)) == 2  # b against the pin, and b against a
 
 
-def test_the_citation_and_the_changelog_name_the_versions():
+def test_texts_name_the_versions():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == logtriage.__version__
     assert citation["repository-code"] == f"https://github.com/{logtriage.REPOSITORY}"
     heads = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    assert heads[0].startswith("Unreleased")
-    assert any(f"{logtriage.__version__}" in head and BENCHMARK_VERSION in head for head in heads)
+    # The first head is of what is in the tree, which may be ahead of the last release.
+    assert heads[0].startswith("Unreleased") and f"benchmark {BENCHMARK_VERSION}" in heads[0]
+    assert any(head.startswith(logtriage.__version__) for head in heads)
+    rules = (ROOT / "docs" / "benchmark.md").read_text()
+    assert f"Version {BENCHMARK_VERSION} " in rules
+    assert f"{len(FAULTS)} kinds of faults" in (ROOT / "README.md").read_text()
 
 
 # -- the checks of a commit ---------------------------------------------------------------------
@@ -306,3 +313,30 @@ def test_actionlint_finds_a_mistake_that_the_schema_allows(tmp_path):
     for mistake, code in ((text, 0), (text.replace("matrix.python", "matrix.snake"), 1)):
         path.write_text(mistake)
         assert subprocess.run([ACTIONLINT, path]).returncode == code
+
+
+FAULTS_PY = "logtriage/world/faults.py"
+
+
+@pytest.mark.parametrize(
+    "check, mistake, told",
+    [
+        (["lint-imports"], "from ..play import actions\n", "Imports point down BROKEN"),
+        # what faults.py imports is left out: its package's __init__ leads to everything
+        (
+            ["mypy", "--follow-imports=skip", FAULTS_PY],
+            'REMEDIES.append("pray")\n',
+            "[attr-defined]",
+        ),
+    ],
+)
+def test_contracts_and_types_find_a_mistake(check, mistake, told, tmp_path):
+    shutil.copytree(ROOT / "logtriage", tmp_path / "logtriage")
+    shutil.copyfile(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
+    command = [f"{sys.prefix}/bin/{check[0]}", *check[1:]]
+    for text, code in (("", 0), (mistake, 1)):
+        with (tmp_path / FAULTS_PY).open("a") as file:
+            file.write(text)
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert run.returncode == code, run.stdout + run.stderr
+    assert told in run.stdout
