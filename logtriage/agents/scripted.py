@@ -140,8 +140,9 @@ class TrainedConstantPolicy(ConstantPolicy):
         self.script = self._train(incident.task, DEFAULT_TOPOLOGY if random else incident.topology)
         super()._open(episode)
 
-    def _train(self, task: Task, topology: Topology) -> list[Action]:
-        return best_constant_script(task, self._incidents, None if task.services else topology)
+    def _train(self, task: Task, topology: Topology) -> tuple[Action, ...]:
+        graph = None if task.services else topology
+        return tuple(best_constant_script(task, self._incidents, graph))
 
 
 class OraclePolicy(Policy):

@@ -90,7 +90,7 @@ def _service_nodes(root: Node | None, lines: dict[tuple[str, ...], int]) -> list
     if root is None:
         raise TopologyError(f"the file is empty; {_EXPECTED}")
     nodes = _fields(root, ("services",), _EXPECTED).get("services")
-    if nodes is None or nodes.id != "sequence":
+    if nodes is None or _shape(nodes) != "sequence":
         raise _Problem(_EXPECTED, nodes or root)
     lines[()] = nodes.start_mark.line + 1
     check_size(len(nodes.value))
@@ -117,7 +117,7 @@ def _read_service(node: Node, lines: dict[tuple[str, ...], int]) -> Service:
 
 def _fields(node: Node, known: tuple[str, ...], expected: str) -> dict[str, Node]:
     """A mapping of known fields, none of them twice."""
-    if node.id != "mapping":
+    if _shape(node) != "mapping":
         raise _Problem(f"{expected}; got {_shown(node)}", node)
     fields: dict[str, Node] = {}
     for key, value in node.value:
@@ -136,7 +136,7 @@ def _text(node: Node, field: str) -> str:
 
 
 def _names(node: Node, field: str, service: str, lines: dict[tuple[str, ...], int]) -> list[str]:
-    if node.id != "sequence":
+    if _shape(node) != "sequence":
         raise _Problem(
             f"{field} must be a list of service names, got {_shown(node)}; "
             f"write {field}: [one, another]",
@@ -159,6 +159,13 @@ def _switch(node: Node, field: str) -> bool:
 
 def _shown(node: Node) -> str:
     """What stands in the file, as a message repeats it."""
-    if node.id == "scalar":
+    if _shape(node) == "scalar":
         return repr(node.value) if len(node.value) <= 60 else repr(node.value[:57] + "...")
-    return f"a {node.id}"
+    return f"a {_shape(node)}"
+
+
+def _shape(node: Node) -> str:
+    import yaml
+
+    shapes = {yaml.ScalarNode: "scalar", yaml.SequenceNode: "sequence", yaml.MappingNode: "mapping"}
+    return shapes[type(node)]
