@@ -268,7 +268,8 @@ def _draw_faults(
     random: Random, pairs: dict[int, tuple[Fault, ...]], count: int
 ) -> dict[int, Fault]:
     """Position to fault, `count` different positions: services uniformly, then their faults."""
-    positions, struck = list(pairs), {}
+    positions = list(pairs)
+    struck: dict[int, Fault] = {}
     while len(struck) < count:
         position = positions[int(random.random() * len(positions))]
         struck[position] = pairs[position][int(random.random() * len(pairs[position]))]

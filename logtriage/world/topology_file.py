@@ -94,7 +94,7 @@ def _service_nodes(root: Node | None, lines: dict[tuple[str, ...], int]) -> list
         raise _Problem(_EXPECTED, nodes or root)
     lines[()] = nodes.start_mark.line + 1
     check_size(len(nodes.value))
-    return nodes.value
+    return list(nodes.value)
 
 
 def _read_service(node: Node, lines: dict[tuple[str, ...], int]) -> Service:
@@ -132,7 +132,7 @@ def _fields(node: Node, known: tuple[str, ...], expected: str) -> dict[str, Node
 def _text(node: Node, field: str) -> str:
     if node.tag != "tag:yaml.org,2002:str":
         raise _Problem(f"{field} must be text, got {_shown(node)}; put text in quotes", node)
-    return node.value
+    return str(node.value)
 
 
 def _names(node: Node, field: str, service: str, lines: dict[tuple[str, ...], int]) -> list[str]:
