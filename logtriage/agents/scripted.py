@@ -135,8 +135,9 @@ class TrainedConstantPolicy(ConstantPolicy):
         self.script = tuple(best_constant_script(episode.incident.task, self._incidents))
         super()._open(episode)
 
-    def _train(self, task: Task, topology: Topology) -> list[Action]:
-        return best_constant_script(task, self._incidents, None if task.services else topology)
+    def _train(self, task: Task, topology: Topology) -> tuple[Action, ...]:
+        graph = None if task.services else topology
+        return tuple(best_constant_script(task, self._incidents, graph))
 
 
 class OraclePolicy(Policy):

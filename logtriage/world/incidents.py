@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from .cluster import Injection, State, untreated_states
 from .faults import Fault, faults_at
+from .random_topology import random_topology
 from .tasks import Task, check_index, check_split, check_task
-from .topology import DEFAULT_TOPOLOGY, Service, Topology, random_topology
+from .topology import DEFAULT_TOPOLOGY, Service, Topology
 
 # Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between
 # the two numbers of a pair are too near to call, and the incident is drawn again.
@@ -192,6 +193,7 @@ def sample_incident(
             course = _draw_course(random, settings, graph, struck, (low, high))
             miss = _what_is_missed(settings, graph, course, outage)
             if not miss:
+                assert course.severity is not None  # or intensity would have been missed
                 decoys = _draw_decoys(graph, settings, stream, tuple(struck))
                 return Incident(
                     settings,
@@ -199,7 +201,7 @@ def sample_incident(
                     index,
                     graph,
                     course.injections,
-                    course.severity or "",
+                    course.severity,
                     course.arrival,
                     course.quiet_until,
                     decoys,

@@ -19,10 +19,11 @@ from logtriage.play.episode import Episode
 from logtriage.world.cluster import Cluster, Injection, untreated_states
 from logtriage.world.faults import REMEDIES, faults_at
 from logtriage.world.incidents import Incident, sample_incident
+from logtriage.world.random_topology import random_topology
 from logtriage.world.reading import Reading, read_line
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.telemetry import LINE_KINDS, Telemetry, coarse, figure
-from logtriage.world.topology import DEFAULT_TOPOLOGY, TEAMS, random_topology
+from logtriage.world.topology import DEFAULT_TOPOLOGY, TEAMS
 
 
 @pytest.mark.parametrize(

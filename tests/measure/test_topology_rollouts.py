@@ -16,8 +16,9 @@ from logtriage.agents.scripted import TrainedConstantPolicy
 from logtriage.measure.rollouts import rollout
 from logtriage.play.episode import Episode
 from logtriage.world.incidents import UnplayableError, is_held_out, sample_incident
+from logtriage.world.random_topology import random_topology
 from logtriage.world.tasks import ALL_TASKS, TASKS, splits_on
-from logtriage.world.topology import DEFAULT_TOPOLOGY, Service, Topology, random_topology
+from logtriage.world.topology import DEFAULT_TOPOLOGY, Service, Topology
 from logtriage.world.topology_file import load_topology
 
 SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")

@@ -2,13 +2,13 @@ from random import Random
 
 import pytest
 
+from logtriage.world.random_topology import random_topology
 from logtriage.world.topology import (
     DEFAULT_TOPOLOGY,
     REST_UTILISATION,
     Service,
     Topology,
     callers_first,
-    random_topology,
 )
 
 
