@@ -257,7 +257,8 @@ def plot_parts(evaluations: Sequence[pd.DataFrame]) -> Figure:
     _, ax, y, ends = widest  # the names stand once, where there is most room for them
     for (x, name), side in zip(ends, ("right", "left"), strict=True):
         ax.annotate(
-            name, (x, y - 0.1), xytext=(6 if side == "right" else -6, 7), textcoords="offset points",
+            name, (x, y - 0.1), xytext=(6 if side == "right" else -6, 7),
+            textcoords="offset points",
             ha=side, fontsize=9, weight="bold", color=policy_colour(name),
         )  # fmt: skip
     labels = [f"{words(part)} ({WEIGHTS[part]:.2f})" for part in PARTS]
