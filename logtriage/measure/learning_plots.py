@@ -249,13 +249,15 @@ def plot_parts(evaluations: Sequence[pd.DataFrame]) -> Picture:
                 widest, (abs(after.mean - before.mean), ax, y, ends), key=lambda one: one[0]
             )
             ax.plot([before.mean, after.mean], [y, y], color=FAINT, lw=4, zorder=1)
-            draw_interval(ax, before, y, policy_colour("base"), ms=7)
-            draw_interval(ax, after, y, policy_colour("trained"), ms=7)
+            # a little apart, so that equal ones are both seen
+            draw_interval(ax, before, y - 0.1, policy_colour("base"), ms=7)
+            draw_interval(ax, after, y + 0.1, policy_colour("trained"), ms=7)
         ax.set(title=words(task), xlabel="share earned (0 to 1)", xlim=(-0.04, 1.04))
     _, ax, y, ends = widest  # the names stand once, where there is most room for them
     for (x, name), side in zip(ends, ("right", "left"), strict=True):
         ax.annotate(
-            name, (x, y), xytext=(6 if side == "right" else -6, 7), textcoords="offset points",
+            name, (x, y - 0.1), xytext=(6 if side == "right" else -6, 7),
+            textcoords="offset points",
             ha=side, fontsize=9, weight="bold", color=policy_colour(name),
         )  # fmt: skip
     labels = [f"{words(part)} ({WEIGHTS[part]:.2f})" for part in PARTS]
