@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 SPEED_OTHER ?=
-SOURCES := logtriage tests notebooks benchmarks scripts
+SOURCES := logtriage tests notebooks scripts
 ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
@@ -62,10 +62,10 @@ benchmark: setup  ## 7 policies on all tasks and splits: tables and figures in r
 	$(RUN) scripts/tables.py
 
 speed: setup  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
-	$(RUN) benchmarks/speed.py $(SPEED_OTHER)
+	$(RUN) scripts/speed.py $(SPEED_OTHER)
 
 load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo environment: results/serving
-	$(RUN) benchmarks/serving.py
+	$(RUN) scripts/load.py
 	$(RUN) scripts/tables.py
 
 screenshot: setup  ## take the README's picture of the page /web; needs chromium

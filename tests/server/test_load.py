@@ -1,15 +1,9 @@
-"""The load benchmark counts what it says: every answer that is not the twin's, whoever else is
-waiting.
-"""
+"""The load counts what it says: each answer that is not its twin's, whoever else is waiting."""
 
 import asyncio
-import sys
-from pathlib import Path
 
+from load import EPISODES, Play, load, our_plays
 from websockets.asyncio.server import serve
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from serving import EPISODES, Play, load, our_plays
 
 
 def test_wrong_answers_are_counted_however_many_sessions_wait():

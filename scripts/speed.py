@@ -1,7 +1,7 @@
 """Steps per second, observation text included, one core, in process.
 
-    python benchmarks/speed.py                                  ours
-    python benchmarks/speed.py path/to/environment.py:Class     ours and another one, in turns, in
+    python scripts/speed.py                                  ours
+    python scripts/speed.py path/to/environment.py:Class     ours and another one, in turns, in
     one run
 
 Any class with `reset(...)` and `step(action)` can be measured. Its module may define

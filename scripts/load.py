@@ -1,7 +1,7 @@
 """Steps per second and latency of the server under hundreds of WebSocket sessions, beside OpenEnv's
 own echo environment.
 
-    python benchmarks/serving.py        about 2 minutes; writes results/serving/load.json
+    python scripts/load.py        about 2 minutes; writes results/serving/load.json
 
 Two servers run on free loopback ports of this machine: ours as `python -m logtriage serve` starts
 it, and the echo environment of `openenv init`, generated into a temporary folder and changed in one
