@@ -10,8 +10,9 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """What `verifiers` looks for in the package of an environment, `__all__` included. Only asking
-    for it imports verifiers.
+    """What `verifiers` looks for in the package of an environment, `__all__` included.
+
+    Only asking for it imports verifiers.
 
     Raises:
         AttributeError: for any other name, and where verifiers is not installed.

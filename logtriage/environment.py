@@ -114,8 +114,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     def step(
         self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any
     ) -> TriageObservation:
-        """Take one action. An invalid one costs the step, and the observation's `error` names the
-        allowed values.
+        """Take one action.
+
+        An invalid one costs the step, and the observation's `error` names the allowed values.
 
         Raises:
             ValueError: before `reset`, and after the incident is closed.
@@ -196,8 +197,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         return NUMBERED * len(TASKS)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """Task spec: `task`, `split` and the incident's own `index`. `IndexError` beyond
-        `num_tasks`.
+        """Task spec: `task`, `split` and the incident's own `index`.
+
+        `IndexError` beyond `num_tasks`.
         """
         if not 0 <= index < self.num_tasks(split):
             raise IndexError(f"task index must be 0 to {self.num_tasks(split) - 1}, got {index}")

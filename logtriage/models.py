@@ -43,8 +43,9 @@ class TriageAction(Action):
 
 
 class TriageObservation(Observation):
-    """What the agent sees. `text` is all of it as a language model reads it; the rest is the same
-    for programs.
+    """What the agent sees.
+
+    `text` is all of it as a language model reads it; the rest is the same for programs.
 
     `services` is the call graph, callers before callees, and comes with the opening only. `alerts`
     are the thresholds crossed, `metrics` rows of the metrics table (in JSON both are arrays, in the
@@ -65,8 +66,9 @@ class TriageObservation(Observation):
 
 
 class TriageState(State):
-    """Where the episode stands. Holds nothing of the truth before the end; then `score` has the
-    named parts.
+    """Where the episode stands.
+
+    Holds nothing of the truth before the end; then `score` has the named parts.
 
     `task`, `split` and `index` are the coordinates that open the same incident again. `closed_by`
     is `resolve`, `ignore` or `timeout`, and empty while it is open; `confidence` is what the agent

@@ -87,11 +87,9 @@ class Turn(NamedTuple):
 def script(number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Arguments of `reset` and the actions of an episode: random ones, most of them valid."""
     random = Random(f"load/{number}")
-    task, split, index = (
-        random.choice(list(TASKS)),
-        random.choice(list(SPLITS)),
-        random.randrange(10_000),
-    )
+    task = random.choice(list(TASKS))
+    split = random.choice(list(SPLITS))
+    index = random.randrange(10_000)
     incident = sample_incident(task, split, index)
     values, actions = action_values(incident.topology), []
     for _ in range(incident.task.max_steps):

@@ -159,10 +159,8 @@ def test_the_world_needs_the_standard_library_only_and_the_environment_no_torch(
 def test_the_openenv_package_is_whole_and_light():
     folder = ROOT / "logtriage"
     project = tomllib.loads((folder / "pyproject.toml").read_text())
-    packages, data = (
-        project["tool"]["setuptools"]["packages"],
-        project["tool"]["setuptools"]["package-data"],
-    )
+    packages = project["tool"]["setuptools"]["packages"]
+    data = project["tool"]["setuptools"]["package-data"]
     packaged = {folder / "pyproject.toml"}
     for package in packages:
         at = ROOT / package.replace(".", "/")

@@ -34,8 +34,9 @@ class IncidentView:
 
 
 class RemoteEpisode:
-    """An incident on a server, with the interface that policies know from `Episode`. Made by
-    `Server.open`.
+    """An incident on a server, with the interface that policies know from `Episode`.
+
+    Made by `Server.open`.
 
     Attributes:
         incident: an `IncidentView`.
@@ -76,8 +77,9 @@ class RemoteEpisode:
         return self._step(TriageAction(action_type="refused"))._replace(error=error)
 
     def abandon(self) -> None:
-        """See `Episode.abandon`. There is no message for it: the steps left are wasted, and not
-        counted as the agent's.
+        """See `Episode.abandon`.
+
+        There is no message for it: the steps left are wasted, and not counted as the agent's.
         """
         steps = self.record.steps
         while not self.done:

@@ -45,8 +45,9 @@ class TriageData(vf.TaskData):
 
 
 class TriageTask(vf.Task[TriageData]):
-    """One incident. The reward is the total of the score; all of the score are metrics, which weigh
-    nothing.
+    """One incident.
+
+    The reward is the total of the score; all of the score are metrics, which weigh nothing.
     """
 
     @vf.reward
@@ -78,8 +79,9 @@ class TriageTaskset(vf.Taskset[TriageTask, TriageTasksetConfig]):
 
 
 class TriageHarness(vf.Harness[vf.HarnessConfig]):
-    """Plays the incident in process, as `ConversationPolicy` does. Only it plays these tasks, and
-    only these.
+    """Plays the incident in process, as `ConversationPolicy` does.
+
+    Only it plays these tasks, and only these.
     """
 
     APPENDS_SYSTEM_PROMPT, EXECUTES_CODE, NEEDS_CONTAINER = True, False, False

@@ -48,8 +48,9 @@ def _handfuls(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class BeliefPolicy(Policy):
-    """Exact enumeration, Bayes, and one step of lookahead. Knows the generator of the split, not
-    the incident.
+    """Exact enumeration, Bayes, and one step of lookahead.
+
+    Knows the generator of the split, not the incident.
     """
 
     name = "belief"

@@ -22,8 +22,9 @@ TURN_TOKENS = 64  # new tokens a turn; five calls of the mini model need 24, of 
 
 
 class ConversationPolicy(Policy):
-    """Plays episodes in lockstep by conversation. Subclasses say how messages become the next
-    assistant message.
+    """Plays episodes in lockstep by conversation.
+
+    Subclasses say how messages become the next assistant message.
 
     Attributes:
         transcripts: the conversations of the last `play`, one a played episode.
@@ -40,8 +41,9 @@ class ConversationPolicy(Policy):
         raise NotImplementedError
 
     def play(self, episodes: Iterable[PlayableEpisode]) -> None:
-        """Play all episodes at once. One that ends a turn without a call, or runs out of turns, has
-        walked away.
+        """Play all episodes at once.
+
+        One that ends a turn without a call, or runs out of turns, has walked away.
         """
         sessions = [ToolSession(episode) for episode in episodes]
         self.transcripts = [opening_messages(session.opening) for session in sessions]

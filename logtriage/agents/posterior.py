@@ -75,15 +75,15 @@ class Posterior:
         self._know_nothing()
 
     def _know_nothing(self) -> None:
-        self.alive = np.arange(
-            len(self.prior.run)
-        )  # indices of the hypotheses that are still likely
-        self.weight = self.prior.weight / self.prior.weight.sum()  # (len(alive), Q)
+        # Indices of the hypotheses that are still likely, and their weights, (len(alive), Q).
+        self.alive = np.arange(len(self.prior.run))
+        self.weight = self.prior.weight / self.prior.weight.sum()
         self._known: dict[tuple, Any] = {}  # what was worked out for the hypotheses alive now
 
     def see(self, observation: Observation, asked: str | None) -> None:
-        """Update on an observation. `asked` is the service or `all` whose logs it answers; None for
-        the opening.
+        """Update on an observation.
+
+        `asked` is the service or `all` whose logs it answers; None for the opening.
 
         An observation that no living hypothesis allows says that a dropped one was true: all are
         taken up again, with this observation alone to go by.
@@ -184,10 +184,8 @@ class Posterior:
     def _weigh_alerts(self, observation: Observation, likelihood: np.ndarray) -> None:
         """Which thresholds are crossed, and the figures that the alerts print."""
         root, rest = self.prior.position[self.alive], self.topology.network.rest_latency
-        errors, latency = (
-            100.0 * self.states("errors", observation.step),
-            self.states("latency", observation.step),
-        )
+        errors = 100.0 * self.states("errors", observation.step)
+        latency = self.states("latency", observation.step)
         error_spread = 100.0 * self.states("errors_gap", observation.step) + 0.02
         spread = self.states("latency_gap", observation.step) + 0.02
         alerts = {
@@ -213,10 +211,8 @@ class Posterior:
         """Chance of a row's figures, (len(alive),): the age of the reading is not known."""
         prior, errors = self.prior, float(metric.errors)
         latencies = printed_between(float(metric.latency), digits=2)
-        shares = (
-            errors - 0.5,
-            np.inf if errors == 100.0 else errors + 0.5,
-        )  # whole per cents, cut at 100
+        # Whole per cents, cut at 100.
+        shares = (errors - 0.5, np.inf if errors == 100.0 else errors + 0.5)
         run, now = prior.run[self.alive], prior.arrival[self.alive] + step
         ages, times = np.unique(telemetry.STALENESS, return_counts=True)
         chance = np.zeros(len(self.alive))
@@ -235,22 +231,17 @@ class Posterior:
 
     def own_trouble(self, at: int, step: int) -> np.ndarray:
         """`Telemetry.own_trouble` of service `at` under each hypothesis, (len(alive),)."""
-        network, errors, latency = (
-            self.topology.network,
-            self.states("errors", step),
-            self.states("latency", step),
-        )
-        passed, own_latency, own_rest = (
-            np.ones(len(errors)),
-            latency[:, at].copy(),
-            network.rest_latency[at],
-        )
+        network = self.topology.network
+        errors = self.states("errors", step)
+        latency = self.states("latency", step)
+        passed = np.ones(len(errors))
+        own_latency = latency[:, at].copy()
+        own_rest = network.rest_latency[at]
         for other, share in network.callees[at]:
-            passed = (
-                passed - share * errors[:, other]
-                if network.routes[at]
-                else passed * (1.0 - errors[:, other])
-            )
+            if network.routes[at]:
+                passed = passed - share * errors[:, other]
+            else:
+                passed = passed * (1.0 - errors[:, other])
             own_latency -= share * latency[:, other]
             own_rest -= share * network.rest_latency[other]
         own = np.where(passed > 0.01, 1.0 - (1.0 - errors[:, at]) / np.maximum(passed, 0.01), 0.0)
@@ -319,8 +310,9 @@ class Posterior:
         return (1.0 - share) * chance + share * as_decoy
 
     def _says(self, at: int, reading: Reading, step: int, decoy: str = "") -> np.ndarray:
-        """Chance that one line reads so; 1 for text nobody can read. `decoy` is what an innocent
-        service hints at.
+        """Chance that one line reads so; 1 for text nobody can read.
+
+        `decoy` is what an innocent service hints at.
         """
         shares = self.line_shares(at, step, bool(decoy))
         if reading.kind not in shares:
@@ -328,9 +320,8 @@ class Posterior:
         chance = shares[reading.kind]
         fault, here = self.prior.fault[self.alive], self.prior.position[self.alive] == at
         if reading.kind == "proof":
-            chance = (
-                chance * np.array([f.name == reading.subject for f in self.prior.faults])[fault]
-            )
+            proved = np.array([f.name == reading.subject for f in self.prior.faults])
+            chance = chance * proved[fault]
         elif reading.kind == "hint":
             own = np.array([f.remedy == reading.subject for f in self.prior.faults])[fault]
             chance = chance * np.where(here, own, decoy == reading.subject)

@@ -15,13 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..world.faults import Fault
-from ..world.incidents import (
-    INTENSITY_DRAWS,
-    NOTICED_ERRORS,
-    NOTICED_SLOWDOWN,
-    OUTAGE_ERRORS,
-    candidate_pairs,
-)
+from ..world.incidents import INTENSITY_DRAWS, candidate_pairs
+from ..world.severity import NOTICED_ERRORS, NOTICED_SLOWDOWN, OUTAGE_ERRORS
 from ..world.tasks import SEVERITIES, Task
 from ..world.topology import Topology
 from .trajectories import in_trouble, simulate

@@ -1,5 +1,6 @@
-"""Policies: from what was seen to the next action. Scripted ones here; a language model or a human
-is one more.
+"""Policies: from what was seen to the next action.
+
+Scripted ones here; a language model or a human is one more.
 
 Scripted policies read log lines by their text alone (`reading.read_line`) and know the runbook
 (`faults.FAULTS`). Only `oracle` is told the answer.
@@ -22,21 +23,19 @@ from ..world.reading import Reading, read_line
 from ..world.tasks import ALL_TASKS, SEVERITIES, TASKS, Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS, Topology
 
-Action = (
-    tuple[str, str] | tuple[str, str, float | None]
-)  # (action_type, value), and the confidence if there is one
+# (action_type, value), and the confidence if there is one.
+Action = tuple[str, str] | tuple[str, str, float | None]
 
 TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
-EDGE_ERRORS_P2, EDGE_SLOWDOWN_P2 = (
-    0.4,
-    1.25,
-)  # what a careful reader of noisy metrics takes for real
+# What a careful reader of noisy metrics takes for real: per cent, and times the usual latency.
+EDGE_ERRORS_P2, EDGE_SLOWDOWN_P2 = 0.4, 1.25
 
 
 class Policy:
-    """One agent for one episode at a time. `play` runs whole episodes; language models override it
-    with batches.
+    """One agent for one episode at a time.
+
+    `play` runs whole episodes; language models override it with batches.
     """
 
     name = "policy"
@@ -236,8 +235,9 @@ class ReadingPolicy(Policy):
         return None
 
     def answer(self, service: str) -> list[Action]:
-        """Blame `service`; fix it and page by the runbook. With nothing read there, touch nothing
-        and page its owner.
+        """Blame `service`; fix it and page by the runbook.
+
+        With nothing read there, touch nothing and page its owner.
         """
         fault, at = self.fault_at(service), self.topology.service(service)
         team = fault.owner_at(at) if fault else at.owner

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..world import cluster
 from ..world.faults import Fault
-from ..world.incidents import TROUBLE_ERRORS, TROUBLE_SATURATION, TROUBLE_SLOWDOWN
+from ..world.severity import TROUBLE_ERRORS, TROUBLE_SATURATION, TROUBLE_SLOWDOWN
 from ..world.topology import TIMEOUT_MS, Topology
 
 
@@ -95,7 +95,7 @@ def simulate(
 
 
 def in_trouble(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray:
-    """`incidents.in_trouble` of every state of `simulate`, (R, T, S)."""
+    """`severity.in_trouble` of every state of `simulate`, (R, T, S)."""
     slow = states["latency"] > TROUBLE_SLOWDOWN * np.array(topology.network.rest_latency)
     busy = (states["cpu"] > TROUBLE_SATURATION) | (states["pool"] > TROUBLE_SATURATION)
     return (states["errors"] > TROUBLE_ERRORS) | slow | busy

@@ -80,10 +80,8 @@ def play_part(policy: str, task: str, split: str, first: int, count: int, folder
     path = Path(folder) / f"{policy}-{task}-{split}-{first}-{count}.jsonl"
     if path.exists():
         return
-    played, player = (
-        [Episode(sample_incident(task, split, index)) for index in range(first, first + count)],
-        make_policy(policy, first),
-    )
+    played = [Episode(sample_incident(task, split, index)) for index in range(first, first + count)]
+    player = make_policy(policy, first)
     player.play(played)
     rows = []
     for episode in played:
@@ -399,8 +397,9 @@ def draw_report(results: str | Path) -> list[Path]:
 
 
 def read_table(results: str | Path, name: str) -> pd.DataFrame:
-    """A table of the report; intervals are lists of mean, low, high. `FileNotFoundError` names the
-    command that makes it.
+    """A table of the report; intervals are lists of mean, low, high.
+
+    `FileNotFoundError` names the command that makes it.
     """
     path = Path(results) / f"{name}.json"
     if not path.exists():

@@ -1,5 +1,6 @@
-"""Figures of policies and of the benchmark. Each function takes data, returns a matplotlib
-`Figure`, and decides nothing about the data.
+"""Figures of policies and of the benchmark.
+
+Each function takes data, returns a matplotlib `Figure`, and decides nothing about the data.
 """
 
 from __future__ import annotations
@@ -91,10 +92,8 @@ def plot_price(frame: pd.DataFrame) -> Picture:
     for ax, task in zip(axes[0], tasks, strict=True):
         points = {}
         for policy in policies:
-            rows, colour = (
-                frame[(frame.task == task) & (frame.policy == policy)],
-                policy_colour(policy),
-            )
+            rows = frame[(frame.task == task) & (frame.policy == policy)]
+            colour = policy_colour(policy)
             score, steps = mean_interval(rows["score"]), rows["steps"]
             ax.plot(steps.quantile([0.05, 0.95]), [score.mean] * 2, color=colour, lw=5, alpha=0.18)
             ax.plot([steps.mean()] * 2, [score.low, score.high], color=colour, lw=1.6)
@@ -122,10 +121,8 @@ def plot_splits(frame: pd.DataFrame, left_out: tuple[str, ...] = ("random", "ora
     for ax, task in zip(axes[0], tasks, strict=True):
         tops = []
         for policy in policies:
-            part, colour = (
-                frame[(frame.task == task) & (frame.policy == policy)],
-                policy_colour(policy),
-            )
+            part = frame[(frame.task == task) & (frame.policy == policy)]
+            colour = policy_colour(policy)
             cells = [mean_interval(part[part.split == split]["score"]) for split in SPLITS]
             ax.axvline(cells[0].mean, color=colour, lw=0.9, alpha=0.35, ymax=0.97)
             for y, cell in enumerate(cells):
@@ -173,6 +170,7 @@ def plot_hops(table: pd.DataFrame, fewest: int = 20) -> Picture:
 
 def plot_confusion(tables: Mapping[str, pd.DataFrame]) -> Picture:
     """Whom each policy blames (columns) for each root (rows), a panel a policy; shares of a row.
+
     Right answers are outlined.
     """
     figure, axes = new_figure(3.6, len(tables), sharey=True)
@@ -213,9 +211,11 @@ def _draw_stated(ax: Axes, openings: pd.DataFrame) -> None:
 
 
 def plot_reliability(answers: pd.DataFrame, openings: pd.DataFrame) -> Picture:
-    """Whether stated probabilities mean what they say. Left, what is stated at the opening, a strip
-    a task; right, stated against true for the task whose openings leave most doubt, with intervals
-    of two standard errors, and the same when it answers.
+    """Whether stated probabilities mean what they say.
+
+    Left, what is stated at the opening, a strip a task; right, stated against true for the task
+    whose openings leave most doubt, with intervals of two standard errors, and the same when it
+    answers.
 
     Args:
         answers: rollouts of one policy (columns `task`, `confidence`, `root_cause`).

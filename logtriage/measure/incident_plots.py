@@ -9,7 +9,8 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 
 from ..world.cluster import State
-from ..world.incidents import Incident, in_trouble
+from ..world.incidents import Incident
+from ..world.severity import in_trouble
 from ..world.topology import Topology
 from .figure import SMALL, Picture, label_ends, new_figure
 from .palette import FAINT, ILL, INK
@@ -20,7 +21,7 @@ WIDE = 4  # more services side by side leave no room for their names
 
 
 def ill_services(topology: Topology, state: State) -> set[str]:
-    """Names of the services in trouble (`incidents.in_trouble`)."""
+    """Names of the services in trouble (`severity.in_trouble`)."""
     return {name for i, name in enumerate(topology.names) if in_trouble(topology, state, i)}
 
 

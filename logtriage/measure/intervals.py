@@ -1,5 +1,6 @@
-"""Means with intervals, comparisons, calibration and power. Intervals are percentile bootstraps
-(`scipy.stats.bootstrap`).
+"""Means with intervals, comparisons, calibration and power.
+
+Intervals are percentile bootstraps (`scipy.stats.bootstrap`).
 
 Estimators follow Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical
 precipice": resampling is stratified by task where tasks are averaged, the interquartile mean stands
@@ -32,8 +33,9 @@ class Interval(NamedTuple):
 
 
 def _checked(samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The samples as floats. `ValueError` for none, one of fewer than two values, or a value that
-    is not finite.
+    """The samples as floats.
+
+    `ValueError` for none, one of fewer than two values, or a value that is not finite.
     """
     samples = [np.asarray(sample, dtype=float) for sample in samples]
     if min((sample.size for sample in samples), default=0) < 2:
@@ -198,8 +200,9 @@ def summarise(
 
 
 def _answers(confidence: np.ndarray, correct: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both as floats (n,). `ValueError` unless each answer has a confidence in [0, 1] and is right
-    (1) or wrong (0).
+    """Both as floats (n,).
+
+    `ValueError` unless each answer has a confidence in [0, 1] and is right (1) or wrong (0).
     """
     confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
     if confidence.shape != correct.shape or confidence.size == 0:

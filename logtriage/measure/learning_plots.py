@@ -1,5 +1,6 @@
-"""Figures of learning. Each function takes data, returns a matplotlib `Figure`, and
-decides nothing about the data.
+"""Figures of learning.
+
+Each function takes data, returns a matplotlib `Figure`, and decides nothing about the data.
 
 Learning is shown from several runs at once: arguments called `training`, `checkpoints` and
 `evaluations` hold one frame a training seed, in one order. One seed is said to be one.

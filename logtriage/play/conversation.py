@@ -24,8 +24,9 @@ def opening_messages(text: str) -> list[Message]:
 
 
 def tool_call(action: tuple[str, str] | tuple[str, str, float | None]) -> dict[str, Any]:
-    """An action, (action_type, value) and perhaps a confidence, as a message's tool call. The
-    confidence is left out: tools take none.
+    """An action, (action_type, value) and perhaps a confidence, as a message's tool call.
+
+    The confidence is left out: tools take none.
     """
     action_type, value = action[:2]
     values = value.split(":") if action_type == "remediate" else [value]

@@ -137,8 +137,9 @@ class Episode:
     def act(
         self, action_type: str, value: str = "", confidence: float | None = None
     ) -> Observation:
-        """Take one step. An invalid action costs it and changes nothing else; the observation's
-        `error` says why.
+        """Take one step.
+
+        An invalid action costs it and changes nothing else; the observation's `error` says why.
 
         Args:
             action_type, value: see `actions`.
@@ -161,11 +162,9 @@ class Episode:
         if action_type == "request_more_logs":
             cluster.advance()
             if value == ALL_SERVICES:
-                alerts, metrics, lines = (
-                    self.telemetry.alerts(),
-                    self.telemetry.metrics(),
-                    self.telemetry.sample(),
-                )
+                alerts = self.telemetry.alerts()
+                metrics = self.telemetry.metrics()
+                lines = self.telemetry.sample()
             else:
                 position = topology.position[value]
                 metrics, lines = [self.telemetry.metric(position)], self.telemetry.detail(position)
@@ -216,15 +215,17 @@ class Episode:
         )
 
     def abandon(self) -> None:
-        """Close an open incident as timed out: the agent walked away. Nothing happens to a closed
-        one.
+        """Close an open incident as timed out: the agent walked away.
+
+        Nothing happens to a closed one.
         """
         if not self.done:
             self._close_if_over("timeout")
 
     def leave(self) -> None:
-        """Nothing more will be asked of it. Only an episode on a server has something to give back
-        (see `remote`).
+        """Nothing more will be asked of it.
+
+        Only an episode on a server has something to give back (see `remote`).
         """
 
     def _close_if_over(self, closing: str | None) -> None:

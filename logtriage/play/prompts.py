@@ -32,8 +32,9 @@ def call_graph_line(topology: Topology) -> str:
 
 
 def render(observation: Observation, topology: Topology | None = None) -> str:
-    """An observation as the agent reads it. With `topology`, the call graph stands on top: the
-    opening of an episode.
+    """An observation as the agent reads it.
+
+    With `topology`, the call graph stands on top: the opening of an episode.
     """
     parts = [f"step {observation.step} of {observation.max_steps}"]
     if topology is not None:

@@ -52,8 +52,10 @@ class ToolSession:
         self.seconds = 0.0
 
     def call(self, name: str, arguments: object) -> str:
-        """Run one call and return its answer. A malformed call costs a step, and its answer says
-        what is wrong with it; on a closed incident nothing is done.
+        """Run one call and return its answer.
+
+        A malformed call costs a step, and its answer says what is wrong with it; on a closed
+        incident nothing is done.
         """
         if self.episode.done:
             self.malformed += 1
@@ -85,16 +87,19 @@ class ToolSession:
         return render(self.episode.refuse(error))
 
     def reward(self) -> float:
-        """The training reward: the score, less `MALFORMED_COST` a malformed call. An incident that
-        is still open is closed as timed out.
+        """The training reward: the score, less `MALFORMED_COST` a malformed call.
+
+        An incident that is still open is closed as timed out.
         """
         self.episode.abandon()
         return final_score(self.episode).total - MALFORMED_COST * self.malformed
 
 
 class TriageTools:
-    """A `ToolSession` as TRL wants it. Every public method is a tool to TRL, so all else that there
-    is to a session stays in the one attribute.
+    """A `ToolSession` as TRL wants it.
+
+    Every public method is a tool to TRL, so all else that there is to a session stays in the one
+    attribute.
 
     Args:
         open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on

@@ -19,9 +19,8 @@ from openenv.core.env_server.types import WSErrorCode, WSErrorResponse
 
 from ..play.actions import shown
 
-MAX_MESSAGE = (
-    256 * 1024
-)  # characters of a message, bytes of a body; above the longest `reasoning` allowed, fully escaped
+# Characters of a message, bytes of a body; above the longest `reasoning` allowed, fully escaped.
+MAX_MESSAGE = 256 * 1024
 MAX_FRAME = 1024 * 1024  # bytes; a frame above this is not read to its end, and ends the session
 MAX_DEPTH = 16
 # in all objects and lists of a message; OpenEnv repeats the whole message for each field it does

@@ -23,8 +23,10 @@ PLACE = "#/components/schemas/{model}"
 
 
 def publish(app: FastAPI, topology: Topology | None = None) -> None:
-    """Correct the document that `app` keeps and serves. The routes it describes must be there
-    already. `topology`: the call graph that is served, None for the default.
+    """Correct the document that `app` keeps and serves.
+
+    The routes it describes must be there already. `topology`: the call graph that is served, None
+    for the default.
     """
     splits = splits_on(topology)
     document = app.openapi()

@@ -72,8 +72,10 @@ def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
 
 
 def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:
-    """What a line, or a block of lines, of one service says. Services are looked at in random order
-    until one has a line of the kind that is sought; the last one stands in when none has.
+    """What a line, or a block of lines, of one service says.
+
+    Services are looked at in random order until one has a line of the kind that is sought; the last
+    one stands in when none has.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)

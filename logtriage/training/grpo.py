@@ -58,8 +58,9 @@ def train(
     progress: bool = True,
     open_episode: OpenEpisode = Episode.open,
 ) -> Path:
-    """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained
-    model's folder.
+    """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
+
+    Returns the trained model's folder.
 
     Args:
         config: the settings.

@@ -171,8 +171,9 @@ def encode(
 
 
 def _batches(examples: list[Example], size: int, random: Random) -> list[list[Example]]:
-    """Batches of examples of similar length, which spares padding, in random order. Noise on the
-    lengths (tokens) lets neighbours change from epoch to epoch.
+    """Batches of examples of similar length, which spares padding, in random order.
+
+    Noise on the lengths (tokens) lets neighbours change from epoch to epoch.
     """
     order = sorted(examples, key=lambda example: len(example[0]) + random.random() * 40)
     batches = [order[i : i + size] for i in range(0, len(order), size)]

@@ -101,8 +101,10 @@ class IncidentTrainer(GRPOTrainer):
         return super()._get_tool_suffix_ids(tool_messages)
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        """The next micro-batch. Right after a generation, which is when TRL has just split it up
-        into `_buffered_inputs`, all of them are regrouped by length.
+        """The next micro-batch.
+
+        Right after a generation, which is when TRL has just split it up into `_buffered_inputs`,
+        all of them are regrouped by length.
         """
         fresh = self.model.training and self._step % self.args.steps_per_generation == 0
         inputs = super()._prepare_inputs(generation_batch)

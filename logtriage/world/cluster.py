@@ -25,9 +25,8 @@ RETRIES = 0.1
 QUEUE_LIMIT = 0.97  # above this utilisation latency is bounded by the length of the accept queue
 # a tick that moves nothing by more than this share, under a constant fault, ends the movement
 SETTLED = 1e-3
-CACHE_COST = (
-    4.0  # work of a request when every cache hit becomes a miss, as an addition to the work at rest
-)
+# Work of a request when every cache hit becomes a miss, as an addition to the work at rest.
+CACHE_COST = 4.0
 
 
 class State(NamedTuple):
@@ -186,8 +185,9 @@ def untreated_states(
 
 
 class Cluster:
-    """A running cluster. It replays the untreated states until a remediation takes it off that
-    path.
+    """A running cluster.
+
+    It replays the untreated states until a remediation takes it off that path.
 
     Args:
         topology: the call graph.
@@ -206,12 +206,9 @@ class Cluster:
         lag: int = 1,
     ) -> None:
         self.topology, self.tick, self.lag = topology, tick, lag
-        self.active = {
-            injection.position: injection for injection in injections
-        }  # what has not been remediated
-        self.reach = topology.reach(
-            *self.active
-        )  # positions that any of the faults could ever touch
+        # What has not been remediated, and the positions that any of it could ever touch.
+        self.active = {injection.position: injection for injection in injections}
+        self.reach = topology.reach(*self.active)
         self.states = untreated  # indexed by tick; copied before the first own state is added
         self._diverged = False
 
@@ -229,8 +226,9 @@ class Cluster:
             )
 
     def remediate(self, remedy: str, position: int) -> None:
-        """Apply a remedy now. The right one at a root ends its fault, and the cluster heals over
-        the next ticks.
+        """Apply a remedy now.
+
+        The right one at a root ends its fault, and the cluster heals over the next ticks.
 
         Restarting a service that only suffers clears its state for a moment; nothing else changes
         anything.

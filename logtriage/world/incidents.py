@@ -17,20 +17,9 @@ from typing import NamedTuple
 from .cluster import Injection, State, untreated_states
 from .faults import Fault, faults_at
 from .random_topology import random_topology
+from .severity import in_trouble, severity_of, user_impact
 from .tasks import Task, check_index, check_split, check_task
 from .topology import DEFAULT_TOPOLOGY, Service, Topology
-
-# Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between
-# the two numbers of a pair are too near to call, and the incident is drawn again.
-OUTAGE_ERRORS = (0.042, 0.06)
-NOTICED_ERRORS = (0.002, 0.006)
-NOTICED_SLOWDOWN = (1.12, 1.3)
-
-# A service is in trouble from this share of failed requests, from this many times its latency at
-# rest, or when its processor or its pool is nearly full.
-TROUBLE_ERRORS = 0.02
-TROUBLE_SLOWDOWN = 2.0
-TROUBLE_SATURATION = 0.9
 
 INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
 # Draws of a fault and its place before a task is held to be impossible: 30,000 incidents of the
@@ -47,8 +36,9 @@ class UnplayableError(ValueError):
 
 @dataclass(frozen=True)
 class Incident:
-    """One incident, frozen. `injections` are the faults, none for a false alarm; `severity` is that
-    of the untreated world.
+    """One incident, frozen.
+
+    `injections` are the faults, none for a false alarm; `severity` is that of the untreated world.
 
     `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root
     speaks by itself; `decoys` are positions of innocent services and the remedies they hint at.
@@ -111,6 +101,7 @@ def candidate_pairs(
     topology: Topology, below_edge: bool, split: str
 ) -> dict[int, tuple[Fault, ...]]:
     """Root position to the faults that the split allows there, positions without any left out.
+
     `below_edge`: see `Task`. Treat as read-only.
     """
     pairs: dict[int, tuple[Fault, ...]] = {}
@@ -126,28 +117,6 @@ def candidate_pairs(
         if allowed:
             pairs[position] = allowed
     return pairs
-
-
-def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
-    """Peak error fraction and peak slowdown (ratio to rest) over `states`, the worse edge's."""
-    rest, edges = topology.network.rest_latency, topology.edges
-    return (
-        max([state.errors[i] for i in edges for state in states]),
-        max([max([state.latency[i] for state in states]) / rest[i] for i in edges]),
-    )
-
-
-def severity_of(errors: float, slowdown: float) -> str | None:
-    """P1, P2 or P3 for that user impact; None when it is too near a boundary to call."""
-    if errors > OUTAGE_ERRORS[1]:
-        return "P1"
-    if errors > OUTAGE_ERRORS[0]:
-        return None
-    if errors > NOTICED_ERRORS[1] or slowdown > NOTICED_SLOWDOWN[1]:
-        return "P2"
-    if errors > NOTICED_ERRORS[0] or slowdown > NOTICED_SLOWDOWN[0]:
-        return None
-    return "P3"
 
 
 def sample_incident(
@@ -373,16 +342,4 @@ def _callers_shout(topology: Topology, position: int, state: State) -> bool:
         in_trouble(topology, state, i)
         for i, callees in enumerate(topology.network.callees)
         if any(j == position for j, _ in callees)
-    )
-
-
-def in_trouble(topology: Topology, state: State, position: int) -> bool:
-    """Whether a service fails more than 2 % of its requests, takes twice its usual time, or is near
-    saturation.
-    """
-    return (
-        state.errors[position] > TROUBLE_ERRORS
-        or state.latency[position] > TROUBLE_SLOWDOWN * topology.network.rest_latency[position]
-        or state.cpu[position] > TROUBLE_SATURATION
-        or state.pool[position] > TROUBLE_SATURATION
     )

@@ -26,9 +26,7 @@ BENCHMARK_VERSION = "1.0"
 # Fewest steps to a full score, by number of faults: severity, then cause, fix and page for each
 # fault, then the end. A false alarm is classified and ignored.
 PAR_STEPS = {0: 2, 1: 5, 2: 8}
-MOST_TICKS = (
-    200  # of any length in a task: an incident is simulated from its onset to its last step
-)
+MOST_TICKS = 200  # of any length in a task: an incident is simulated from onset to last step
 MOST_WEIGHT = 100.0  # of a kind of line; the others weigh about 1, so more would change nothing
 
 

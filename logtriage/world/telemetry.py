@@ -24,7 +24,8 @@ from random import Random
 from typing import NamedTuple
 
 from .cluster import Cluster, State
-from .incidents import Incident, in_trouble
+from .incidents import Incident
+from .severity import in_trouble
 from .topology import Topology
 from .wording import BOOKS, Key
 
@@ -144,8 +145,9 @@ def _templates(kind: str, key: Key, held_out: bool) -> tuple[Template, ...]:
 
 
 class Telemetry:
-    """The eyes on one running cluster. Owns the episode's telemetry stream; every call draws from
-    it.
+    """The eyes on one running cluster.
+
+    Owns the episode's telemetry stream; every call draws from it.
 
     Args:
         incident: what is going on; only the simulator's quantities and the task's settings are read
@@ -233,11 +235,9 @@ class Telemetry:
         """(position, weight) of the called services that fail or stall this one: how likely a line
         names each.
         """
-        state, trouble, rest = (
-            self.cluster.states[self.cluster.tick],
-            self.trouble(),
-            self.topology.network.rest_latency,
-        )
+        state = self.cluster.states[self.cluster.tick]
+        trouble = self.trouble()
+        rest = self.topology.network.rest_latency
         return [
             (
                 other,
@@ -350,8 +350,9 @@ class Telemetry:
         ]
 
     def alerts(self) -> list[Alert]:
-        """The thresholds crossed now. Only services that users feel are watched; a dark root is
-        not.
+        """The thresholds crossed now.
+
+        Only services that users feel are watched; a dark root is not.
         """
         cluster, rest, dark = self.cluster, self.topology.network.rest_latency, self.dark()
         state, alerts = cluster.states[cluster.tick], []

@@ -43,8 +43,9 @@ class TopologyError(ValueError):
 
 @dataclass(frozen=True)
 class Service:
-    """One service. `calls` are synchronous (the caller waits); `publishes` are not (the caller
-    moves on).
+    """One service.
+
+    `calls` are synchronous (the caller waits); `publishes` are not (the caller moves on).
     """
 
     name: str

@@ -77,12 +77,10 @@ class Behind:
     """
 
     def __init__(self, episode, incident):
-        self._episode, self.incident, self.opening, self.actions = (
-            episode,
-            incident,
-            episode.opening,
-            [],
-        )
+        self._episode = episode
+        self.incident = incident
+        self.opening = episode.opening
+        self.actions = []
 
     @property
     def done(self):

@@ -138,10 +138,8 @@ def test_the_interquartile_mean_ignores_outliers():
 
 def test_improvement_of_equals_is_a_half_and_reverses():
     before, after = STRATA[0], STRATA[1]
-    there, back = (
-        probability_of_improvement(before, after),
-        probability_of_improvement(after, before),
-    )
+    there = probability_of_improvement(before, after)
+    back = probability_of_improvement(after, before)
     assert there.mean == pytest.approx(1.0 - back.mean) and there.mean > 0.9
     assert probability_of_improvement(before, before).mean == pytest.approx(0.5)
     assert probability_of_improvement([0.2, 0.2], [0.2, 0.2]) == (0.5, 0.5, 0.5)
@@ -261,10 +259,8 @@ def test_the_episodes_needed_are_the_fewest_that_have_the_power(deviation, gain,
 def test_power_is_the_share_of_simulated_comparisons_that_find_the_gain():
     random, limit = np.random.default_rng(6), norm.ppf(0.975)
     for gain, episodes in ((0.1, 60), (0.3, 10), (0.0, 20)):
-        before, after = (
-            random.normal(0.5, 0.4, (4000, episodes)),
-            random.normal(0.5 + gain, 0.4, (4000, episodes)),
-        )
+        before = random.normal(0.5, 0.4, (4000, episodes))
+        after = random.normal(0.5 + gain, 0.4, (4000, episodes))
         found = np.abs(after.mean(1) - before.mean(1)) > limit * 0.4 * (2 / episodes) ** 0.5
         assert power_of(0.4, gain, episodes) == pytest.approx(found.mean(), abs=0.03)
     assert power_of(0.4, 0.0, 20) == pytest.approx(0.05)

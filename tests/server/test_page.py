@@ -73,10 +73,8 @@ def test_what_the_address_holds_stays_text(tab, url):
 
 
 def test_the_page_plays_what_the_environment_plays(url):
-    env, did = (
-        TriageEnvironment(),
-        ["request_more_logs:all", "remediate:restart:user-db", "sudo", "resolve"],
-    )
+    env = TriageEnvironment()
+    did = ["request_more_logs:all", "remediate:restart:user-db", "sudo", "resolve"]
     seen = env.reset(**WHERE)
     for one in did:
         action_type, _, value = one.partition(":")

@@ -45,10 +45,8 @@ class Wire:
     """One WebSocket session, as the bytes that cross it: `frames` keeps every text received."""
 
     def __init__(self, url):
-        self.opening, self.frames = (
-            connect(url.replace("http", "ws") + "/ws", max_size=2**24, close_timeout=1),
-            [],
-        )
+        self.opening = connect(url.replace("http", "ws") + "/ws", max_size=2**24, close_timeout=1)
+        self.frames = []
 
     def __enter__(self):
         self.socket = self.opening.__enter__()

@@ -112,10 +112,8 @@ def test_calls_that_never_reach_the_environment_are_counted():
 
 def test_regrouping_by_length_changes_no_row_only_padding():
     random = torch.Generator().manual_seed(0)
-    prompt, completion = (
-        torch.randint(1, 9, (8, 5), generator=random),
-        torch.randint(1, 9, (8, 6), generator=random),
-    )
+    prompt = torch.randint(1, 9, (8, 5), generator=random)
+    completion = torch.randint(1, 9, (8, 6), generator=random)
     prompt_mask, completion_mask = torch.ones_like(prompt), torch.ones_like(completion)
     for i in range(8):
         prompt_mask[i, : i % 4] = 0

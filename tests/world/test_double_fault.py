@@ -8,7 +8,8 @@ from logtriage.agents.belief import BeliefPolicy
 from logtriage.agents.scripted import LoudestPolicy, OraclePolicy, check_tasks
 from logtriage.environment import TriageEnvironment
 from logtriage.play.episode import Episode
-from logtriage.world.incidents import in_trouble, sample_incident
+from logtriage.world.incidents import sample_incident
+from logtriage.world.severity import in_trouble
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 TASK = "double_fault"

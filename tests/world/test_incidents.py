@@ -4,13 +4,11 @@ import pytest
 
 from logtriage.world.cluster import Injection, untreated_states
 from logtriage.world.faults import FAULTS
-from logtriage.world.incidents import (
+from logtriage.world.incidents import candidate_pairs, is_held_out, sample_incident
+from logtriage.world.severity import (
     NOTICED_ERRORS,
     OUTAGE_ERRORS,
-    candidate_pairs,
     in_trouble,
-    is_held_out,
-    sample_incident,
     severity_of,
     user_impact,
 )

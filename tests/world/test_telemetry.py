@@ -103,11 +103,9 @@ def test_numbers_in_lines_agree_with_the_state():
         TASKS, ("train", "unseen_wording", "unseen_topology"), range(60)
     ):
         incident = sample_incident(task, split, index)
-        telemetry, state, topology = (
-            eyes(incident),
-            incident.untreated[incident.arrival],
-            incident.topology,
-        )
+        telemetry = eyes(incident)
+        state = incident.untreated[incident.arrival]
+        topology = incident.topology
         for line in telemetry.stream() + [
             line for i in range(len(topology.names)) for line in telemetry.detail(i)
         ]:

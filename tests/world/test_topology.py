@@ -94,11 +94,9 @@ def test_services_are_put_after_their_callers_and_else_left_in_order():
 
 
 def test_a_circle_is_told_with_its_path():
-    a, b, c = (
-        Service("a", "app", ("b",)),
-        Service("b", "app", (), ("c",)),
-        Service("c", "app", ("a",)),
-    )
+    a = Service("a", "app", ("b",))
+    b = Service("b", "app", (), ("c",))
+    c = Service("c", "app", ("a",))
     with pytest.raises(ValueError, match=r"a > b > c > a|b > c > a > b|c > a > b > c"):
         callers_first((Service("web", "edge", ("a",)), a, b, c))
     with pytest.raises(ValueError, match="circle: a > a"):
