@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .server import serve
+
+if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
+    import pandas as pd
+
+    from .agents.scripted import Policy
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="LogTriage: trace incidents to their root."
@@ -67,12 +72,9 @@ def evaluate(
     import pandas as pd
 
     from .adapters.remote import Server
-    from .agents.registry import make_policy
     from .agents.scripted import check_tasks
-    from .measure.intervals import mean_interval
     from .measure.rollouts import rollout
     from .play.episode import Episode, OpenEpisode
-    from .play.rewards import PARTS
     from .world.incidents import UnplayableError, sample_incident
     from .world.tasks import check_index, check_split
     from .world.topology_file import load_topology
@@ -82,20 +84,15 @@ def evaluate(
             raise ValueError("--endpoint and --endpoint-model go together; give both")
         if env_url and "oracle" in (policy or []):
             raise ValueError(
-                "oracle knows the answer, which no server tells; leave it out, or leave out"
-                " --env-url"
+                "oracle knows the answer, which no server tells; leave it out, or leave out "
+                "--env-url"
             )
-        if json_path is not None and not json_path.parent.is_dir():
-            raise ValueError(
-                f"cannot write {json_path}: folder {json_path.parent} does not exist; make it first"
-            )
-        if json_path is not None and json_path.is_dir():
-            raise ValueError(f"cannot write {json_path}: it is a folder; name a file")
         if env_url and topology is not None:
             raise ValueError(
                 "a server plays on its own call graph; start it with `serve --topology`, "
                 "or leave out --env-url"
             )
+        _check_writable(json_path)
         graph = None if topology is None else load_topology(topology)
         tasks = check_tasks(task or ["all"])
         check_split(split, graph)
@@ -103,19 +100,8 @@ def evaluate(
         if graph is not None:
             for name in tasks:  # rather now than after hours with a language model
                 sample_incident(name, split, first, graph)
-        policies = [
-            make_policy(name)
-            for name in dict.fromkeys(policy or ([] if model or endpoint else ["loudest", "trace"]))
-        ]
-        if model:
-            from .agents.language_models import LanguageModelPolicy, load_language_model
-
-            policies += [
-                LanguageModelPolicy(
-                    *load_language_model(source), name=source, temperature=temperature, seed=seed
-                )
-                for source in model
-            ]
+        scripted = policy or ([] if model or endpoint else ["loudest", "trace"])
+        policies = _make_policies(scripted, model or [], temperature, seed)
         if endpoint:
             from .agents.language_models import EndpointPolicy
 
@@ -133,27 +119,62 @@ def evaluate(
             ]
     except (ConnectionError, UnplayableError) as error:
         raise fail(error) from None
-    frame, rows = pd.concat(frames, ignore_index=True), []
-    for (name, by_task), group in frame.groupby(["policy", "task"], sort=False):
-        rows.append(
-            {
-                "policy": name,
-                "task": by_task,
-                "score": str(mean_interval(group["score"])),
-                **{part: f"{group[part].mean():.2f}" for part in PARTS},
-                "steps": f"{group['steps'].mean():.1f}",
-            }
-        )
+    frame = pd.concat(frames, ignore_index=True)
     typer.echo(
-        f"{split}, incidents {first} to {first + episodes - 1} of each task; 95 % bootstrap"
-        " intervals"
+        f"{split}, incidents {first} to {first + episodes - 1} of each task; "
+        "95 % bootstrap intervals"
     )
-    typer.echo(pd.DataFrame(rows).to_string(index=False))
+    typer.echo(_score_table(frame))
     if json_path is not None:
-        json_path.write_text(
-            json.dumps(json.loads(frame.to_json(orient="records")), indent=1) + "\n"
-        )
+        rows = json.loads(frame.to_json(orient="records"))
+        json_path.write_text(json.dumps(rows, indent=1) + "\n")
         typer.echo(f"wrote {len(frame)} episodes to {json_path}")
+
+
+def _check_writable(path: Path | None) -> None:
+    """Raise `ValueError` where the episodes could not be written: rather now than after playing."""
+    if path is not None and not path.parent.is_dir():
+        raise ValueError(f"cannot write {path}: folder {path.parent} does not exist; make it first")
+    if path is not None and path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder; name a file")
+
+
+def _make_policies(
+    scripted: list[str], models: list[str], temperature: float, seed: int
+) -> list[Policy]:
+    """The policies of these names, and a policy for each language model."""
+    from .agents.registry import make_policy
+
+    policies = [make_policy(name) for name in dict.fromkeys(scripted)]
+    if models:
+        from .agents.language_models import LanguageModelPolicy, load_language_model
+
+        for source in models:
+            loaded = load_language_model(source)
+            policies.append(
+                LanguageModelPolicy(*loaded, name=source, temperature=temperature, seed=seed)
+            )
+    return policies
+
+
+def _score_table(frame: pd.DataFrame) -> str:
+    """Rollouts as text: a row a policy and task, the score with its interval, parts and steps."""
+    import pandas as pd
+
+    from .measure.intervals import mean_interval
+    from .play.rewards import PARTS
+
+    rows = [
+        {
+            "policy": name,
+            "task": task,
+            "score": str(mean_interval(group["score"])),
+            **{part: f"{group[part].mean():.2f}" for part in PARTS},
+            "steps": f"{group['steps'].mean():.1f}",
+        }
+        for (name, task), group in frame.groupby(["policy", "task"], sort=False)
+    ]
+    return str(pd.DataFrame(rows).to_string(index=False))
 
 
 app.command()(serve)

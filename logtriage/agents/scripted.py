@@ -145,11 +145,11 @@ class OraclePolicy(Policy):
     name = "oracle"
 
     def _open(self, episode: PlayableEpisode) -> None:
-        if not isinstance(episode, Episode):
+        incident = episode.incident
+        if not isinstance(incident, Incident):
             raise ValueError(
                 "oracle needs the truth, which no server tells; play it in this process"
             )
-        incident = episode.incident
         script: list[Action] = [("classify_severity", incident.severity)]
         if incident.injection is None:
             script.append(("ignore", ""))

@@ -1,7 +1,7 @@
 """The seven actions: what each takes, and the check that answers a bad one with the way out.
 
 An action is a type and a value. A value holds the action's arguments, joined by a colon:
-`("remediate", "restart:user-db")`, `("escalate", "sre")`, `("resolve", "")`.
+`("remediate", "restart:cart")`, `("escalate", "sre")`, `("resolve", "")`.
 """
 
 from __future__ import annotations
