@@ -72,16 +72,17 @@ def evaluate(
     import pandas as pd
 
     from .adapters.remote import Server
-    from .agents.scripted import check_tasks
     from .measure.rollouts import rollout
     from .play.episode import Episode, OpenEpisode
-    from .world.incidents import UnplayableError, sample_incident
-    from .world.tasks import check_index, check_split
+    from .world.incidents import sample_incident
+    from .world.tasks import check_index, check_split, check_tasks
     from .world.topology_file import load_topology
 
     try:
         if bool(endpoint) != bool(endpoint_model):
             raise ValueError("--endpoint and --endpoint-model go together; give both")
+        if endpoint and temperature:
+            raise ValueError("--temperature is of --model; an endpoint is asked at 0, leave it out")
         if env_url and "oracle" in (policy or []):
             raise ValueError(
                 "oracle knows the answer, which no server tells; leave it out, or leave out "
@@ -117,7 +118,7 @@ def evaluate(
                 rollout(one, tasks, split, episodes, first, open_episode=open_episode)
                 for one in policies
             ]
-    except (ConnectionError, UnplayableError) as error:
+    except (ConnectionError, ValueError) as error:  # a policy may refuse a task, too
         raise fail(error) from None
     frame = pd.concat(frames, ignore_index=True)
     typer.echo(

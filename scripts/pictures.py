@@ -138,7 +138,7 @@ def services(topology: Topology = DEFAULT_TOPOLOGY) -> str:
     ]
     for service in topology.services:
         x, y = at[service.name]
-        for callee in service.calls + service.publishes:
+        for callee in service.downstream:
             to_x, to_y = at[callee]
             dashes = ' stroke-dasharray="5 4"' if callee in service.publishes else ""
             parts.append(

@@ -63,7 +63,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if BENCHMARK_VERSION in versions:
         sys.exit(
-            f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say why in"
-            " LOG.md"
+            f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in world/tasks.py and say "
+            "why in LOG.md, or, if nobody has this version yet, git checkout tests/golden"
         )
     GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")

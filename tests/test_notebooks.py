@@ -8,6 +8,8 @@ import papermill
 import pytest
 from PIL import Image
 
+from logtriage.world.incidents import sample_incident
+
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 TINY = {"drills": 16, "juniors": 16, "hidden": 32, "parity": 0.0, "profile": "cpu"}
 
@@ -34,7 +36,8 @@ def text_of(notebook):
 @pytest.mark.parametrize("task", ["cascading_failure", "silent_degradation"])
 def test_01_explore(tmp_path, task):
     notebook = run("01_explore_the_environment.ipynb", tmp_path, task=task, index=4)
-    assert "root:" in text_of(notebook)
+    incident = sample_incident(task, "train", 4)
+    assert f"root: {incident.root} | remedy: {incident.remedy}" in text_of(notebook)
     pictures = sum(
         "image/png" in output.get("data", {})
         for cell in notebook.cells

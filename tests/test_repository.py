@@ -122,6 +122,19 @@ def test_publish_refuses_an_unfinished_run(missing, tmp_path, monkeypatch):
     assert not (tmp_path / "results").exists()
 
 
+def test_no_tracked_file_is_large_or_made_by_a_tool():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    ignored = subprocess.run(
+        ["git", "ls-files", "--ignored", "--cached", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert ignored.stdout == ""
+    sizes = {name: (ROOT / name).stat().st_size for name in tracked.stdout.splitlines()}
+    assert not {name: size for name, size in sizes.items() if size > 500_000}
+
+
 def test_the_gallery_is_fresh():
     assert (ROOT / "GALLERY.md").read_text() == gallery_text(), "run `make gallery`"
 

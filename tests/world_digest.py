@@ -58,11 +58,13 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         if BENCHMARK_VERSION in versions:
             sys.exit(
-                f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in incidents.py and say"
-                " why in LOG.md"
+                f"{BENCHMARK_VERSION} is pinned; raise BENCHMARK_VERSION in world/tasks.py and say "
+                "why in LOG.md, or, if nobody has this version yet, git checkout tests/golden"
             )
         GOLDEN.write_text(json.dumps({**versions, BENCHMARK_VERSION: digests()}, indent=1) + "\n")
     elif sys.argv[1:] == ["--check"]:
+        if BENCHMARK_VERSION not in versions:
+            sys.exit(f"{BENCHMARK_VERSION} is not in {GOLDEN.name} yet; --write adds it")
         pinned = versions[BENCHMARK_VERSION]
         wrong = [name for name, digest in digests().items() if pinned.get(name) != digest]
         sys.exit(

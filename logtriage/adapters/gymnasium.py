@@ -4,8 +4,8 @@ import gymnasium, logtriage.adapters.gymnasium
 
 env = gymnasium.make("LogTriage-v1", task="cascading_failure")
 text, info = env.reset(seed=0)  # or options={"index": 7}
-text, reward, terminated, truncated, info =
-env.step(env.unwrapped.actions.index(("request_more_logs", "all")))
+action = env.unwrapped.actions.index(("request_more_logs", "all"))
+text, reward, terminated, truncated, info = env.step(action)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Incidents for PrimeIntellect's `verifiers`: a taskset, the harness that plays it, and both as one
 environment.
 
-    env eval logtriage --env.taskset.split test --env.taskset.episodes 50 -m MODEL --client.base-url
-    URL --no-push
+    env eval logtriage --env.taskset.split test --env.taskset.episodes 50 \\
+        -m MODEL --client.base-url URL --no-push
 
 For `verifiers.v1` of 0.3.1, and of 0.4.0, where `eval` is `vf-eval`; but 0.4.0 needs mcp 2, with
 which OpenEnv fails.

@@ -128,7 +128,9 @@ class BeliefPolicy(Policy):
         """The sets of answers worth considering: likely roots, fixes and teams in every
         combination, and ignoring.
         """
-        severity = int(np.bincount(outcomes.severity, outcomes.chance, minlength=3).argmax())
+        severity = int(
+            np.bincount(outcomes.severity, outcomes.chance, minlength=len(SEVERITIES)).argmax()
+        )
         fault = outcomes.root >= 0
         roots = np.bincount(outcomes.root[fault], outcomes.chance[fault], minlength=1)
         fixes: dict[tuple[int, str], float] = {}
@@ -144,7 +146,7 @@ class BeliefPolicy(Policy):
         teams = sorted({int(team) for team in outcomes.team[fault]})
         combined = product([*likely_roots, NONE], [*likely_fixes, None], [*teams, NONE])
         options = [Answers(severity, blame, fix, team) for blame, fix, team in combined]
-        return [*options, Answers(2, NONE, None, NONE, ignore=True)]
+        return [*options, Answers(SEVERITIES.index("P3"), NONE, None, NONE, ignore=True)]
 
     def _answers(self) -> list[Action]:
         outcomes, _ = self._outcomes()

@@ -245,7 +245,9 @@ class Posterior:
             own_latency -= share * latency[:, other]
             own_rest -= share * network.rest_latency[other]
         own = np.where(passed > 0.01, 1.0 - (1.0 - errors[:, at]) / np.maximum(passed, 0.01), 0.0)
-        return np.maximum(own, np.where(own_latency > 2.0 * own_rest, telemetry.LOUDNESS_SLOW, 0.0))
+        return np.maximum(
+            own, np.where(own_latency > telemetry.SLOW * own_rest, telemetry.LOUDNESS_SLOW, 0.0)
+        )
 
     def loudness(self, step: int) -> np.ndarray:
         """`Telemetry.loudness` under each hypothesis when nobody is dark, (len(alive), S)."""

@@ -131,18 +131,20 @@ class Prior:
         # Too near a boundary to call is no severity of the generator's: P2 lies between the two.
         called = np.where(severity < 0, SEVERITIES.index("P2"), severity)
         false_alarms = self.task.false_alarms
-        alarm = [0] * (false_alarms > 0)  # one more hypothesis, or none
 
-        self.run = np.append(run, [len(grid.pair) for _ in alarm]).astype(int)
-        self.arrival = np.append(leads[lead], [self.task.lead[0] for _ in alarm]).astype(int)
-        self.position = np.append(grid.position[run], [-1 for _ in alarm]).astype(int)
-        self.fault = np.append(fault_of_pair[grid.pair[run]], alarm).astype(int)
-        self.intensity = np.append(grid.intensity[run], [0.0 for _ in alarm])
-        self.ramp = np.append(grid.ramp[run], [1.0 for _ in alarm]).astype(int)
+        def with_alarm(faults: np.ndarray, alarm: float, kind: type = int) -> np.ndarray:
+            return (np.append(faults, alarm) if false_alarms else faults).astype(kind)
+
         p3 = SEVERITIES.index("P3")
-        self.severity = np.append(called[run, lead], [p3 for _ in alarm]).astype(int)
+        self.run = with_alarm(run, len(grid.pair))  # the last run stays at rest
+        self.arrival = with_alarm(leads[lead], self.task.lead[0])
+        self.position = with_alarm(grid.position[run], -1)
+        self.fault = with_alarm(fault_of_pair[grid.pair[run]], 0)
+        self.intensity = with_alarm(grid.intensity[run], 0.0, float)
+        self.ramp = with_alarm(grid.ramp[run], 1)
+        self.severity = with_alarm(called[run, lead], p3)
         self.quiet, times = np.unique(self.task.quiet, return_counts=True)
-        weight = np.append((1.0 - false_alarms) * chances[run, lead], [false_alarms for _ in alarm])
+        weight = with_alarm((1.0 - false_alarms) * chances[run, lead], false_alarms, float)
         self.weight = weight[:, None] * (times / times.sum())
 
     def _judge(

@@ -20,7 +20,7 @@ from ..play.rewards import by_fault
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import Incident, sample_incident
 from ..world.reading import Reading, read_line
-from ..world.tasks import ALL_TASKS, SEVERITIES, TASKS, Task, check_task
+from ..world.tasks import SEVERITIES, Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS, Topology
 
 # (action_type, value), and the confidence if there is one.
@@ -131,7 +131,10 @@ class TrainedConstantPolicy(ConstantPolicy):
         self._train(check_task(task), DEFAULT_TOPOLOGY)
 
     def _open(self, episode: PlayableEpisode) -> None:
-        self.script = tuple(best_constant_script(episode.incident.task, self._incidents))
+        incident = episode.incident
+        # Random call graphs are not trained on one by one: there, the default graph's script plays.
+        random = incident.split == "unseen_topology"
+        self.script = self._train(incident.task, DEFAULT_TOPOLOGY if random else incident.topology)
         super()._open(episode)
 
     def _train(self, task: Task, topology: Topology) -> tuple[Action, ...]:
@@ -380,14 +383,3 @@ def best_constant_script(
             break
         scripts, few = scripts[: max(1, len(scripts) // 4)], few * 3
     return scripts[0]
-
-
-def check_tasks(tasks: Sequence[str]) -> list[str]:
-    """Expand `all` and check names; `ValueError` with the valid ones otherwise."""
-    for task in tasks:
-        if task not in (*ALL_TASKS, "all"):
-            raise ValueError(
-                f"unknown task {task!r}; choose one of {', '.join(ALL_TASKS)}, or all "
-                "(the first three)"
-            )
-    return list(TASKS) if "all" in tasks else list(tasks)

@@ -102,7 +102,8 @@ def play_part(policy: str, task: str, split: str, first: int, count: int, folder
 def source_digest() -> str:
     """A digest of the package's sources: episodes played by other code are not taken for these."""
     package = Path(__file__).parents[1]
-    sources = sorted([*package.rglob("*.py"), *package.rglob("*.txt")])
+    found = [*package.rglob("*.py"), *package.rglob("*.txt")]
+    sources = sorted(path for path in found if path.relative_to(package).parts[0] != "build")
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
 
 
@@ -264,7 +265,7 @@ def comparison_table(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
 
 
 def power(frame: pd.DataFrame) -> pd.DataFrame:
-    """`statistics.power_table` for each task: scores of `loudest` on `test`, differences of `trace`
+    """`intervals.power_table` for each task: scores of `loudest` on `test`, differences of `trace`
     from it.
 
     Two policies this unlike are the worst case of pairing; before and after a little training,

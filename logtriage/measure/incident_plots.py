@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from ..world.cluster import State
 from ..world.incidents import Incident
-from ..world.severity import in_trouble
+from ..world.severity import TROUBLE_ERRORS, TROUBLE_SLOWDOWN, in_trouble
 from ..world.topology import Topology
 from .figure import SMALL, Picture, label_ends, new_figure
 from .palette import FAINT, ILL, INK
@@ -57,15 +57,15 @@ def _condition(topology: Topology, state: State, i: int) -> tuple[str, float]:
     if not in_trouble(topology, state, i):
         return "", 0.0
     slowdown = state.latency[i] / topology.network.rest_latency[i]
-    if state.errors[i] > 0.02:
+    if state.errors[i] > TROUBLE_ERRORS:
         return f"{100 * state.errors[i]:.0f} %", 0.2 + 0.7 * state.errors[i]
-    return (f"{slowdown:.1f}{TIMES}" if slowdown > 2.0 else "full"), 0.2
+    return (f"{slowdown:.1f}{TIMES}" if slowdown > TROUBLE_SLOWDOWN else "full"), 0.2
 
 
 def _draw_state(ax: Axes, topology: Topology, state: State, root: str | None, roomy: bool) -> None:
     at = topology.layout
     for service in topology.services:
-        for callee in service.calls + service.publishes:
+        for callee in service.downstream:
             style = "-" if callee in service.calls else ":"
             ax.plot(
                 *zip(at[service.name], at[callee], strict=True),

@@ -22,7 +22,6 @@ def environment_record() -> dict[str, Any]:
 
     versions = {}
     for name in (
-        "logtriage",
         "openenv-logtriage",
         "openenv",
         "torch",

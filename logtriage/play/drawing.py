@@ -39,7 +39,7 @@ class Step(NamedTuple):
     observation: Observation
 
 
-class Reading(NamedTuple):
+class Row(NamedTuple):
     """The newest row of metrics of a service, and the step that brought it; None if not yet."""
 
     service: str
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 class Box(NamedTuple):
     """A service of the call graph: its left edge and its middle in pixels, and its health."""
 
-    reading: Reading
+    reading: Row
     health: str
     alerted: bool
     x: int
@@ -95,13 +95,13 @@ def draw(topology: Topology, seen: Sequence[Step], verdict: str = "") -> str:
         seen: everything shown, oldest first; at least the opening.
         verdict: `draw_verdict`'s HTML, once the episode is over; other text is escaped.
     """
-    readings = {name: Reading(name, None, None) for name in topology.names}
+    readings = {name: Row(name, None, None) for name in topology.names}
     alerts: list[Alert] = []
     for _, observation in seen:
         for row in observation.metrics or ():
-            readings[row.service] = Reading(row.service, row, observation.step)
+            readings[row.service] = Row(row.service, row, observation.step)
         alerts = alerts if observation.alerts is None else observation.alerts
-    return _template("drawing").render(
+    return read_template(__package__, "drawing").render(
         last=seen[-1].observation,
         alerts=alerts,
         graph=_graph(topology, readings, {alert.service for alert in alerts}),
@@ -121,7 +121,7 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
         for (name, weight), value in zip(WEIGHTS.items(), score, strict=False)
     ]
     faults = [one.fault.name.replace("-", " ") for one in incident.injections]
-    html = _template("verdict").render(
+    html = read_template(__package__, "verdict").render(
         score=score,
         parts=parts,
         gate="" if score.gate == 1.0 else _why_gated(score, record, incident),
@@ -131,9 +131,10 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
 
 
 @cache
-def _template(name: str) -> Template:
+def read_template(package: str, name: str) -> Template:
+    """`templates/NAME.html.jinja` of a package; whatever is filled in is escaped."""
     environment = Environment(
-        loader=PackageLoader(__package__),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -183,7 +184,7 @@ def health(row: Metric | None) -> str:
     return "healthy"
 
 
-def _graph(topology: Topology, readings: Mapping[str, Reading], alerted: set[str]) -> Graph:
+def _graph(topology: Topology, readings: Mapping[str, Row], alerted: set[str]) -> Graph:
     """Callers stand on the left; `topology.layout` spreads the services of a depth over (0, 1)."""
     depths = list(topology.depth.values())
     columns = max(depths) + 1

@@ -8,19 +8,19 @@ kept, and a link can be sent to a colleague. `templates/` has its HTML and CSS.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from pydantic import ValidationError
 
 from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
+from ..play.drawing import read_template
 from ..play.prompts import SYSTEM_PROMPT
 from ..world.tasks import ALL_TASKS, SPLITS, splits_on
 
@@ -127,17 +127,5 @@ def _answer(
 ) -> HTMLResponse:
     """The page at these coordinates; see `page.html.jinja` for what it can hold."""
     choices = (("task", ALL_TASKS), ("split", splits))
-    html = _template().render(here=here, choices=choices, **content)
+    html = read_template(__package__, "page").render(here=here, choices=choices, **content)
     return HTMLResponse(html, status, _HEADERS)
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.jinja")

@@ -1,4 +1,4 @@
 """The world: a call graph, faults, the cluster's dynamics, incidents, and what may be seen of them.
 
-Standard library only.
+Standard library only, but for `topology_file`, which reads YAML.
 """

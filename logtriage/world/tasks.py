@@ -6,6 +6,7 @@ one's own, and is checked like the ones below. `incidents` draws from them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -124,21 +125,21 @@ class Task:
         for dial in ("proof", "hint"):
             weight = is_number(vars(self)[dial], 0, MOST_WEIGHT)
             self._require(dial, weight, f"a number from 0 to {MOST_WEIGHT:g}")
-        share = self.outage is None or is_number(self.outage, 0, 1)
-        self._require("outage", share, "a number from 0 to 1, or None")
+        possible = self.outage is None or is_number(self.outage, 0, 1)
+        self._require("outage", possible, "a number from 0 to 1, or None")
         self._require("below_edge", isinstance(self.below_edge, bool), "True or False")
         # With a longer lag than lead, the agent would arrive before any neighbour felt the fault.
         shortest = self.lead[0]
-        lag = f"a whole number from 1 to {shortest}, the shortest lead"
-        self._require("lag", is_whole(self.lag, 1, shortest), lag)
-        own = f"0, or a whole number from {SMALLEST_RANDOM} to {MOST_SERVICES}"
+        rule = f"a whole number from 1 to {shortest}, the shortest lead"
+        self._require("lag", is_whole(self.lag, 1, shortest), rule)
+        rule = f"0, or a whole number from {SMALLEST_RANDOM} to {MOST_SERVICES}"
         sized = is_whole(self.services, 0, 0) or is_whole(
             self.services, SMALLEST_RANDOM, MOST_SERVICES
         )
-        self._require("services", sized, own)
+        self._require("services", sized, rule)
         most = (self.services or len(DEFAULT_TOPOLOGY.services)) - 1
-        decoys = f"a whole number from 0 to {most}, fewer than there are services"
-        self._require("decoys", is_whole(self.decoys, 0, most), decoys)
+        rule = f"a whole number from 0 to {most}, fewer than there are services"
+        self._require("decoys", is_whole(self.decoys, 0, most), rule)
 
     def _require(self, dial: str, holds: bool, rule: str) -> None:
         """Raise the one `ValueError` of this class unless the rule holds."""
@@ -222,6 +223,21 @@ def check_task(task: str | Task) -> Task:
     if not isinstance(task, str) or task not in ALL_TASKS:
         raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(ALL_TASKS)}")
     return ALL_TASKS[task]
+
+
+def check_tasks(names: Sequence[str]) -> list[str]:
+    """Names of tasks, `all` among them being every one of `TASKS`.
+
+    Raises:
+        ValueError: for an unknown name; the message says which there are.
+    """
+    for name in names:
+        if name not in (*ALL_TASKS, "all"):
+            raise ValueError(
+                f"unknown task {name!r}; choose one of {', '.join(ALL_TASKS)}, "
+                f"or all ({', '.join(TASKS)})"
+            )
+    return list(TASKS) if "all" in names else list(names)
 
 
 def splits_on(topology: Topology | None) -> list[str]:

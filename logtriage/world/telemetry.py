@@ -38,6 +38,7 @@ VOLUME = {
     "queue": 2.0,
 }  # how much a kind of service prints
 LOUDNESS_AT_REST = 0.05  # of a service that passes every error on
+SLOW = 2.0  # times its usual latency, own or whole, from which a service counts as slow
 LOUDNESS_SLOW = 0.5  # likewise, of one that is slow
 STACK_TRACES = 10.0  # trouble of a service's own prints so many times what trouble passed on prints
 METRIC_NOISE = 0.2
@@ -133,6 +134,11 @@ def _compile(template: str) -> Template:
     for literal, name, _, _ in string.Formatter().parse(text):
         parts.append(literal.replace("%", "%%") if "{" in text else literal)
         if name:
+            if name not in ("n", *_FIELDS):
+                raise ValueError(
+                    f"wording.txt: unknown field {{{name}}} in {template!r:.60}; "
+                    f"choose one of {', '.join(sorted(('n', *_FIELDS)))}"
+                )
             parts.append("%s")
             fields.append(None if name == "n" else _FIELDS[name])
     return Template(level, "".join(parts), tuple(fields))
@@ -195,7 +201,7 @@ class Telemetry:
             own_latency -= share * state.latency[other]
             own_rest -= share * network.rest_latency[other]
         own_errors = 1.0 - (1.0 - state.errors[position]) / passed if passed > 0.01 else 0.0
-        return max(own_errors, LOUDNESS_SLOW if own_latency > 2.0 * own_rest else 0.0)
+        return max(own_errors, LOUDNESS_SLOW if own_latency > SLOW * own_rest else 0.0)
 
     def loudness(self) -> list[float]:
         """How much each service prints by itself now, relative to the others, by position."""
@@ -294,7 +300,7 @@ class Telemetry:
         state, usual = self.cluster.states[self.cluster.tick], self.topology.network.rest_latency
         # Who both fails and is slow is spoken of one way or the other, by a coin.
         fails = state.errors[other] > FAILS and (
-            random() < 0.5 or state.latency[other] < 2.0 * usual[other]
+            random() < 0.5 or state.latency[other] < SLOW * usual[other]
         )
         return ("fails" if fails else "slow", service_kind), other
 

@@ -108,13 +108,12 @@ class Topology:
     def __post_init__(self) -> None:
         check_size(len(self.services))
         names = [service.name for service in self.services]
+        for name in names:  # first of all: a wrong name here is a dangling call there
+            if names.count(name) > 1:
+                raise TopologyError(f"service {name} stands twice; rename one", name)
         placed: set[str] = set()
         for service in self.services:
             self._check_service(service, names)
-            if service.name in placed:
-                raise TopologyError(
-                    f"service {service.name} stands twice; rename one", service.name
-                )
             placed.add(service.name)
             for callee in service.downstream:
                 if callee in placed:

@@ -11,7 +11,7 @@
 | `name` | a lower-case letter, then letters, digits, hyphens; at most 40 characters, not `all` |
 | `kind` | `edge` (users enter here), `app`, `database` or `queue` |
 | `calls` | services it waits for |
-| `publishes` | services it sends messages to, and does not wait for |
+| `publishes` | services it sends messages to, and does not wait for; of any kind, as `calls` |
 | `handles_logins` | whether users log in here, so that credential stuffing can strike; apps only |
 | `session_cache` | whether it keeps sessions, so that they can be stolen; apps only |
 
@@ -62,7 +62,10 @@ def load_topology(path: str | Path) -> Topology:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
-        raise ValueError(f"{path}{line}: not YAML: {error.problem}; {_EXPECTED}") from None
+        raise ValueError(
+            f"{path}{line}: not YAML: {error.problem}; is a bracket, a brace or a quote open on "
+            f"the line above? {_EXPECTED}"
+        ) from None
     except yaml.reader.ReaderError as error:
         line = f", line {text.count(chr(10), 0, error.position) + 1}"
         raise ValueError(f"{path}{line}: not YAML: {error.reason}; {_EXPECTED}") from None

@@ -8,7 +8,6 @@ from logtriage.agents.registry import POLICIES, make_policy
 from logtriage.agents.scripted import (
     ConstantPolicy,
     best_constant_script,
-    check_tasks,
     constant_scripts,
     mean_score,
     mean_score_on,
@@ -16,7 +15,7 @@ from logtriage.agents.scripted import (
 from logtriage.measure.rollouts import COLUMNS, rollout
 from logtriage.play.episode import Episode
 from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import TASKS
+from logtriage.world.tasks import TASKS, check_tasks
 
 EPISODES = 200
 

@@ -159,10 +159,10 @@ def test_decoys_hint_and_the_innocent_do_not():
     [
         ("nope", "noise", 0.1, "unknown task 'nope'"),
         ("single_crash", "colour", 1, "unknown dial 'colour'; choose one of noise"),
-        ("single_crash", "noise", 1.5, "noise must be at least 0 and below 1, got 1.5"),
-        ("single_crash", "services", 99, "services must be 0 or 5 to 30"),
-        ("single_crash", "decoys", 7, "decoys fewer than services"),
-        ("single_crash", "lag", 9, "lag must be 1 to 2"),
+        ("single_crash", "noise", 1.5, "noise must be at least 0 and below 1; got 1.5"),
+        ("single_crash", "services", 99, "services must be 0, or a whole number from 5 to 30"),
+        ("single_crash", "decoys", 7, "decoys must be a whole number from 0 to 6, fewer than"),
+        ("single_crash", "lag", 9, "lag must be a whole number from 1 to 2"),
     ],
 )
 def test_bad_dials_are_answered(task, dial, value, told):

@@ -34,10 +34,14 @@ def test_every_fault_changes_something():
 def test_every_fault_leaves_evidence_wherever_it_can_strike():
     for fault in FAULTS.values():
         for kind in fault.strikes:
-            assert (fault.name, kind) in BOOKS["proof"]
-            assert (fault.remedy, kind) in BOOKS["hint"]
+            for section, subject in (("proof", fault.name), ("hint", fault.remedy)):
+                assert (subject, kind) in BOOKS[section], (
+                    f"wording.txt lacks a section [{section} {subject} {kind}]"
+                )
     # and every entry keeps a template back for `unseen_wording`
-    assert all(
-        len(set(lines)) == len(lines) >= 2 for book in BOOKS.values() for lines in book.values()
-    )
+    for section, book in BOOKS.items():
+        for key, lines in book.items():
+            assert len(set(lines)) == len(lines) >= 2, (
+                f"wording.txt: [{section} {' '.join(key)}] needs two lines at least, none twice"
+            )
     assert set(BOOKS["normal"]) == set(BOOKS["benign"]) == {(kind,) for kind in KINDS}

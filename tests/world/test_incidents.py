@@ -122,9 +122,10 @@ def test_every_pair_of_service_and_fault_that_a_task_allows_occurs_in_train(name
         for fault in faults
         if task.outage != 0.0 or not is_always_an_outage(task, position, fault)
     }
-    assert {
-        (i.root, i.injection.fault.name) for i in sample(name, "train", 1500) if i.injection
-    } == allowed
+    drawn = {(i.root, i.injection.fault.name) for i in sample(name, "train", 1500) if i.injection}
+    assert drawn <= allowed
+    missing = sorted(allowed - drawn)
+    assert not missing, f"{missing} never occur: a fault too weak (or too strong) to be noticed?"
 
 
 def test_the_tasks_allow_nearly_every_service_and_fault():
