@@ -12,7 +12,7 @@ from logtriage.agents import belief, prior, scripted
 from logtriage.agents.belief import BeliefPolicy
 from logtriage.agents.junior import JuniorPolicy
 from logtriage.agents.registry import POLICIES, make_policy
-from logtriage.agents.scripted import TrainedConstantPolicy
+from logtriage.agents.scripted import TrainedConstantPolicy, best_constant_script
 from logtriage.measure.rollouts import rollout
 from logtriage.play.episode import Episode
 from logtriage.world.incidents import UnplayableError, is_held_out, sample_incident
@@ -66,8 +66,16 @@ def test_every_policy_plays_on_it(name, split):
             assert {service for _, service in episode.record.remediations} <= set(SHOP.names)
 
 
+def test_the_constant_script_is_that_of_the_graph():
+    policy = TrainedConstantPolicy(10)
+    policy.play([open_on_shop("single_crash", "test", 0)])
+    trained = best_constant_script(TASKS["single_crash"], 10, SHOP)
+    assert policy.script == tuple(trained)
+    assert policy.script != tuple(best_constant_script(TASKS["single_crash"], 10, DEFAULT_TOPOLOGY))
+
+
 def test_a_policy_that_knows_the_graph_beats_one_that_does_not():
-    # The belief's hypotheses and the constant's script are those of the graph that is played.
+    # The belief's hypotheses are those of the graph that is played.
     scores = {
         policy.name: rollout(
             policy, ["cascading_failure"], "test", 40, progress=False, open_episode=open_on_shop
