@@ -16,7 +16,7 @@ from random import Random
 
 from ..play.actions import ACTION_TYPES, action_values
 from ..play.episode import Episode, Observation, PlayableEpisode, final_score
-from ..play.rewards import by_fault
+from ..play.rewards import single_faults
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import Incident, sample_incident
 from ..world.reading import Reading, read_line
@@ -157,7 +157,7 @@ class OraclePolicy(Policy):
         if incident.injection is None:
             script.append(("ignore", ""))
         else:
-            for fault in by_fault(incident):
+            for fault in single_faults(incident):
                 script += [
                     ("identify_root_cause", str(fault.root)),
                     ("remediate", f"{fault.remedy}:{fault.root}"),

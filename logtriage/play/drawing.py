@@ -19,7 +19,7 @@ from ..world.tasks import PAR_STEPS
 from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
 from ..world.topology import Topology
 from .episode import Observation
-from .rewards import WEIGHTS, Record, Score, by_fault
+from .rewards import WEIGHTS, Record, Score, single_faults
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)
@@ -145,7 +145,7 @@ def read_template(package: str, name: str) -> Template:
 
 def _answers(record: Record, incident: Incident) -> dict[str, tuple[Answers, Answers]]:
     """Part of the score to what was answered, in order, and what was true."""
-    faults = by_fault(incident)
+    faults = single_faults(incident)
     return {
         "severity": ([record.severity], [incident.severity]),
         "root_cause": (record.root_causes, [fault.root for fault in faults]),

@@ -152,7 +152,7 @@ def _gate(record: Record, incident: Incident) -> float:
     return float(not (record.root_cause == incident.root and wrong_team))
 
 
-def by_fault(incident: Incident) -> list[Incident]:
+def single_faults(incident: Incident) -> list[Incident]:
     """The incident as if each of its faults were the only one; empty for a false alarm."""
     return [replace(incident, injections=(injection,)) for injection in incident.injections]
 
@@ -162,7 +162,7 @@ def per_fault(record: Record, incident: Incident) -> list[tuple[Record, Incident
 
     Of two faults, each is judged without the answers that were right for the other.
     """
-    faults = by_fault(incident)
+    faults = single_faults(incident)
     if len(faults) < 2:
         return [(record, incident)]
     pairs = [(faults[0], faults[1]), (faults[1], faults[0])]

@@ -11,7 +11,7 @@ from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.drawing import Step, draw, health
 from logtriage.play.episode import Observation
-from logtriage.play.rewards import by_fault
+from logtriage.play.rewards import single_faults
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 from logtriage.world.telemetry import Alert, Metric
@@ -204,9 +204,9 @@ def test_two_faults_show_both_answers_and_half_a_gate():
     incident = next(
         one
         for one in found
-        if len({fault.team for fault in by_fault(one)}) == 2 and one.severity != "P3"
+        if len({fault.team for fault in single_faults(one)}) == 2 and one.severity != "P3"
     )
-    roots, team = [fault.root for fault in by_fault(incident)], incident.team
+    roots, team = [fault.root for fault in single_faults(incident)], incident.team
     env.reset(**where, index=incident.index)
     for action in (
         *(("identify_root_cause", root) for root in roots),
