@@ -217,7 +217,8 @@ class Prior:
         bottom, top = np.full(len(pair), low), np.full(len(pair), high)
         for _ in range(INTENSITY_DRAWS):
             intensity = bottom + random.random(len(pair)) ** 2 * (top - bottom)
-            cell = np.sqrt((intensity - low) / (high - low)) * levels
+            # Where the range is a point, all is in the first cell.
+            cell = np.sqrt((intensity - low) / ((high - low) or 1.0)) * levels
             level = np.minimum(levels - 1, cell).astype(int)
             ramp = random.integers(ramps, size=len(pair))
             lead = random.integers(leads, size=len(pair))
