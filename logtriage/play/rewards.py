@@ -162,11 +162,10 @@ def per_fault(record: Record, incident: Incident) -> list[tuple[Record, Incident
 
     Of two faults, each is judged without the answers that were right for the other.
     """
-    faults = single_faults(incident)
-    if len(faults) < 2:
+    if len(incident.injections) < 2:
         return [(record, incident)]
-    pairs = [(faults[0], faults[1]), (faults[1], faults[0])]
-    return [(_concerning(record, fault, other), fault) for fault, other in pairs]
+    one, other = single_faults(incident)
+    return [(_concerning(record, one, other), one), (_concerning(record, other, one), other)]
 
 
 def _concerning(record: Record, fault: Incident, other: Incident) -> Record:
