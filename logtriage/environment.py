@@ -126,8 +126,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         observation = self._episode.act(action.action_type, action.value, action.confidence)
         self._seen.append(Step(f"{action.action_type} {action.value}", observation))
         answer = self._observe(observation)
-        self._triage_rubric.score = self._episode.score
-        answer.reward = self._apply_rubric(action, answer)
+        if self._episode.score is not None:  # before the end the reward is 0
+            self._triage_rubric.score = self._episode.score
+            answer.reward = self._apply_rubric(action, answer)
         return answer
 
     # A step takes microseconds: on the server's event loop it costs less than the way to a thread
