@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 SPEED_OTHER ?=
 SOURCES := logtriage tests notebooks scripts
@@ -16,25 +17,29 @@ ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md note
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-setup: $(READY)  ## virtual environment with everything installed
+setup: $(READY_DEV)  ## virtual environment with everything installed, for tests and checks too
 
 # Unsloth asks for versions of its own, so the constraints do not hold where there is an NVIDIA GPU.
-$(READY): requirements.txt requirements-dev.txt requirements-gpu.txt constraints.txt logtriage/pyproject.toml
+$(READY): requirements.txt requirements-gpu.txt constraints.txt logtriage/pyproject.toml
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --constraint constraints.txt --requirement requirements.txt --requirement requirements-dev.txt
+	$(INSTALL) --constraint constraints.txt --requirement requirements.txt
 	if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then \
 	  $(INSTALL) --requirement requirements-gpu.txt; fi
 	$(INSTALL) --no-deps --editable logtriage
+	touch $@
+
+$(READY_DEV): $(READY) requirements-dev.txt
+	$(INSTALL) --constraint constraints.txt --requirement requirements-dev.txt
 	touch $@
 
 constraints: setup  ## write constraints.txt from what is installed, after an upgrade that passed the tests
 	@echo "# The versions that the results were made with, and the tests pass with: \`make constraints\`." > constraints.txt
 	$(RUN) -m pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' >> constraints.txt
 
-demo: setup  ## train the embedded agent and look at its learning curve (notebooks 03 and 04)
+demo: $(READY)  ## train the embedded agent and look at its learning curve (notebooks 03 and 04)
 	$(RUN) scripts/demo.py
 
-serve: setup  ## the OpenEnv server on http://127.0.0.1:8000, reachable from this machine only
+serve: $(READY)  ## the OpenEnv server on http://127.0.0.1:8000, reachable from this machine only
 	$(RUN) -m logtriage serve
 
 test: setup lint  ## all tests but the slow ones, the notebooks with tiny parameters included
@@ -57,11 +62,11 @@ format: setup  ## apply the formatter
 	$(RUN) -m ruff check --fix $(SOURCES)
 	$(RUN) -m ruff format $(SOURCES)
 
-benchmark: setup  ## 7 policies on all tasks and splits: tables and figures in results/benchmark, and the README's
+benchmark: $(READY)  ## 7 policies on all tasks and splits: tables and figures in results/benchmark, and the README's
 	$(RUN) -m logtriage benchmark
 	$(RUN) scripts/tables.py
 
-speed: setup  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
+speed: $(READY)  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
 	$(RUN) scripts/speed.py $(SPEED_OTHER)
 
 load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo environment: results/serving
