@@ -47,6 +47,11 @@ def _handfuls(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(draws), np.array(orders)
 
 
+def _graph_comes_again(task: Task, split: str) -> bool:
+    """Whether incidents share a call graph, whose prior is then worth keeping."""
+    return split != "unseen_topology" and not task.services
+
+
 class BeliefPolicy(Policy):
     """Exact enumeration, Bayes, and one step of lookahead.
 
@@ -64,7 +69,7 @@ class BeliefPolicy(Policy):
             raise ValueError(
                 f"belief enumerates single faults; play {settings.name} with another policy"
             )
-        if split != "unseen_topology" and not settings.services:
+        if _graph_comes_again(settings, split):
             cached_prior(DEFAULT_TOPOLOGY, settings, split)
 
     def _open(self, episode: PlayableEpisode) -> None:
@@ -72,9 +77,8 @@ class BeliefPolicy(Policy):
         super()._open(episode)
 
     def begin(self, topology: Topology, observation: Observation) -> None:
-        # A random call graph never comes again.
-        comes_again = self._split != "unseen_topology" and not self._task.services
-        prior = (cached_prior if comes_again else Prior)(topology, self._task, self._split)
+        make_prior = cached_prior if _graph_comes_again(self._task, self._split) else Prior
+        prior = make_prior(topology, self._task, self._split)
         self.belief, self.topology, self.task = Posterior(prior), topology, self._task
         self._queue: list[Action] = []
         self._asked: str | None = None
