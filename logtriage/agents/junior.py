@@ -9,15 +9,19 @@ from __future__ import annotations
 from random import Random
 
 from ..play.episode import Observation
+from ..world.tasks import PAR_STEPS
 from ..world.topology import Topology
 from .scripted import Action, ReadingPolicy
 
 # The junior's habits, a judgement: it asks around enough for its imitator to meet the logs of every
-# service and all seven actions, and blames wrongly often enough to leave reward much to teach.
-PATIENCE = {1: 0.15, 2: 0.35, 3: 0.3, 4: 0.2}  # most services asked, by share of incidents
+# service and all seven actions, patiently often enough for patience to be worth rewarding, and
+# blames wrongly often enough to leave reward much to teach.
+ANSWER_STEPS = PAR_STEPS[1]
+MOST_ASKED = 7  # its patience: 1 to this many questions, each number as often
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
 DISMISSES = 0.5  # chance, with no alert at first and nothing shown by the last one asked
 BLAMES_LOUDEST = 0.6  # chance; the last one asked is blamed otherwise
+ASKS_ANEW = 0.85  # chance to ask one that it has not asked yet, as long as there is any
 # Whom it asks next is one draw in [0, 1). Below ASKS_LOUDEST, the first time only, it is the
 # loudest; else, below FOLLOWS_COMPLAINT, one that the last one asked complains of; else anybody.
 ASKS_LOUDEST, FOLLOWS_COMPLAINT = 0.35, 0.65
@@ -42,7 +46,9 @@ class JuniorPolicy(ReadingPolicy):
         super().begin(topology, observation)
         self._loudest = self.loudest()
         self._quiet = not observation.alerts
-        self._patience = self._random.choices(list(PATIENCE), list(PATIENCE.values()))[0]
+        # Who asks to the last step has none left for an answer.
+        most = observation.max_steps - ANSWER_STEPS
+        self._patience = min(self._random.randint(1, MOST_ASKED), most)
         self._asked: list[str] = []
 
     def decide(self) -> list[Action]:
@@ -61,11 +67,14 @@ class JuniorPolicy(ReadingPolicy):
         """At first the loudest or one that it complains of, later one that the last one asked
         complains of; often just anybody.
         """
-        drawn = self._random.random()
+        drawn, anew = self._random.random(), self._random.random() < ASKS_ANEW
         source = self._asked[-1] if self._asked else self._loudest
         named = [reading.subject for reading in self.readings[source] if reading.kind == "callee"]
         if not self._asked and drawn < ASKS_LOUDEST:
             return self._loudest
-        if named and drawn < FOLLOWS_COMPLAINT:
-            return self._random.choice(named)
-        return self._random.choice(self.topology.names)
+        unasked = [name for name in self.topology.names if name not in self._asked]
+        anybody = unasked if anew and unasked else self.topology.names
+        complained_of = [name for name in named if name in anybody]
+        if complained_of and drawn < FOLLOWS_COMPLAINT:
+            return self._random.choice(complained_of)
+        return self._random.choice(anybody)

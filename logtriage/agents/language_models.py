@@ -8,8 +8,9 @@ several calls in one message (see `conversation`).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,7 +48,6 @@ class ConversationPolicy(Policy):
         """
         sessions = [ToolSession(episode) for episode in episodes]
         self.transcripts = [opening_messages(session.opening) for session in sessions]
-        self.start(len(sessions))
         seats = list(range(len(sessions)))
         for _ in range(self.max_turns):
             if not seats:
@@ -64,8 +64,29 @@ class ConversationPolicy(Policy):
         for session in sessions:
             session.episode.abandon()
 
-    def start(self, count: int) -> None:
-        """Called before the first reply of a `play` of `count` conversations."""
+
+@dataclass
+class Conversation:
+    """An episode as a language model has written and read it.
+
+    Attributes:
+        messages: the opening, then turns and answers.
+        prompt: ids of the opening, system prompt and tool schemas included.
+        ids: ids of all that followed.
+        own: which of `ids` the model wrote.
+        turns: number of its turns.
+    """
+
+    messages: list[Message]
+    prompt: list[int]
+    ids: list[int] = field(default_factory=list)
+    own: list[bool] = field(default_factory=list)
+    turns: int = 0
+
+    def add(self, ids: list[int], own: bool) -> None:
+        """Go on by these ids."""
+        self.ids += ids
+        self.own += [own] * len(ids)
 
 
 class LanguageModelPolicy(ConversationPolicy):
@@ -77,6 +98,8 @@ class LanguageModelPolicy(ConversationPolicy):
         name: shown in results.
         temperature: 0 for greedy, else the sampling temperature.
         turn_tokens: new tokens a turn.
+        completion_tokens: of all turns and answers of an episode; one that an answer would take
+            beyond it has walked away. None for no bound.
         seed: of sampling; each `play` starts from it.
     """
 
@@ -87,86 +110,109 @@ class LanguageModelPolicy(ConversationPolicy):
         name: str,
         temperature: float = 0.0,
         turn_tokens: int = TURN_TOKENS,
+        completion_tokens: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(name)
         self.model, self.tokenizer = model, tokenizer
         self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
+        self.completion_tokens = completion_tokens
         self._schemas = tool_schemas()
 
-    def start(self, count: int) -> None:
+    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
+        """Play all episodes at once, as `ConversationPolicy.play` does; `seed` decides what is
+        sampled.
+        """
         import torch
 
         torch.manual_seed(self.seed)
-        self._ids: list[list[int]] = [[] for _ in range(count)]
+        sessions = [ToolSession(episode) for episode in episodes]
+        self.transcripts = [one.messages for one in self.converse(sessions)]
+        for session in sessions:
+            session.episode.abandon()
 
-    def reply(self, conversations: list[list[Message]], seats: list[int]) -> list[Message]:
-        import torch
+    def converse(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
+        """Play sessions to where the model leaves them, which may be open; torch's random state
+        decides what is sampled.
+        """
+        from .generation import Writer
+
+        conversations = self._open(sessions)
+        eos = self.tokenizer.eos_token_id
+
+        def answer(seat: int, turn: list[int]) -> list[int] | None:
+            session, conversation = sessions[seat], conversations[seat]
+            message = self._parse(turn, conversation.prompt)
+            conversation.add(turn, own=True)
+            conversation.messages.append(message)
+            conversation.turns += 1
+            told = answers(session, message)
+            conversation.messages += told
+            if not told or session.episode.done or conversation.turns >= self.max_turns:
+                return None
+            ids = self._answer_ids(told, ended=turn[-1] == eos)
+            length = len(conversation.ids) + len(ids)
+            if self.completion_tokens is not None and length >= self.completion_tokens:
+                return None
+            conversation.add(ids, own=False)
+            return ids
+
+        writer = Writer(self.model, self.temperature, self.turn_tokens, eos)
+        writer.write([conversation.prompt for conversation in conversations], answer)
+        return conversations
+
+    def _open(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
+        """Conversations with their openings; equal ones, as in a group of training, are tokenized
+        once.
+        """
+        prompts: dict[str, list[int]] = {}
+        conversations = []
+        for session in sessions:
+            messages = opening_messages(session.opening)
+            if session.opening not in prompts:
+                prompts[session.opening] = self._ids_of(messages, True, self._schemas)
+            conversations.append(Conversation(messages, prompts[session.opening]))
+        return conversations
+
+    def _ids_of(
+        self,
+        messages: list[Message],
+        add_generation_prompt: bool,
+        tools: list[dict[str, Any]] | None = None,
+    ) -> list[int]:
+        return self.tokenizer.apply_chat_template(
+            messages,
+            tools=tools,
+            return_dict=False,
+            add_generation_prompt=add_generation_prompt,
+        )
+
+    def _parse(self, turn: list[int], prompt: list[int]) -> Message:
+        """The message that the ids of a turn say."""
         from trl.chat_template_utils import parse_response
 
-        for conversation, seat in zip(conversations, seats, strict=True):
-            self._ids[seat] = self._prompt_ids(conversation, self._ids[seat])
-        batch = self.tokenizer.pad(
-            {"input_ids": [self._ids[seat] for seat in seats]},
-            padding_side="left",
-            return_tensors="pt",
-        ).to(self.model.device)
-        sampling: dict[str, Any] = {"do_sample": False}
-        if self.temperature:
-            # the whole distribution, as in training
-            sampling = {
-                "do_sample": True,
-                "temperature": self.temperature,
-                "top_k": 0,
-                "top_p": 1.0,
-            }
-        eos = self.tokenizer.eos_token_id
-        with torch.inference_mode():
-            out = self.model.generate(
-                **batch,
-                max_new_tokens=self.turn_tokens,
-                **sampling,
-                pad_token_id=self.tokenizer.pad_token_id,
-                eos_token_id=eos,
-            )
-        messages = []
-        for seat, row in zip(seats, out[:, batch["input_ids"].shape[1] :].tolist(), strict=True):
-            ids = row[: row.index(eos) + 1] if eos in row else row  # the rest is padding
-            messages.append(parse_response(self.tokenizer, ids, prefix=self._ids[seat]))
-            self._ids[seat] = self._ids[seat] + ids
-        return messages
+        return parse_response(self.tokenizer, turn, prefix=prompt)
 
-    def _prompt_ids(self, conversation: list[Message], before: list[int]) -> list[int]:
-        """Ids of the conversation up to the next turn: `before` is kept as it was generated, never
-        re-tokenized.
+    def _answer_ids(self, told: list[Message], ended: bool) -> list[int]:
+        """Ids of tools' answers, up to the next turn. What the model wrote is kept as it was
+        generated, never re-tokenized.
+
+        Args:
+            told: the answers.
+            ended: whether the turn before them has an end of its own; one that was cut off at
+                `turn_tokens` is given one.
         """
-
-        def ids_of(messages: list[Message], add_generation_prompt: bool) -> list[int]:
-            return self.tokenizer.apply_chat_template(
-                messages,
-                tools=self._schemas,
-                return_dict=False,
-                add_generation_prompt=add_generation_prompt,
-            )
-
-        if not before:
-            return ids_of(conversation, True)
-        last = max(i for i, message in enumerate(conversation) if message["role"] == "assistant")
-        tool_messages = conversation[last + 1 :]
         # A minimal conversation, whose last turn ends as the real one does, is written with and
-        # without the tools' answers: what follows the turn's end in the longer one is what the
-        # template puts between that turn and the next.
-        function = {"name": tool_messages[0]["name"], "arguments": {}}
-        call = {"type": "function", "function": function}
+        # without the answers: what follows the turn's end in the longer one is what the template
+        # puts between that turn and the next.
+        call = {"type": "function", "function": {"name": told[0]["name"], "arguments": {}}}
         stem: list[Message] = [
             {"role": "user", "content": ""},
             {"role": "assistant", "content": "", "tool_calls": [call]},
         ]
-        head = ids_of(stem, False)
+        head = self._ids_of(stem, False)
         end = len(head) - 1 - head[::-1].index(self.tokenizer.eos_token_id)
-        # A turn that was cut off at `turn_tokens` has no end of its own, and is given one.
-        start = end + 1 if before[-1] == self.tokenizer.eos_token_id else end
-        return before + ids_of(stem + tool_messages, True)[start:]
+        return self._ids_of(stem + told, True)[end + 1 if ended else end :]
 
 
 class EndpointPolicy(ConversationPolicy):

@@ -68,12 +68,12 @@ def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: i
 
 def _scores(option: Answers, outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
     """The scores of one option, (N,)."""
-    fault, outage = outcomes.root >= 0, outcomes.severity == SEVERITIES.index("P1")
+    fault = outcomes.root >= 0
     steps = asked + 2  # the severity, and closing the incident
     points = WEIGHTS["severity"] * (outcomes.severity == option.severity)
     if option.ignore:
         rest = WEIGHTS["root_cause"] + WEIGHTS["remediation"] + WEIGHTS["escalation"]
-        return np.where(fault, ~outage * points, points + (rest + _speed(steps, 0, task)))
+        return np.where(fault, 0.0, points + (rest + _speed(steps, 0, task)))
     steps += (option.blame >= 0) + (option.fix is not None) + (option.team >= 0)
     blamed = fault & (outcomes.root == option.blame)
     points = points + WEIGHTS["root_cause"] * blamed

@@ -9,8 +9,8 @@
 | speed | 0.10 | the fault is gone; falls linearly from the fewest steps possible to the last step |
 
 A false alarm earns every part but severity only by `ignore`, with nothing blamed, fixed or paged.
-The gate sets the total to 0 when the right root cause is named and the wrong team paged, or, at a
-P1 or P2, nobody; and when a P1 is ignored. Costs are subtracted: answering a question again, a
+The gate sets the total to 0 when a real fault is dismissed by `ignore`, and when the right root cause
+is named and the wrong team paged, or, at a P1 or P2, nobody. Costs are subtracted: answering a question again, a
 remediation that does not help, paging at a false alarm.
 """
 
@@ -144,7 +144,7 @@ def _gate(record: Record, incident: Incident) -> float:
     """0 for the outcomes that no other merit makes good, else 1."""
     if incident.injection is None:
         return 1.0
-    if record.closed_by == "ignore" and incident.severity == "P1":
+    if record.closed_by == "ignore":
         return 0.0
     # Nobody paged is a wrong team too when users suffer; otherwise never paging would be safest.
     must_page = incident.severity in ("P1", "P2")

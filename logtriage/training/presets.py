@@ -34,6 +34,8 @@ class TrainingConfig:
         micro_batches: parts a step's episodes are split into for the backward pass.
         learning_rate: peak; linear decay to 0 after `warmup` steps.
         temperature: of sampling.
+        scale_rewards: what advantages are divided by: `none`, or the standard deviation of the
+            rewards of the `group` or of the whole `batch`.
         completion_tokens: of one episode, all turns and tool answers together.
         turn_tokens: new tokens of one turn.
         shares: task to its share of the incidents.
@@ -53,7 +55,8 @@ class TrainingConfig:
     learning_rate: float = 5e-4
     warmup: int = 3
     temperature: float = 1.0
-    completion_tokens: int = 448
+    scale_rewards: str = "none"
+    completion_tokens: int = 640
     turn_tokens: int = 40
     shares: dict[str, float] = field(
         default_factory=lambda: {

@@ -22,7 +22,7 @@ SPLITS = {
 SEVERITIES = ("P1", "P2", "P3")
 MAX_INDEX = 2**53 - 1  # the largest integer that every JSON reader keeps
 # Stamped into every result; whatever changes an incident, an observation or a score raises it.
-BENCHMARK_VERSION = "1.0"
+BENCHMARK_VERSION = "2.0"
 
 # Fewest steps to a full score, by number of faults: severity, then cause, fix and page for each
 # fault, then the end. A false alarm is classified and ignored.
@@ -201,7 +201,7 @@ TASKS: dict[str, Task] = {
             gaps=0.3,
             proof=0.4,
             hint=0.6,
-            false_alarms=0.25,
+            false_alarms=0.2,
             outage=0.0,
         ),
     )

@@ -1,0 +1,203 @@
+"""Many conversations written by one model at once, each going on from what it has already read.
+
+`transformers` generates turn by turn, and reads the whole conversation anew each time. Here keys and
+values are kept, conversations that begin alike are read once, and one that waits for no other is
+never held up: whoever has ended a turn gets its answer while others still write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+# A conversation's answers are read together with those of others: as soon as this share of all that
+# are under way is waiting, or nobody writes any more.
+TOGETHER = 0.25
+# The rows of finished conversations are dropped as soon as fewer than this share are under way.
+CROWDED = 0.75
+ROOM = 128  # tokens by which the memory for keys and values grows
+
+# Takes a conversation's number and the ids of the turn it has just ended (its end included, unless it
+# was cut off), and returns the ids to read next, those before the next turn; None ends it.
+Answer = Callable[[int, list[int]], list[int] | None]
+
+
+class KeptCache:
+    """Keys and values of conversations of different lengths, in the place of a `transformers.Cache`.
+
+    A row holds a conversation from its first token on. `rows` and `positions` (of shape rows x new
+    tokens) say where the tokens of the forward pass at hand belong; `seen` is the number of positions
+    that it may look at.
+    """
+
+    def __init__(self) -> None:
+        self.keys: list[torch.Tensor] = []  # a layer: (rows, heads, positions, dimensions)
+        self.values: list[torch.Tensor] = []
+        self.rows: torch.Tensor | None = None  # None: all of them, in order
+        self.positions = torch.empty(0, 0, dtype=torch.long)
+        self.seen = 0
+
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What an attention layer calls: keep what is new, return all that there is to look at."""
+        if layer_idx == len(self.keys):  # the first pass, over all rows
+            self.keys.append(keys)
+            self.values.append(values)
+            return keys, values
+        kept = self.keys[layer_idx], self.values[layer_idx]
+        if self.seen > kept[0].shape[2]:
+            more = self.seen - kept[0].shape[2] + ROOM
+            kept = tuple(torch.nn.functional.pad(one, (0, 0, 0, more)) for one in kept)
+            self.keys[layer_idx], self.values[layer_idx] = kept
+        rows = self.rows
+        at = torch.arange(len(kept[0]), device=keys.device) if rows is None else rows
+        looked_at = []
+        for one, new in zip(kept, (keys, values), strict=True):
+            one[at[:, None], :, self.positions] = new.transpose(1, 2)
+            one = one[:, :, : self.seen]
+            looked_at.append(one if rows is None else one[rows])
+        return looked_at[0], looked_at[1]
+
+    def keep(self, rows: torch.Tensor) -> None:
+        """Only these rows, in this order; the same one may come several times."""
+        self.keys = [one[rows] for one in self.keys]
+        self.values = [one[rows] for one in self.values]
+
+
+class Writer:
+    """Reads and writes conversations with one model.
+
+    Args:
+        model: a causal language model of `transformers`.
+        temperature: 0 for greedy, else of sampling, from the whole distribution.
+        turn_tokens: most new tokens a turn.
+        eos: id that ends a turn.
+    """
+
+    def __init__(self, model: Any, temperature: float, turn_tokens: int, eos: int) -> None:
+        # An adapter of PEFT stands around the model, and its layers inside.
+        self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self.temperature, self.turn_tokens, self.eos = temperature, turn_tokens, eos
+        self.device = model.device
+
+    @torch.inference_mode()
+    def write(self, prompts: Sequence[Sequence[int]], answer: Answer) -> None:
+        """Write every conversation to its end.
+
+        Args:
+            prompts: ids that each begins with, one list a conversation.
+            answer: see `Answer`.
+        """
+        self._cache = KeptCache()
+        logits = self._read_prompts(prompts)
+        self._length = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
+        seats = list(range(len(prompts)))  # the conversation that each row holds
+        turns: list[list[int]] = [[] for _ in prompts]
+        waiting: dict[int, list[int]] = {}  # row to the ids it is to read
+        writing = list(range(len(prompts)))  # rows that `logits` are of
+        over: set[int] = set()
+        while True:
+            tokens = self._choose(logits)
+            fed: list[int] = []
+            for row, token in zip(writing, tokens, strict=True):
+                turn = turns[seats[row]]
+                turn.append(token)
+                if token != self.eos and len(turn) < self.turn_tokens:
+                    fed.append(row)
+                    continue
+                then = answer(seats[row], turn)
+                turns[seats[row]] = []
+                if then is None:
+                    over.add(row)
+                else:
+                    # The last token of the turn has not been read yet.
+                    waiting[row] = [token, *then]
+            under_way = len(seats) - len(over)
+            if not under_way:
+                return
+            if under_way < CROWDED * len(seats):
+                stay = [row for row in range(len(seats)) if row not in over]
+                now = {row: place for place, row in enumerate(stay)}
+                self._cache.keep(torch.tensor(stay, device=self.device))
+                self._length = self._length[stay]
+                seats = [seats[row] for row in stay]
+                waiting = {now[row]: ids for row, ids in waiting.items()}
+                fed, over = [now[row] for row in fed], set()
+            writing, parts = [], []
+            if fed:
+                parts.append(self._next(fed, [turns[seats[row]][-1] for row in fed], len(seats)))
+                writing += fed
+            if waiting and (not fed or len(waiting) >= TOGETHER * under_way):
+                parts.append(self._read(list(waiting), list(waiting.values())))
+                writing += list(waiting)
+                waiting = {}
+            logits = torch.cat(parts)
+
+    def _choose(self, logits: torch.Tensor) -> list[int]:
+        """The next token of each row of `logits`, of shape (rows, vocabulary)."""
+        if not self.temperature:
+            return logits.argmax(-1).tolist()
+        shares = torch.softmax(logits.float() / self.temperature, -1)
+        return torch.multinomial(shares, 1)[:, 0].tolist()
+
+    def _read_prompts(self, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Logits after each prompt. Equal ones are read once."""
+        numbers: dict[tuple[int, ...], int] = {}
+        rows = [numbers.setdefault(tuple(prompt), len(numbers)) for prompt in prompts]
+        ids, lengths = self._padded([list(prompt) for prompt in numbers])
+        positions = torch.arange(ids.shape[1], device=self.device).expand_as(ids)
+        logits = self._forward(ids, positions, lengths)
+        self._cache.keep(torch.tensor(rows, device=self.device))
+        return logits[rows]
+
+    def _read(self, rows: list[int], tokens: list[list[int]]) -> torch.Tensor:
+        """Logits after reading `tokens` in these rows."""
+        ids, lengths = self._padded(tokens)
+        at = torch.tensor(rows, device=self.device)
+        before = self._length[at]
+        positions = before[:, None] + torch.arange(ids.shape[1], device=self.device)
+        self._cache.rows = at
+        logits = self._forward(ids, positions, lengths)
+        self._length[at] = before + lengths
+        return logits
+
+    def _next(self, rows: list[int], tokens: list[int], resident: int) -> torch.Tensor:
+        """Logits after one more token in each of these rows.
+
+        All rows take part, which spares copying them: what the others are fed stands beyond their end
+        and is overwritten.
+        """
+        at = torch.tensor(rows, device=self.device)
+        ids = torch.full((resident, 1), self.eos, device=self.device)
+        ids[at, 0] = torch.tensor(tokens, device=self.device)
+        self._cache.rows = None
+        logits = self._forward(ids, self._length[:, None].clone(), torch.ones_like(self._length))
+        self._length[at] += 1
+        return logits[at]
+
+    def _padded(self, tokens: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids of shape (rows, longest), padded on the right, and the lengths."""
+        longest = max(map(len, tokens))
+        ids = [row + [self.eos] * (longest - len(row)) for row in tokens]
+        lengths = torch.tensor([len(row) for row in tokens], device=self.device)
+        return torch.tensor(ids, device=self.device), lengths
+
+    def _forward(
+        self, ids: torch.Tensor, positions: torch.Tensor, lengths: torch.Tensor
+    ) -> torch.Tensor:
+        """Logits at the last real token of each row."""
+        self._cache.positions = positions
+        self._cache.seen = int(positions.max()) + 1
+        mask = torch.arange(self._cache.seen, device=self.device) <= positions[:, None, :, None]
+        out = self.model.base_model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        hidden = out.last_hidden_state[torch.arange(len(ids), device=self.device), lengths - 1]
+        return self.model.get_output_embeddings()(hidden)
