@@ -1,8 +1,8 @@
 """Many conversations written by one model at once, each going on from what it has already read.
 
-`transformers` generates turn by turn, and reads the whole conversation anew each time. Here keys and
-values are kept, conversations that begin alike are read once, and one that waits for no other is
-never held up: whoever has ended a turn gets its answer while others still write.
+`transformers` generates turn by turn, and reads the whole conversation anew each time. Here keys
+and values are kept, conversations that begin alike are read once, and one that waits for no other
+is never held up: whoever has ended a turn gets its answer while others still write.
 """
 
 from __future__ import annotations
@@ -11,25 +11,80 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 # A conversation's answers are read together with those of others: as soon as this share of all that
 # are under way is waiting, or nobody writes any more.
 TOGETHER = 0.25
 # The rows of finished conversations are dropped as soon as fewer than this share are under way.
 CROWDED = 0.75
+PADDED = 1.5  # times the length of the shortest of them that the longest may have
 ROOM = 128  # tokens by which the memory for keys and values grows
 
-# Takes a conversation's number and the ids of the turn it has just ended (its end included, unless it
-# was cut off), and returns the ids to read next, those before the next turn; None ends it.
+# Takes a conversation's number and the ids of the turn it has just ended (its end included, unless
+# it was cut off), and returns the ids to read next, those before the next turn; None ends it.
 Answer = Callable[[int, list[int]], list[int] | None]
 
 
+def folded_attention(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention in which heads that share keys and values are queries of one head.
+
+    What `transformers` does on a CPU is copy keys and values for each head instead, which for a
+    token at a time is most of the work. Registered there under the name of `FOLDED`.
+    """
+    rows, heads, length, size = query.shape
+    shared = key.shape[1]
+    if attention_mask is None or heads == shared:
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
+        )
+    folds = heads // shared
+    out = torch.nn.functional.scaled_dot_product_attention(
+        query.reshape(rows, shared, folds * length, size),
+        key,
+        value,
+        attn_mask=attention_mask.repeat(1, 1, folds, 1),
+        dropout_p=dropout,
+        scale=scaling,
+    )
+    return out.view(rows, heads, length, size).transpose(1, 2).contiguous(), None
+
+
+FOLDED = "folded"
+AttentionInterface.register(FOLDED, folded_attention)
+AttentionMaskInterface.register(FOLDED, sdpa_mask)
+
+
+def _of_like_length(waiting: dict[int, list[int]]) -> list[list[int]]:
+    """The rows that wait in batches, in each of which the longest is at most `PADDED` times as long
+    as the shortest.
+    """
+    batches: list[list[int]] = []
+    for row in sorted(waiting, key=lambda row: len(waiting[row])):
+        if not batches or len(waiting[row]) > PADDED * len(waiting[batches[-1][0]]):
+            batches.append([])
+        batches[-1].append(row)
+    return batches
+
+
 class KeptCache:
-    """Keys and values of conversations of different lengths, in the place of a `transformers.Cache`.
+    """Keys and values of conversations of different lengths, in the place of a
+    `transformers.Cache`.
 
     A row holds a conversation from its first token on. `rows` and `positions` (of shape rows x new
-    tokens) say where the tokens of the forward pass at hand belong; `seen` is the number of positions
-    that it may look at.
+    tokens) say where the tokens of the forward pass at hand belong; `seen` is the number of
+    positions that it may look at.
     """
 
     def __init__(self) -> None:
@@ -82,6 +137,8 @@ class Writer:
         self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
         self.temperature, self.turn_tokens, self.eos = temperature, turn_tokens, eos
         self.device = model.device
+        if self.device.type == "cpu":
+            self.model.set_attn_implementation(FOLDED)
 
     @torch.inference_mode()
     def write(self, prompts: Sequence[Sequence[int]], answer: Answer) -> None:
@@ -131,8 +188,9 @@ class Writer:
                 parts.append(self._next(fed, [turns[seats[row]][-1] for row in fed], len(seats)))
                 writing += fed
             if waiting and (not fed or len(waiting) >= TOGETHER * under_way):
-                parts.append(self._read(list(waiting), list(waiting.values())))
-                writing += list(waiting)
+                for alike in _of_like_length(waiting):
+                    parts.append(self._read(alike, [waiting[row] for row in alike]))
+                    writing += alike
                 waiting = {}
             logits = torch.cat(parts)
 
@@ -167,8 +225,8 @@ class Writer:
     def _next(self, rows: list[int], tokens: list[int], resident: int) -> torch.Tensor:
         """Logits after one more token in each of these rows.
 
-        All rows take part, which spares copying them: what the others are fed stands beyond their end
-        and is overwritten.
+        All rows take part, which spares copying them: what the others are fed stands beyond their
+        end and is overwritten.
         """
         at = torch.tensor(rows, device=self.device)
         ids = torch.full((resident, 1), self.eos, device=self.device)

@@ -9,9 +9,9 @@
 | speed | 0.10 | the fault is gone; falls linearly from the fewest steps possible to the last step |
 
 A false alarm earns every part but severity only by `ignore`, with nothing blamed, fixed or paged.
-The gate sets the total to 0 when a real fault is dismissed by `ignore`, and when the right root cause
-is named and the wrong team paged, or, at a P1 or P2, nobody. Costs are subtracted: answering a question again, a
-remediation that does not help, paging at a false alarm.
+The gate sets the total to 0 when a real fault is dismissed by `ignore`, and when the right root
+cause is named and the wrong team paged, or, at a P1 or P2, nobody. Costs are subtracted: answering
+a question again, a remediation that does not help, paging at a false alarm.
 """
 
 from __future__ import annotations

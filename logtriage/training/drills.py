@@ -1,8 +1,9 @@
-"""What the base model is taught: drills in reading, and the episodes of a junior on-call.
+"""What the base model is taught: drills in reading, and the episodes of a junior on-call; and those
+of a teacher, for the track that is taught before it is rewarded.
 
-Neither ever sees the right answer of an incident: both look only at what an agent sees, and at the
-runbook (`faults.FAULTS`: what a line proves, which remedy and team go with it), which is true in
-the simulated world.
+None of them ever sees the right answer of an incident: all look only at what an agent sees, and at
+the runbook (`faults.FAULTS`: what a line proves, which remedy and team go with it), which is true
+in the simulated world.
 
 Every example is a pure function of its number, and the order of its draws is part of that: a draw
 that is added, left out or moved changes the text of all examples, and with it the base model.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from random import Random
 
 from ..agents.junior import JuniorPolicy
-from ..agents.scripted import Action, ReadingPolicy
+from ..agents.scripted import Action, ReadingPolicy, TracePolicy
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, Observation
 from ..play.prompts import render
@@ -21,6 +22,7 @@ from ..world.incidents import sample_incident
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
 DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
+TEACHER_INDEX = 4_000_000
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
@@ -121,6 +123,13 @@ def junior_episode(index: int) -> list[Message]:
     policy = JuniorPolicy(random)
     incident = sample_incident(_draw_task(random), "train", JUNIOR_INDEX + index)
     return transcript(policy, Episode(incident))
+
+
+def teacher_episode(index: int) -> list[Message]:
+    """One episode of `trace`, as a conversation: what the track that is taught imitates."""
+    random = Random(f"teacher/{index}")
+    incident = sample_incident(_draw_task(random), "train", TEACHER_INDEX + index)
+    return transcript(TracePolicy(), Episode(incident))
 
 
 def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:

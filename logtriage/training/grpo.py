@@ -88,20 +88,23 @@ def train(
     from datasets import Dataset
     from transformers.trainer_callback import PrinterCallback
 
+    from .loop import KeptTrainer
     from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, grpo_arguments
 
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-    trainer = IncidentTrainer(
+    kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
+    trainer = kind(
         model=model,
         args=grpo_arguments(config, folder),
         processing_class=tokenizer,
         peft_config=peft_config,
         train_dataset=Dataset.from_list(incident_rows(config)),
         environment_factory=partial(TriageTools, open_episode),
-        reward_funcs=[EpisodeRecorder(folder)],
+        reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
         callbacks=[MetricsLog(folder, config.steps, progress)],
     )
+    trainer.credit = config.credit  # TRL's constructor takes no setting of ours
     trainer.remove_callback(PrinterCallback)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     # Renamed when whole: a run with `model/` is finished.

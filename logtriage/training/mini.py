@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..agents.junior import JuniorPolicy
-from ..agents.language_models import LanguageModelPolicy, with_tool_calls
+from ..agents.language_models import LanguageModelPolicy, load_language_model, with_tool_calls
 from ..measure.runs import write_text
 from ..play.actions import ACTION_ARGUMENTS
 from ..play.conversation import Message
@@ -34,7 +35,7 @@ from ..play.tools import tool_schemas
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS
-from .drills import DRILL_PROMPT, HOLDOUT_INDEX, drill, junior_episode
+from .drills import DRILL_PROMPT, HOLDOUT_INDEX, drill, junior_episode, teacher_episode
 
 VOCABULARY = 1400  # tokens, before the fixed pieces
 TOKENIZER_EXAMPLES = 400  # drills, and as many junior episodes, that the tokenizer is trained on
@@ -317,12 +318,7 @@ def build_base(
         "hidden": hidden,
         "layers": layers,
     }
-    if (folder / "base.json").exists():
-        found = json.loads((folder / "base.json").read_text())["settings"]
-        if found != settings:
-            raise ValueError(
-                f"{folder} holds a base built with {found}, not {settings}; choose another folder"
-            )
+    if _is_finished(folder, settings):
         return folder
     began = time.perf_counter()
     log: list[dict[str, Any]] = []
@@ -345,15 +341,71 @@ def build_base(
             f"the base model has not learned what the junior knows: mean scores {check}, and "
             f"{parity} of the junior's is the least; train it on more, or longer"
         )
+    _save(folder, model, tokenizer, {"settings": settings, "check": check, "log": log}, began)
+    return folder
+
+
+def build_taught(
+    folder: str | Path,
+    base: str | Path,
+    seed: int = 0,
+    episodes: int = 3000,
+    epochs: int = 2,
+    learning_rate: float = 1e-3,
+) -> Path:
+    """Fine-tune a base model on episodes of `trace` and save it; a finished folder is returned as
+    it is.
+
+    Args:
+        folder: where the model, the tokenizer and `base.json` (settings, seconds, losses) go.
+        base: folder of the model to start from.
+        seed: of batch order.
+        episodes: number of examples.
+        epochs: passes over them.
+        learning_rate: peak.
+
+    Raises:
+        ValueError: when the folder holds a model made with other settings.
+    """
+    folder, base = Path(folder), Path(base)
+    settings = {
+        "base": os.path.relpath(base.resolve(), folder.resolve()),
+        "seed": seed,
+        "episodes": episodes,
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+    }
+    if _is_finished(folder, settings):
+        return folder
+    began = time.perf_counter()
+    log: list[dict[str, Any]] = []
+    model, tokenizer = load_language_model(base)
+    schemas = tool_schemas()
+    taught = [encode(tokenizer, teacher_episode(index), schemas) for index in range(episodes)]
+    train_on(
+        model, taught, epochs, seed, learning_rate=learning_rate, label="teacher", log=log.append
+    )
+    record = {"settings": settings, "log": log}
+    _save(folder, model, tokenizer, record, began)
+    return folder
+
+
+def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:
+    """Whether the folder holds a finished model; `ValueError` for one with other settings."""
+    if not (folder / "base.json").exists():
+        return False
+    found = json.loads((folder / "base.json").read_text())["settings"]
+    if found != settings:
+        raise ValueError(
+            f"{folder} holds a base built with {found}, not {settings}; choose another folder"
+        )
+    return True
+
+
+def _save(folder: Path, model: Any, tokenizer: Any, record: dict[str, Any], began: float) -> None:
+    """Write model, tokenizer and, last, since a folder with it is finished, `base.json`."""
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    record = {
-        "settings": settings,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "check": check,
-        "seconds": round(time.perf_counter() - began, 1),
-        "log": log,
-    }
-    # Written last: a folder with it is finished.
+    record["parameters"] = sum(p.numel() for p in model.parameters())
+    record["seconds"] = round(time.perf_counter() - began, 1)
     write_text(folder / "base.json", json.dumps(record, indent=1))
-    return folder

@@ -11,9 +11,16 @@ from typing import Any
 
 from ..play.prompts import SYSTEM_PROMPT
 from ..world.tasks import TASKS, check_task, is_whole
+from .credit import CREDITS
 from .drills import DRILL_INDEX
 
-LOADERS = ("transformers", "unsloth")
+# Settings that are one of a few words.
+CHOICES = {
+    "loader": ("transformers", "unsloth"),
+    "loop": ("kept", "trl"),
+    "credit": CREDITS,
+    "scale_rewards": ("none", "group", "batch"),
+}
 MAX_SEED = 2**32 - 1  # the largest that numpy takes
 
 
@@ -36,6 +43,10 @@ class TrainingConfig:
         temperature: of sampling.
         scale_rewards: what advantages are divided by: `none`, or the standard deviation of the
             rewards of the `group` or of the whole `batch`.
+        loop: `kept`, ours, for models of `transformers` (see `loop`), or `trl`, which has every
+            conversation read anew at each turn, and which Unsloth needs.
+        credit: `episode` gives all calls of an episode its reward; `part` each call what follows
+            from it (see `credit`); that needs the loop `kept`.
         completion_tokens: of one episode, all turns and tool answers together.
         turn_tokens: new tokens of one turn.
         shares: task to its share of the incidents.
@@ -51,11 +62,13 @@ class TrainingConfig:
     steps: int = 44
     incidents: int = 16
     group: int = 8
-    micro_batches: int = 8
+    micro_batches: int = 1
     learning_rate: float = 5e-4
     warmup: int = 3
     temperature: float = 1.0
     scale_rewards: str = "none"
+    loop: str = "kept"
+    credit: str = "part"
     completion_tokens: int = 640
     turn_tokens: int = 40
     shares: dict[str, float] = field(
@@ -68,8 +81,16 @@ class TrainingConfig:
     save_every: int = 11
 
     def __post_init__(self) -> None:
-        if self.loader not in LOADERS:
-            raise ValueError(f"unknown loader {self.loader!r}; choose one of {', '.join(LOADERS)}")
+        for setting, known in CHOICES.items():
+            if getattr(self, setting) not in known:
+                value = getattr(self, setting)
+                raise ValueError(f"unknown {setting} {value!r}; choose one of {', '.join(known)}")
+        if self.loop == "trl" and self.credit == "part":
+            raise ValueError(
+                "credit 'part' needs the loop 'kept'; choose credit 'episode', or that"
+            )
+        if self.loop == "kept" and self.loader == "unsloth":
+            raise ValueError("the loader 'unsloth' needs the loop 'trl'; choose that")
         if self.steps < 1 or self.incidents < 1 or self.group < 2:
             raise ValueError(
                 f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, "
@@ -104,6 +125,8 @@ _T4 = {
     "load_in_4bit": True,
     "lora_rank": 16,
     "lora_alpha": 32,
+    "loop": "trl",
+    "credit": "episode",
     "completion_tokens": 2048,
     "turn_tokens": 256,
 }

@@ -75,7 +75,7 @@ def test_a_call_that_cannot_be_read_is_answered_and_the_episode_goes_on():
     assert played[0].record.closed_by == "resolve" and played[0].record.steps == 6
 
 
-def test_a_model_in_memory_plays_in_lockstep(tiny_base):
+def test_a_model_in_memory_plays_all_at_once(tiny_base):
     policy = LanguageModelPolicy(*load_language_model(tiny_base), name="tiny", temperature=1.0)
     played = episodes(4)
     policy.play(played)
@@ -90,7 +90,8 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
     episode = episodes(1)[0]
     session = ToolSession(episode)
     conversation = opening_messages(session.opening)
-    ids = policy._prompt_ids(conversation, [])
+    (opened,) = policy._open([session])
+    ids = opened.prompt
     for action in (("request_more_logs", episode.incident.root), ("escalate", "sre")):
         call = tool_call(action)
         said = (
@@ -106,8 +107,9 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
         )
         ids = ids + tokenizer.encode(said, add_special_tokens=False)
         message = {"role": "assistant", "content": "", "tool_calls": [call]}
-        conversation += [message, *answers(session, message)]
-        ids = policy._prompt_ids(conversation, ids)
+        told = answers(session, message)
+        conversation += [message, *told]
+        ids = ids + policy._answer_ids(told, ended=True)
         whole = tokenizer.apply_chat_template(
             conversation, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
         )

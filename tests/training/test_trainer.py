@@ -79,7 +79,7 @@ def test_the_recorder_leaves_the_reward_to_the_session(tmp_path):
     ended = [answer("{'error': 'Tool rm not found.'}"), {"role": "assistant", "content": ""}]
     completions = [ended, [{"role": "assistant", "content": "I give up."}]]
     logged = {}
-    shares = EpisodeRecorder(tmp_path)(
+    shares = EpisodeRecorder(tmp_path, count=True)(
         prompts=[[{"role": "user", "content": ""}]] * 2,
         completions=completions,
         environments=environments,

@@ -1,0 +1,185 @@
+"""The training loop on models whose keys and values we keep: TRL's, without what it does twice.
+
+TRL has the whole conversation read anew at each turn, and the prompt of a group once for each of
+its episodes; it pads every episode of a step to the longest, and reads again those whose advantage
+is 0. `KeptTrainer` does none of that, and learns the same (a test compares both gradients). Unsloth
+generates by kernels of its own and keeps TRL's loop (`trainer.IncidentTrainer`).
+
+Like its base class it overrides private methods of TRL, which is pinned; a test holds their
+signatures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+from trl.trainer.utils import selective_log_softmax_and_entropy
+
+from ..agents.language_models import Conversation, LanguageModelPolicy
+from ..play.conversation import Message
+from ..play.episode import final_score
+from .credit import WHOLE, advantages, credits, kinds_of_credit
+from .trainer import IncidentTrainer
+
+ARGUMENTS, CALL_END = '"arguments": {', "</tool_call>"
+READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
+
+
+class KeptTrainer(IncidentTrainer):
+    """See above.
+
+    Attributes:
+        credit: of `TrainingConfig`.
+    """
+
+    credit: str
+
+    def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
+        """Play the sessions that the environments have just opened, in place of TRL's tool loop,
+        which has the whole conversation read anew at each turn.
+
+        Returns what TRL's own does: ids of prompts and completions, the mask of what the model
+        wrote, messages, and nothing of what only other ways of generating have.
+        """
+        policy = LanguageModelPolicy(
+            self.accelerator.unwrap_model(self.model),
+            self.processing_class,
+            name="training",
+            temperature=self.temperature,
+            turn_tokens=self.generation_kwargs["max_new_tokens"],
+            completion_tokens=self.max_completion_length,
+        )
+        sessions = [tools.session for tools in self.environments]
+        self.model.eval()
+        conversations = policy.converse(sessions)
+        self._written = [
+            (one, _calls_of_tokens(one, self.processing_class)) for one in conversations
+        ]
+        self.model.train()
+        written = [sum(one.own) for one in conversations]
+        read = sum(len(one.prompt) for one in conversations)
+        self.state.num_input_tokens_seen += read + sum(written)
+        self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
+        self._metrics["train"]["completions/mean_length"].append(sum(written) / len(written))
+        return (
+            [one.prompt for one in conversations],
+            [one.ids for one in conversations],
+            [[int(own) for own in one.own] for one in conversations],
+            [one.messages[2:] for one in conversations],
+            None,
+            {},
+            None,
+            [],
+        )
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        output = super()._generate_and_score_completions(inputs)
+        if self.credit == "part":
+            output["advantages"] = self._advantages_by_part(output["completion_ids"].shape[1])
+        return output
+
+    def _advantages_by_part(self, width: int) -> torch.Tensor:
+        """Advantages of the step's tokens, (episodes, width): see `credit`."""
+        table = torch.zeros(len(self._written), width)
+        for start in range(0, len(self._written), self.num_generations):
+            group = range(start, start + self.num_generations)
+            sessions = [self.environments[i].session for i in group]
+            made = [kinds_of_credit(_actions(self._written[i][0])) for i in group]
+            given = [
+                credits(final_score(session.episode), session.reward()) for session in sessions
+            ]
+            for i, kinds, advantage in zip(group, made, advantages(made, given), strict=True):
+                for column, call in enumerate(self._written[i][1]):
+                    # a call that was cut off is none of the message's
+                    known = call is not None and call < len(kinds)
+                    table[i, column] = advantage[kinds[call] if known else WHOLE]
+        return table
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        self._own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+        telling = inputs["advantages"].reshape(len(self._own), -1).any(1)
+        self._telling = telling if telling.any() else torch.ones_like(telling)
+        return super()._compute_loss(model, inputs)
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        *args: Any,
+        **kwargs: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor, None]:
+        """Log-probabilities and entropies, of shape (episodes, logits_to_keep), of the tokens that
+        the model wrote in the episodes that tell something; 0 elsewhere.
+        """
+        inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+        width = input_ids.shape[1] - logits_to_keep
+        positions = (attention_mask.cumsum(1) - 1).clamp(min=0)
+        prompts, group = torch.unique(input_ids[:, :width], dim=0, return_inverse=True)
+        first = torch.tensor([int((group == i).nonzero()[0, 0]) for i in range(len(prompts))])
+        # The last token of a prompt is read with the completion, whose first it predicts.
+        before = width - 1
+        shared = DynamicCache(config=inner.config)
+        inner.base_model(
+            input_ids=prompts[:, :before],
+            attention_mask=attention_mask[first, :before],
+            position_ids=positions[first, :before],
+            past_key_values=shared,
+            use_cache=True,
+        )
+        length = attention_mask[:, width:].sum(1)
+        telling = self._telling.nonzero()[:, 0]
+        values, places = [], []
+        for chunk in telling[length[telling].argsort()].split(READ_TOGETHER):
+            until = before + int(length[chunk].max())
+            cache = DynamicCache(config=inner.config)
+            for number, layer in enumerate(shared.layers):
+                cache.update(layer.keys[group[chunk]], layer.values[group[chunk]], number)
+            hidden = inner.base_model(
+                input_ids=input_ids[chunk, before:until],
+                attention_mask=attention_mask[chunk, :until],
+                position_ids=positions[chunk, before:until],
+                past_key_values=cache,
+                use_cache=True,
+            ).last_hidden_state
+            own = self._own[chunk, : until - before]
+            logps, entropies = selective_log_softmax_and_entropy(
+                inner.get_output_embeddings()(hidden[own]),
+                input_ids[chunk, width : until + 1][own],
+                entropy_requires_grad=self._entropy_bonus_enabled,
+                temperature=self.temperature,
+            )
+            values.append(torch.stack([logps, entropies]))
+            row, column = own.nonzero(as_tuple=True)
+            places.append(torch.stack([chunk[row], column]))
+        row, column = torch.cat(places, 1)
+        table = torch.zeros(2, *self._own.shape, device=input_ids.device)
+        table[:, row, column] = torch.cat(values, 1)
+        return table[0], table[1], None
+
+
+def _actions(conversation: Conversation) -> list[str]:
+    """Names of the calls of a conversation, in order."""
+    return [
+        call["function"]["name"]
+        for message in conversation.messages
+        for call in message.get("tool_calls") or ()
+    ]
+
+
+def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
+    """For each id of a conversation, the number of the call of which it is an argument's; None
+    elsewhere.
+    """
+    number, text = 0, ""
+    calls: list[int | None] = []
+    for token, own in zip(conversation.ids, conversation.own, strict=True):
+        calls.append(number if own and ARGUMENTS in text else None)
+        if own:
+            text += tokenizer.decode([token])
+            if CALL_END in text:
+                number, text = number + 1, ""
+    return calls

@@ -1,0 +1,60 @@
+"""Training steps per second of our loop beside TRL's own, in alternating turns: `make loop-speed`.
+
+Both train the same base model on the same incidents from the same seed, so what they sample, learn
+and score is comparable, and is printed beside the seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from logtriage.training.grpo import train
+from logtriage.training.presets import make_config
+
+ROOT = Path(__file__).resolve().parents[1]
+LOOPS = {"trl": {"micro_batches": 8}, "kept": {"micro_batches": 1}}  # each as it is fastest
+
+
+def main(
+    model: Annotated[Path, typer.Option(help="Base model.")] = ROOT / "runs" / "demo" / "base",
+    steps: Annotated[int, typer.Option(min=1, help="Optimizer steps a turn.")] = 4,
+    turns: Annotated[int, typer.Option(min=1, help="Turns of each loop.")] = 3,
+) -> None:
+    """Print seconds a step of both loops, their ratio in each turn, and the mean rewards."""
+    ratios = []
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(turns):
+            seconds, rewards = {}, {}
+            for loop, settings in LOOPS.items():
+                config = make_config(
+                    "mini",
+                    model=str(model),
+                    steps=steps,
+                    seed=turn,
+                    loop=loop,
+                    credit="episode",
+                    **settings,
+                )
+                run = Path(folder) / f"{loop}-{turn}"
+                train(config, run, progress=False)
+                rows = [json.loads(row) for row in (run / "metrics.jsonl").read_text().splitlines()]
+                seconds[loop] = statistics.mean(row["step_time"] for row in rows)
+                rewards[loop] = statistics.mean(row["reward"] for row in rows)
+            ratios.append(seconds["trl"] / seconds["kept"])
+            for loop in LOOPS:
+                print(
+                    f"turn {turn}  {loop:4}  {seconds[loop]:6.2f} s a step, "
+                    f"mean reward {rewards[loop]:.3f}"
+                )
+            print(f"turn {turn}  ratio {ratios[-1]:.2f}", flush=True)
+    print(f"median ratio {statistics.median(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

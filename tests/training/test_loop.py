@@ -1,0 +1,170 @@
+"""Our loop learns what TRL's would: the same gradient, from what is read once instead of often."""
+
+import inspect
+from types import SimpleNamespace
+
+import torch
+from trl import GRPOTrainer
+
+from logtriage.agents.language_models import LanguageModelPolicy, load_language_model
+from logtriage.play.tools import TriageTools
+from logtriage.training.loop import KeptTrainer
+
+HOOKS = {  # private methods of TRL that `KeptTrainer` overrides
+    "_generate": ("self", "prompts"),
+    "_generate_and_score_completions": ("self", "inputs"),
+    "_compute_loss": ("self", "model", "inputs"),
+    "_get_per_token_logps_and_entropies": (
+        "self",
+        "model",
+        "args",
+        "batch_size",
+        "compute_aux_loss",
+        "kwargs",
+    ),
+}
+
+
+def test_trl_has_the_private_parts_that_are_relied_on():
+    for name, parameters in HOOKS.items():
+        assert name in vars(KeptTrainer)
+        found = tuple(inspect.signature(vars(GRPOTrainer)[name]).parameters)
+        assert found == parameters, name
+    source = inspect.getsource(GRPOTrainer)
+    for part in (
+        "images,\n            tool_images,\n        ) = self._generate(prompts)",
+        "per_token_logps, entropies, aux_loss = self._get_per_token_logps_and_entropies(",
+        "if advantages.dim() == 1:",  # they may have a column a token
+        '"advantages": advantages,',
+    ):
+        assert part in source, part
+
+
+def a_trainer(**attributes):
+    """What the methods under test use of a trainer, and nothing else."""
+    trainer = KeptTrainer.__new__(KeptTrainer)
+    vars(trainer).update(attributes)
+    return trainer
+
+
+def groups_of_episodes(tiny_base, incidents=3, group=4):
+    """Sampled conversations of a few groups, as the padded tensors that TRL makes of them."""
+    model, tokenizer = load_language_model(tiny_base)
+    policy = LanguageModelPolicy(model, tokenizer, name="tiny", temperature=1.5)
+    torch.manual_seed(0)
+    tools = []
+    for index in range(incidents):
+        for _ in range(group):
+            one = TriageTools()
+            one.reset("cascading_failure", "train", index)
+            tools.append(one)
+    written = policy.converse([one.session for one in tools])
+
+    def padded(rows, left):
+        longest = max(map(len, rows))
+        pad = [[0] * (longest - len(row)) for row in rows]
+        return torch.tensor(
+            [p + list(r) if left else list(r) + p for p, r in zip(pad, rows, strict=True)]
+        )
+
+    inputs = {
+        "prompt_ids": padded([one.prompt for one in written], left=True),
+        "prompt_mask": padded([[1] * len(one.prompt) for one in written], left=True),
+        "completion_ids": padded([one.ids for one in written], left=False),
+        "completion_mask": padded([[1] * len(one.ids) for one in written], left=False),
+        "tool_mask": padded([[int(own) for own in one.own] for one in written], left=False),
+    }
+    return model, tokenizer, tools, written, inputs
+
+
+def test_the_gradient_is_that_of_trl(tiny_base):
+    _, _, _, _, inputs = groups_of_episodes(tiny_base)
+    order = torch.randperm(len(inputs["prompt_ids"]), generator=torch.Generator().manual_seed(1))
+    inputs = {key: value[order] for key, value in inputs.items()}  # TRL shuffles
+    ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
+    mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
+    kept, width = inputs["completion_ids"].shape[1], inputs["prompt_ids"].shape[1]
+    own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+    telling = torch.arange(len(ids)) % 5 != 2
+    weights = torch.randn(own.shape, generator=torch.Generator().manual_seed(0))
+    weights = weights * own * telling[:, None]
+    found = []
+    for kind in ("ours", "plain"):
+        model, _ = load_language_model(tiny_base)
+        if kind == "ours":
+            trainer = a_trainer(
+                _own=own, _telling=telling, temperature=1.5, _entropy_bonus_enabled=False
+            )
+            logps, entropies, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, kept)
+        else:
+            positions = (mask.cumsum(1) - 1).clamp(min=0)
+            logits = model(ids, attention_mask=mask, position_ids=positions).logits / 1.5
+            all_logps = logits[:, width - 1 : -1].log_softmax(-1)
+            logps = all_logps.gather(2, ids[:, width:, None])[..., 0]
+            entropies = -(all_logps.exp() * all_logps).sum(-1)
+        (logps * weights).sum().backward()
+        shown = own & telling[:, None]
+        found.append((logps[shown], entropies[shown], [p.grad for p in model.parameters()]))
+    (ours, entropy, gradient), (theirs, their_entropy, their_gradient) = found
+    assert torch.allclose(ours, theirs, atol=1e-4) and torch.allclose(
+        entropy, their_entropy, atol=1e-4
+    )
+    for one, other in zip(gradient, their_gradient, strict=True):
+        assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max() + 1e-6))
+
+
+def test_an_episode_without_advantage_is_not_read_again(tiny_base):
+    model, _, _, _, inputs = groups_of_episodes(tiny_base)
+    ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
+    mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
+    read = []
+    forward = model.base_model.forward
+    model.base_model.forward = lambda **given: (
+        read.append(len(given["input_ids"])) or forward(**given)
+    )
+    own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+    trainer = a_trainer(
+        _own=own, _telling=torch.arange(len(ids)) < 5, temperature=1.0, _entropy_bonus_enabled=False
+    )
+    logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, own.shape[1])
+    assert read == [3, 5]  # three prompts, once each, and five episodes
+    assert (logps[5:] == 0).all() and (logps[:5][own[:5]] < 0).all()
+
+
+def test_only_arguments_of_first_answers_have_an_advantage_of_their_own(tiny_base):
+    _, tokenizer, tools, written, inputs = groups_of_episodes(tiny_base, incidents=1)
+    for one in tools:
+        one.session.episode.abandon()
+    from logtriage.training.loop import _calls_of_tokens
+
+    trainer = a_trainer(
+        environments=tools,
+        num_generations=len(tools),
+        _written=[(one, _calls_of_tokens(one, tokenizer)) for one in written],
+    )
+    table = trainer._advantages_by_part(inputs["completion_ids"].shape[1])
+    rewards = [one.get_reward() for one in tools]
+    mean = sum(rewards) / len(rewards)
+    for row, one, reward in zip(table, written, rewards, strict=True):
+        calls = _calls_of_tokens(one, tokenizer)
+        whole = [number for number, call in enumerate(calls) if call is None]
+        assert torch.allclose(row[whole], torch.tensor(reward - mean), atol=1e-6)
+        assert (row[len(calls) :] == 0).all()
+
+
+def test_tokens_are_told_apart_by_the_call_they_are_an_argument_of(tiny_base):
+    from logtriage.play.conversation import tool_call
+    from logtriage.training.loop import _calls_of_tokens
+
+    _, tokenizer = load_language_model(tiny_base)
+    calls = [("request_more_logs", "user-db"), ("classify_severity", "P1"), ("resolve", "")]
+    turn = {"role": "assistant", "content": "", "tool_calls": [tool_call(call) for call in calls]}
+    text = tokenizer.apply_chat_template([{"role": "user", "content": ""}, turn], tokenize=False)
+    written = text.split("<|im_start|>assistant\n")[1]
+    ids = tokenizer(written)["input_ids"]
+    numbers = _calls_of_tokens(SimpleNamespace(ids=ids, own=[True] * len(ids)), tokenizer)
+    told = dict.fromkeys((0, 1, 2, None), "")
+    for token, number in zip(ids, numbers, strict=True):
+        told[number] += tokenizer.decode([token])
+    assert told[0].startswith("user-db") and told[1].startswith("P1")
+    assert told[2] == "" and "request_more_logs" in told[None] and "resolve" in told[None]
