@@ -17,11 +17,10 @@ from .scripted import Action, ReadingPolicy
 # service and all seven actions, patiently often enough for patience to be worth rewarding, and
 # blames wrongly often enough to leave reward much to teach.
 ANSWER_STEPS = PAR_STEPS[1]
-MOST_ASKED = 7  # its patience: 1 to this many questions, each number as often
+MOST_ASKED = 10  # its patience: 1 to this many questions, each number as often
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
 DISMISSES = 0.5  # chance, with no alert at first and nothing shown by the last one asked
 BLAMES_LOUDEST = 0.6  # chance; the last one asked is blamed otherwise
-ASKS_ANEW = 0.85  # chance to ask one that it has not asked yet, as long as there is any
 # Whom it asks next is one draw in [0, 1). Below ASKS_LOUDEST, the first time only, it is the
 # loudest; else, below FOLLOWS_COMPLAINT, one that the last one asked complains of; else anybody.
 ASKS_LOUDEST, FOLLOWS_COMPLAINT = 0.35, 0.65
@@ -65,15 +64,15 @@ class JuniorPolicy(ReadingPolicy):
 
     def _whom_to_ask(self) -> str:
         """At first the loudest or one that it complains of, later one that the last one asked
-        complains of; often just anybody.
+        complains of; often just anybody. Nobody is asked twice before all were asked once.
         """
-        drawn, anew = self._random.random(), self._random.random() < ASKS_ANEW
+        drawn = self._random.random()
         source = self._asked[-1] if self._asked else self._loudest
         named = [reading.subject for reading in self.readings[source] if reading.kind == "callee"]
         if not self._asked and drawn < ASKS_LOUDEST:
             return self._loudest
         unasked = [name for name in self.topology.names if name not in self._asked]
-        anybody = unasked if anew and unasked else self.topology.names
+        anybody = unasked or self.topology.names
         complained_of = [name for name in named if name in anybody]
         if complained_of and drawn < FOLLOWS_COMPLAINT:
             return self._random.choice(complained_of)

@@ -1,0 +1,58 @@
+"""Both tracks with several seeds: `make seeds`, about seven minutes a seed on two cores.
+
+    runs/demo/base, seed-0, ...    from reward alone: the base reads, and imitates the junior
+    runs/taught/base, seed-0, ...  taught, then rewarded: that base, fine-tuned on `trace`
+
+All seeds of a track start from one base model; a seed decides which incidents of `train` are played,
+in which order, and what is sampled. What is finished is not made again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from logtriage.training.experiment import (
+    evaluate_checkpoints,
+    evaluate_run,
+    evaluate_splits,
+    summarise_run,
+)
+from logtriage.training.grpo import train
+from logtriage.training.mini import build_base, build_taught
+from logtriage.training.presets import make_config
+
+ROOT = Path(__file__).resolve().parents[1]
+PRESETS = {"demo": "mini", "taught": "taught"}  # of each track
+
+
+def run_seed(track: str, seed: int, folder: Path) -> Path:
+    """Train and evaluate one seed of a track; returns its folder."""
+    base = build_base(folder / "demo" / "base")
+    if track == "taught":
+        base = build_taught(folder / "taught" / "base", base)
+    run = folder / track / f"seed-{seed}"
+    train(make_config(PRESETS[track], model=str(base), seed=seed), run)
+    evaluation = evaluate_run(run)
+    evaluate_splits(run)
+    evaluate_checkpoints(run)
+    for row in summarise_run(run, evaluation):
+        gain = "{:+.2f} [{:.2f}, {:.2f}]".format(*row["gain"])
+        print(f"{track} seed {seed}, {row['task']}: {row['trained'][0]:.3f}, gain {gain}", flush=True)
+    return run
+
+
+def main(
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of each track, from 0 on.")] = 5,
+    folder: Annotated[Path, typer.Option(help="Where everything goes.")] = ROOT / "runs",
+) -> None:
+    """Train and evaluate every seed of both tracks, one after the other."""
+    for seed in range(seeds):
+        for track in PRESETS:
+            run_seed(track, seed, folder)
+
+
+if __name__ == "__main__":
+    typer.run(main)
