@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy, load_lang
 from ..agents.registry import make_policy
 from ..agents.scripted import Policy
 from ..measure.intervals import (
-    Interval,
     crossed_mean,
     crossed_share,
     mean_interval,
@@ -109,7 +109,8 @@ def evaluate_run(
     """Greedy rollouts of the run's model before and after, and of scripted policies, on the same
     held-out incidents.
 
-    Kept in `evaluation.parquet`; what is there for the same weights is not played again.
+    Kept in `evaluation.parquet`; what is there for the same weights and benchmark is not played
+    again.
 
     Args:
         run: folder of a finished run.
@@ -153,8 +154,8 @@ def evaluate_checkpoints(
     """Greedy rollouts of every checkpoint on the first held-out incidents of each task, with the
     column `step`.
 
-    Kept in `checkpoints.parquet`; what is there for the same weights is not played again. The
-    arguments are those of `evaluate_run`.
+    Kept in `checkpoints.parquet`; what is there for the same weights and benchmark is not played
+    again. The arguments are those of `evaluate_run`.
 
     Raises:
         FileNotFoundError: the run has no checkpoints.
@@ -211,12 +212,14 @@ def _strata_of(changes: pd.DataFrame) -> dict[str, Any]:
     """One task's rows of `stratum_changes` by stratum, and where it has groups by group."""
     strata: dict[str, Any] = {}
     for row in changes.itertuples():
-        known = row.low == row.low  # nan: too few incidents
         cell = {
             "incidents": row.incidents,
             "base": round(row.base, 4),
             "trained": round(row.trained, 4),
-            "change": [round(x, 4) for x in (row.change, row.low, row.high)] if known else None,
+            # None where there are too few incidents for an interval
+            "change": None
+            if math.isnan(row.low)
+            else [round(value, 4) for value in (row.change, row.low, row.high)],
             "fell": row.fell,
         }
         if row.group:
@@ -280,8 +283,8 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
     Raises:
         ValueError: when the runs were not evaluated on the same incidents.
     """
-    runs = [Path(run) for run in runs]
-    frames = [pd.read_parquet(run / "evaluation.parquet") for run in runs]
+    folders = [Path(run) for run in runs]
+    frames = [pd.read_parquet(folder / "evaluation.parquet") for folder in folders]
     base, trained = ([one[one.policy == name] for one in frames] for name in ("base", "trained"))
     changes, gained, rows = stratum_changes(base, trained), gains(base, trained), []
     shown = {name: (name, "") for name in DETECTION} | {"edge_roots": ("root_by_kind", "edge")}
@@ -293,20 +296,20 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
             return np.stack([rows.sort_values("index")["score"] for rows in own])
 
         before, after = scores("base"), scores("trained")
-        by_seed = dict(zip([run.name for run in runs], after.mean(axis=1), strict=True))
+        names = [folder.name for folder in folders]
         played = [name for name in REFERENCES if all((one.policy == name).any() for one in frames)]
         share = crossed_share(after, scores(CEILING)[0]) if CEILING in played else None
         strata = changes[changes.task == task].set_index(["stratum", "group"])
         row: dict[str, Any] = {
             "task": task,
             "benchmark": frames[0]["benchmark"].iloc[0],
-            "seeds": len(runs),
+            "seeds": len(folders),
             "episodes": before.shape[1],
             "base": crossed_mean([before]),
             "trained": crossed_mean([after]),
             "gain": gained[task],
             f"share_of_{CEILING}": share,
-            "trained_by_seed": by_seed,
+            "trained_by_seed": dict(zip(names, after.mean(axis=1), strict=True)),
             "smallest_gain": (after - before).mean(axis=1).min(),
             **{name: scores(name).mean() for name in played},
         }
