@@ -45,7 +45,6 @@ def demo_table() -> str:
             f" the base took {base['seconds']:.0f} s, GRPO ({played:,.0f} episodes) {seconds:.0f} s"
             f"{' a seed' if several else ''} on {machine['cores']} cores."
         ),
-        "",
         falls_line(runs),
     ]
     return "\n".join(lines)

@@ -137,9 +137,9 @@ def crossed_mean(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
     (seeds, incidents).
 
     The same incidents are played after every seed, and both are samples, so both are resampled, the
-    incidents stratum by stratum: Owen 2007, "The pigeonhole bootstrap". For one seed it is
-    `stratified_mean`, which says nothing about other seeds; of two or three it knows too little,
-    and is too narrow.
+    incidents stratum by stratum: Owen 2007, "The pigeonhole bootstrap". To take each seed for a
+    stratum of incidents of its own would be half as wide as the truth. For one seed it is
+    `stratified_mean`, which says nothing about other seeds; of two it is still a little narrow.
     """
     if len(strata[0]) == 1:
         return stratified_mean([part[0] for part in strata], seed)

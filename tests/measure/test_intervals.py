@@ -322,6 +322,21 @@ def test_seeds_and_incidents_are_both_resampled():
     assert both.high - both.low == pytest.approx(expected, rel=0.1)
 
 
+def test_seeds_that_share_incidents_are_no_separate_strata():
+    # Ten seeds on the same 150 incidents, some of which are hard for all: 95 % intervals must hold
+    # the truth about as often as they say; with each seed a stratum, they do in half the cases.
+    random, held = np.random.default_rng(8), {"crossed": 0, "strata": 0}
+    for _ in range(60):
+        values = random.normal(0, 0.3, (1, 150)) + random.normal(0, 0.05, (10, 1))
+        values = values + random.normal(0, 0.3, (10, 150))
+        for name, interval in (
+            ("crossed", crossed_mean([values])),
+            ("strata", stratified_mean(list(values))),
+        ):
+            held[name] += interval.low <= 0.0 <= interval.high
+    assert held["crossed"] >= 51 and held["strata"] <= 45, held
+
+
 def test_one_seed_is_the_bootstrap_over_incidents():
     assert crossed_mean([part[None] for part in STRATA]) == stratified_mean(STRATA)
     assert crossed_mean([STRATA[0][None]]) == mean_interval(STRATA[0])
