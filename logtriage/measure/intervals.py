@@ -138,7 +138,7 @@ def crossed_mean(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
 
     The same incidents are played after every seed, and both are samples, so both are resampled, the
     incidents stratum by stratum: Owen 2007, "The pigeonhole bootstrap". To take each seed for a
-    stratum of incidents of its own would be half as wide as the truth. For one seed it is
+    stratum would take its incidents for new ones, and be far too narrow. For one seed it is
     `stratified_mean`, which says nothing about other seeds; of two it is still a little narrow.
     """
     if len(strata[0]) == 1:
