@@ -73,6 +73,7 @@ def evaluate(
 
     from .adapters.remote import Server
     from .measure.rollouts import rollout
+    from .measure.strata import detection_table, with_truth
     from .play.episode import Episode, OpenEpisode
     from .world.incidents import sample_incident
     from .world.tasks import check_index, check_split, check_tasks
@@ -126,6 +127,8 @@ def evaluate(
         "95 % bootstrap intervals"
     )
     typer.echo(_score_table(frame))
+    if not env_url:  # a server may play on a call graph of its own, and does not tell the truth
+        typer.echo("\n" + detection_table(with_truth(frame, graph)).to_string(index=False))
     if json_path is not None:
         rows = json.loads(frame.to_json(orient="records"))
         json_path.write_text(json.dumps(rows, indent=1) + "\n")

@@ -17,7 +17,7 @@ import typer
 from logtriage.training.experiment import summary_table
 
 ROOT = Path(__file__).resolve().parents[1]
-FIGURES = ("gain.png", "learning.png", "parts.png")
+FIGURES = ("gain.png", "learning.png", "parts.png", "strata.png")
 
 
 def execute(name: str, output: Path, parameters: dict[str, object]) -> None:

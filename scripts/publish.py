@@ -22,6 +22,7 @@ LIGHT_FILES = (
     "gain.png",
     "learning.png",
     "parts.png",
+    "strata.png",
 )
 
 

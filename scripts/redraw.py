@@ -14,27 +14,31 @@ from pathlib import Path
 import pandas as pd
 
 from logtriage.measure.benchmark import draw_report
-from logtriage.measure.learning_plots import plot_checkpoints, plot_gain, plot_parts
+from logtriage.measure.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def draw_run(run: Path, ceiling: pd.DataFrame) -> list[Path]:
-    """A published run's three figures; returns the files.
+    """A published run's figures; returns the files.
 
     Args:
         run: its folder.
-        ceiling: rollouts of `belief`, of which those on the run's incidents are drawn.
+        ceiling: rollouts of `belief`, of which those on the run's incidents are drawn where the
+            run has none of its own.
     """
     training = [pd.read_parquet(run / "episodes.parquet")]
     checkpoints = [pd.read_parquet(run / "checkpoints.parquet")]
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     played = evaluation[["task", "split", "index"]].drop_duplicates()
-    whole = [pd.concat([evaluation, ceiling.merge(played)], ignore_index=True)]
+    whole = evaluation
+    if "belief" not in set(evaluation["policy"]):
+        whole = pd.concat([evaluation, ceiling.merge(played)], ignore_index=True)
     figures = {
-        "gain": plot_gain(training, whole),
+        "gain": plot_gain(training, [whole]),
         "learning": plot_checkpoints(training, checkpoints, [evaluation]),
         "parts": plot_parts([evaluation]),
+        "strata": plot_strata([evaluation]),
     }
     for name, figure in figures.items():
         figure.save(run / f"{name}.png")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from logtriage.__main__ import app
 from logtriage.agents.registry import POLICIES
 from logtriage.measure.rollouts import COLUMNS
 from logtriage.play.rewards import PARTS
+from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = ("evaluate", "build-base", "train", "benchmark", "serve")
@@ -64,7 +66,9 @@ def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):
         (p, task, "test", i) for p in ("loudest", "trace") for task in TASKS for i in range(4)
     ]
 
-    said, header, *lines, wrote = result.stdout.splitlines()
+    scores, strata = result.stdout.split("\n\n")
+    said, header, *lines = scores.splitlines()
+    *_, wrote = strata.splitlines()
     assert said.startswith("test, incidents 0 to 3 of each task") and str(path) in wrote
     assert header.split() == ["policy", "task", "score", *PARTS, "steps"]
     assert [tuple(line.split()[:2]) for line in lines] == [
@@ -79,6 +83,33 @@ def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):
             *(f"{expected[part]:.2f}" for part in PARTS),
             f"{expected['steps']:.1f}",
         ]
+
+
+def test_evaluate_tells_faults_from_false_alarms():
+    # Nothing is dismissed by `loudest`, faults or alarms; `oracle` dismisses just what is none.
+    result = run(
+        *("evaluate", "--policy", "loudest", "--policy", "oracle", "--episodes", 20),
+        *("--task", "silent_degradation", "--task", "cascading_failure"),
+    )
+    assert result.exit_code == 0, result.output
+    header, *lines = result.stdout.split("\n\n")[1].splitlines()
+    names = ("real faults detected", "false alarms dismissed", "real faults dismissed")
+    assert header.split() == ["policy", "task", *" ".join(names).split()]
+    incidents = [sample_incident("silent_degradation", "test", index) for index in range(20)]
+    alarms = sum(incident.root is None for incident in incidents)
+    cells = {tuple(line.split()[:2]): line.split()[2:] for line in lines}
+    assert cells["oracle", "silent_degradation"] == [
+        *("1.00", "of", f"{20 - alarms}", "1.00", "of", f"{alarms}", "0.00", "of", f"{20 - alarms}")
+    ]
+    assert cells["loudest", "silent_degradation"][3:6] == ["0.00", "of", f"{alarms}"]
+    assert cells["oracle", "cascading_failure"][3] == "-"  # it has no false alarms
+
+
+def test_evaluate_knows_the_truth_on_a_call_graph_of_ones_own():
+    shop = Path(__file__).parents[1] / "examples" / "shop.yaml"
+    arguments = ("--policy", "oracle", "--task", "single_crash", "--episodes", 4)
+    result = run("evaluate", *arguments, "--topology", shop)
+    assert "1.00 of 4" in result.stdout.split("\n\n")[1], result.output
 
 
 def test_evaluate_starts_where_it_is_told(tmp_path):

@@ -81,7 +81,7 @@ def test_03_and_04_train_and_report(folder):
     assert all(
         0.0 <= row["trained"][1] <= row["trained"][0] <= row["trained"][2] <= 1.0 for row in rows
     )
-    for picture in ("gain.png", "learning.png", "parts.png"):
+    for picture in ("gain.png", "learning.png", "parts.png", "strata.png"):
         with Image.open(demo / "seed-0" / picture) as image:
             shades = image.convert("L").getcolors()
         assert image.width >= 1600 and len(shades) > 20  # sharp at README width, and not blank

@@ -112,6 +112,53 @@ def stratified_iqm(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
     return _bootstrap(strata, _pooled_iqm, seed)
 
 
+def _crossed_draws(strata: Sequence[np.ndarray], seed: int) -> np.ndarray:
+    """Resampled means of each stratum (seeds, incidents): an array (strata, draws). Training seeds
+    are drawn for all strata together, incidents for each.
+    """
+    random = np.random.default_rng(seed)
+
+    def weights(count: int) -> np.ndarray:
+        """How often each of `count` is drawn, as shares: (draws, count)."""
+        drawn = random.multinomial(count, np.full(count, 1.0 / count), RESAMPLES)
+        return np.asarray(drawn / count)
+
+    seeds = weights(len(strata[0]))
+    return np.stack([((seeds @ part) * weights(part.shape[1])).sum(axis=1) for part in strata])
+
+
+def _limits(draws: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(draws, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
+    return float(low), float(high)
+
+
+def crossed_mean(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
+    """Mean over strata of the mean over training seeds and incidents; each of `strata` holds values
+    (seeds, incidents).
+
+    The same incidents are played after every seed, and both are samples, so both are resampled, the
+    incidents stratum by stratum: Owen 2007, "The pigeonhole bootstrap". To take each seed for a
+    stratum would take its incidents for new ones, and be far too narrow. For one seed it is
+    `stratified_mean`, which says nothing about other seeds; of two it is still a little narrow.
+    """
+    if len(strata[0]) == 1:
+        return stratified_mean([part[0] for part in strata], seed)
+    checked = _checked(strata)
+    point = float(np.mean([part.mean() for part in checked]))
+    if all(np.ptp(part) == 0.0 for part in checked):
+        return Interval(point, point, point)
+    return Interval(point, *_limits(_crossed_draws(checked, seed).mean(axis=0)))
+
+
+def crossed_share(scores: np.ndarray, ceiling: np.ndarray, seed: int = 0) -> Interval:
+    """Ratio of mean scores: those of training seeds (seeds, incidents) to a ceiling's on the same
+    incidents (incidents,); resampled as in `crossed_mean`.
+    """
+    own, top = _checked([scores, np.broadcast_to(ceiling, scores.shape)])
+    draws = [_crossed_draws([part], seed)[0] for part in (own, top)]  # the same draws of both
+    return Interval(float(own.mean() / top.mean()), *_limits(draws[0] / draws[1]))
+
+
 def matched(
     before: pd.DataFrame, after: pd.DataFrame, column: str = "score"
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -16,9 +16,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..play.rewards import PARTS, WEIGHTS
-from .figure import HALO, Picture, draw_interval, label_ends, new_figure, spread
+from .figure import HALO, SMALL, Picture, draw_interval, label_ends, new_figure, spread
 from .intervals import Interval, mean_interval
 from .palette import FAINT, INK, TASK_COLOURS, policy_colour, words
+from .strata import STRATA, group_order, label, named_once, stratum_changes
 
 WINDOW = 7  # training steps of a running mean
 
@@ -264,6 +265,87 @@ def plot_parts(evaluations: Sequence[pd.DataFrame]) -> Picture:
     labels = [f"{words(part)} ({WEIGHTS[part]:.2f})" for part in PARTS]
     axes[0, 0].set_yticks(range(len(PARTS)), labels)
     axes[0, 0].set_ylim(len(PARTS) - 0.5, -0.8)
+    return figure
+
+
+def _draw_stratum(ax: Axes, row: Any, y: float, seeds: Sequence[tuple[float, float]]) -> None:
+    """One stratum of one task: base and trained joined by a line that says what the change is, and
+    each seed's own dots, faint, where there are several.
+    """
+    better = STRATA[row.stratum].better
+    gained = better * row.change > 0.0 and (row.low > 0.0 or row.high < 0.0)
+    colour = INK if row.fell else policy_colour("trained") if gained else FAINT
+    ax.plot([row.base, row.trained], [y, y], color=colour, lw=4 if row.fell else 2.4, zorder=1)
+    if len(seeds) > 1:
+        for policy, values in zip(("base", "trained"), zip(*seeds, strict=True), strict=True):
+            ax.plot(values, [y] * len(values), "o", color=policy_colour(policy), alpha=0.3, ms=4)
+    for policy, value in (("base", row.base), ("trained", row.trained)):
+        ax.plot([value], [y], "o", color=policy_colour(policy), ms=7, zorder=4)
+    if row.fell:
+        low, high = sorted([row.base, row.trained])
+        x, offset, side = (high, 7, "left") if high < 0.7 else (low, -7, "right")
+        ax.annotate(
+            "worse", (x, y), xytext=(offset, 0), textcoords="offset points", ha=side, va="center",
+            fontsize=9, weight="bold", color=INK, path_effects=HALO, zorder=5,
+        )  # fmt: skip
+
+
+def plot_strata(evaluations: Sequence[pd.DataFrame]) -> Picture:
+    """What the mean hides: a panel a task, a row a stratum, base joined to trained; the number of
+    incidents stands at the right. Faint dots are seeds, where there are several.
+
+    A blue line is a change for the better by more than its paired 95 % interval, a thick black one
+    a change for the worse, and a grey one none that so many incidents could tell.
+
+    Args:
+        evaluations: one frame a seed, rollouts of `base` and `trained` on the same incidents.
+    """
+    base, trained = (
+        [frame[frame.policy == policy] for frame in evaluations] for policy in ("base", "trained")
+    )
+    changes = stratum_changes(base, trained)
+    by_seed = [
+        stratum_changes(*pair).set_index(["task", "stratum", "group"])[["base", "trained"]]
+        for pair in zip(base, trained, strict=True)
+    ]
+    shown = named_once(changes)[["stratum", "group"]].drop_duplicates()
+    strata = {name: list(shown[shown.stratum == name]["group"]) for name in STRATA}
+    rows, y = {}, 0.0  # (stratum, group) to its height; a gap before each that has groups
+    for name, groups in strata.items():
+        if name == "steps":  # no share
+            continue
+        y += 0.9 * (STRATA[name].by != "" and name != "root_by_depth")
+        for group in sorted(groups, key=group_order):
+            rows[name, group] = y
+            y += 1.0
+    tasks = list(changes["task"].unique())
+    figure, axes = new_figure(0.9 + 0.29 * y, len(tasks), sharey=True)
+    for ax, task in zip(axes[0], tasks, strict=True):
+        for row in changes[changes.task == task].itertuples():
+            at = rows.get((row.stratum, row.group))
+            if at is None:
+                continue
+            key = (task, row.stratum, row.group)
+            _draw_stratum(ax, row, at, [tuple(table.loc[key]) for table in by_seed])
+            ax.text(1.24, at, str(row.incidents), ha="right", va="center", fontsize=SMALL)
+        ax.set(title=words(task), xlim=(-0.04, 1.25))
+        ax.set_xticks(np.linspace(0.0, 1.0, 6))
+    # The names stand once, at the top row, where there is most room between the two.
+    first = changes[changes["stratum"] == next(iter(rows))[0]]
+    widest = first.loc[first["change"].abs().idxmax()]
+    sides = ("right", "left") if widest["change"] > 0.0 else ("left", "right")
+    for policy, side in zip(("base", "trained"), sides, strict=True):
+        axes[0, tasks.index(widest["task"])].annotate(
+            policy, (widest[policy], 0.0), xytext=(6 if side == "right" else -6, 5),
+            textcoords="offset points", ha=side, va="bottom", fontsize=9, weight="bold",
+            color=policy_colour(policy),
+        )  # fmt: skip
+    figure.supxlabel(
+        f"share (0 to 1; {seeds_said(len(evaluations))}); at the right of a row, its incidents",
+        fontsize=10,
+    )
+    axes[0, 0].set_yticks(list(rows.values()), [label(*key) for key in rows])
+    axes[0, 0].set_ylim(y - 0.4, -0.9)
     return figure
 
 

@@ -11,6 +11,8 @@ from logtriage.measure.intervals import (
     Interval,
     brier,
     calibration_error,
+    crossed_mean,
+    crossed_share,
     episodes_needed,
     matched,
     mean_interval,
@@ -297,3 +299,58 @@ def test_impossible_designs_are_refused():
             episodes_needed(*arguments)
     with pytest.raises(ValueError, match="deviation"):
         power_of(0.0, 0.1, 10)
+
+
+# -- training seeds -----------------------------------------------------------------------------
+
+
+def test_seeds_and_incidents_are_both_resampled():
+    # Values that differ by seed only, by incident only, or by both at once: the crossed bootstrap
+    # is as wide as the one way that there is something to draw.
+    random = np.random.default_rng(5)
+    by_seed, by_incident = random.normal(0, 1, (12, 1)), random.normal(0, 1, (1, 150))
+    for values, alone in (
+        (by_seed + np.zeros((12, 150)), by_seed[:, 0]),
+        (by_incident + np.zeros((12, 150)), by_incident[0]),
+    ):
+        crossed, single = crossed_mean([values]), mean_interval(alone)
+        assert crossed.mean == pytest.approx(single.mean)
+        assert crossed[1:] == pytest.approx(single[1:], abs=0.06)
+    both = crossed_mean([by_seed + by_incident])
+    widths = [mean_interval(part.ravel()) for part in (by_seed, by_incident)]
+    expected = np.hypot(*(high - low for _, low, high in widths))
+    assert both.high - both.low == pytest.approx(expected, rel=0.1)
+
+
+def test_seeds_that_share_incidents_are_no_separate_strata():
+    # Ten seeds on the same 150 incidents, some of which are hard for all: 95 % intervals must hold
+    # the truth about as often as they say; with each seed a stratum, they do in half the cases.
+    random, held = np.random.default_rng(8), {"crossed": 0, "strata": 0}
+    for _ in range(60):
+        values = random.normal(0, 0.3, (1, 150)) + random.normal(0, 0.05, (10, 1))
+        values = values + random.normal(0, 0.3, (10, 150))
+        for name, interval in (
+            ("crossed", crossed_mean([values])),
+            ("strata", stratified_mean(list(values))),
+        ):
+            held[name] += interval.low <= 0.0 <= interval.high
+    assert held["crossed"] >= 51 and held["strata"] <= 45, held
+
+
+def test_one_seed_is_the_bootstrap_over_incidents():
+    assert crossed_mean([part[None] for part in STRATA]) == stratified_mean(STRATA)
+    assert crossed_mean([STRATA[0][None]]) == mean_interval(STRATA[0])
+    assert crossed_mean([np.ones((3, 5))]) == (1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="finite"):
+        crossed_mean([np.full((2, 4), np.nan)])
+
+
+def test_a_share_of_seeds_is_a_ratio_of_means():
+    random = np.random.default_rng(6)
+    scores, ceiling = random.uniform(0, 1, (4, 80)), random.uniform(0.5, 1, 80)
+    share = crossed_share(scores, ceiling)
+    assert share.mean == pytest.approx(scores.mean() / ceiling.mean())
+    assert share.low < share.mean < share.high
+    assert crossed_share(np.tile(ceiling, (3, 1)), ceiling) == pytest.approx((1.0, 1.0, 1.0))
+    one = share_of_ceiling(frame(scores[0]), frame(ceiling))
+    assert crossed_share(scores[:1], ceiling) == pytest.approx(one, abs=0.02)

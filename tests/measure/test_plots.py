@@ -21,8 +21,10 @@ from logtriage.measure import benchmark_plots, incident_plots, learning_plots
 from logtriage.measure.benchmark import confusion, read_table
 from logtriage.measure.figure import SMALL, WIDTH, label_ends, label_points, new_figure, spread
 from logtriage.measure.intervals import mean_interval
-from logtriage.measure.palette import POLICY_COLOURS, TASK_COLOURS, words
+from logtriage.measure.palette import INK, POLICY_COLOURS, TASK_COLOURS, words
 from logtriage.measure.rollouts import PARTS, user_errors
+from logtriage.measure.strata import label as label_of
+from logtriage.measure.strata import stratum_changes
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
@@ -59,6 +61,13 @@ def three_seeds(table, column="score"):
     ]
 
 
+def answer_seeds(table):
+    """Three evaluations of which two miss some roots that the first has found."""
+    random = np.random.default_rng(0)
+    missed = [(table.policy == "trained") & (random.random(len(table)) < p) for p in (0, 0.2, 0.4)]
+    return [table.assign(root_cause=table["root_cause"].mask(rows, 0.0)) for rows in missed]
+
+
 @pytest.fixture(scope="module")
 def figures(frame, run):
     """Every figure of the project, from the committed results."""
@@ -89,6 +98,8 @@ def figures(frame, run):
         "gain": learning_plots.plot_gain([episodes], [evaluation]),
         "gain, three seeds": learning_plots.plot_gain(seeds[0], seeds[2]),
         "parts": learning_plots.plot_parts([evaluation]),
+        "strata": learning_plots.plot_strata([evaluation]),
+        "strata, three seeds": learning_plots.plot_strata(answer_seeds(evaluation)),
         "small samples": learning_plots.plot_small_samples(unchanged),
     }
     for task, split, index in (
@@ -327,7 +338,7 @@ def test_reliability_shows_the_task_in_doubt(figures):
 
 
 def test_one_seed_is_said_to_be_one(figures):
-    for name in ("learning", "checkpoints", "gain"):
+    for name in ("learning", "checkpoints", "gain", "strata"):
         assert "one training seed" in said(figures[name])
         assert "3 training seeds" in said(figures[f"{name}, three seeds"])
 
@@ -383,6 +394,36 @@ def test_parts_are_the_share_earned_before_and_after(figures, run):
         assert [float(dot.get_xdata()[0]) for dot in dots] == pytest.approx(list(means))
     labels = [label.get_text() for label in figures["parts"].axes[0].get_yticklabels()]
     assert labels[:2] == ["severity (0.20)", "root cause (0.35)"]
+
+
+def test_strata_are_joined_dots_and_what_got_worse_is_marked(figures, run):
+    frame = run[2]
+    changes = stratum_changes(*(frame[frame.policy == name] for name in ("base", "trained")))
+    for ax, task in zip(figures["strata"].axes, TASKS, strict=True):
+        texts = figures["strata"].axes[0].get_yticklabels()
+        rows = {y: one.get_text() for y, one in zip(ax.get_yticks(), texts, strict=True)}
+        own = changes[(changes.task == task) & (changes.stratum != "steps")]
+        own = {label_of(row.stratum, row.group): row for row in own.itertuples()}
+        drawn = {}
+        for line in ax.lines:
+            if line.get_marker() == "None":
+                drawn[rows[line.get_ydata()[0]]] = line
+        for name, line in drawn.items():
+            row = own[name]
+            assert tuple(line.get_xdata()) == pytest.approx((row.base, row.trained))
+            assert (to_hex(line.get_color()) == INK) == row.fell, (task, name)
+        shown = {name for name in own if name in rows.values()}
+        assert drawn.keys() == shown and "real faults detected" in shown
+        marked = [text for text in ax.texts if text.get_text() == "worse"]
+        assert len(marked) == sum(own[name].fell for name in shown)
+    assert {"base", "trained"} <= set(said(figures["strata"]).split("\n"))
+
+
+def test_strata_show_every_seed(figures):
+    for name, seeds in (("strata", 0), ("strata, three seeds", 3)):
+        ax = figures[name].axes[0]
+        faint = [line for line in lines_of(ax, POLICY_COLOURS["trained"]) if line.get_alpha()]
+        assert {len(line.get_xdata()) for line in faint} == ({seeds} if seeds else set())
 
 
 def test_small_samples_stray_less_the_larger_they_are(figures):
