@@ -8,6 +8,7 @@
 | `evaluation.parquet` | a row an episode of base, trained and scripted policies, same incidents |
 | `checkpoints.parquet` | likewise, of the model at each checkpoint, on the first few of them |
 | `transcripts.json` | the same incident before and after training |
+| `splits.parquet` | likewise, of base and trained on the splits that hold something new |
 | `summary.json` | the table that is printed, and every stratum before and after |
 | `*.png` | the figures |
 
@@ -42,7 +43,7 @@ from ..measure.strata import gains, label, stratum_changes
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..world.incidents import sample_incident
-from ..world.tasks import BENCHMARK_VERSION, TASKS
+from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from .grpo import model_of
 
 REFERENCES = ("loudest", "trace", "belief", "oracle")
@@ -173,6 +174,30 @@ def evaluate_checkpoints(
         frames.append(rows)
     if not frames:
         raise FileNotFoundError(f"{run} has no checkpoints to evaluate; train it first")
+    frame = pd.concat(frames, ignore_index=True)
+    frame.to_parquet(path, index=False)
+    return frame
+
+
+def evaluate_splits(
+    run: str | Path, episodes: int = 100, batch: int = 100, progress: bool = True
+) -> pd.DataFrame:
+    """Greedy rollouts of the run's model, before and after, on the splits that hold something new.
+
+    Kept in `splits.parquet`; what is there for the same weights and benchmark is not played again.
+    The arguments are those of `evaluate_run`.
+    """
+    run = Path(run)
+    path, frames = run / "splits.parquet", []
+    for split in (split for split in SPLITS if split.startswith("unseen")):
+        for name, folder in (("base", None), ("trained", run / "model")):
+            weights = _digest(folder or Path(model_of(run)))
+            rows = _played(path, name, weights, split, episodes)
+            if rows is None:
+                policy = run_policy(run, folder, name)
+                rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+                rows = rows.assign(weights=weights)
+            frames.append(rows)
     frame = pd.concat(frames, ignore_index=True)
     frame.to_parquet(path, index=False)
     return frame
