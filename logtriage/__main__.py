@@ -65,6 +65,10 @@ def evaluate(
         Path | None,
         typer.Option("--json", help="Write the episodes here, a JSON array of objects."),
     ] = None,
+    audited: Annotated[
+        bool,
+        typer.Option("--audit", help="Tell, too, whether what was seen bears out what was blamed."),
+    ] = False,
 ) -> None:
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
     from functools import partial
@@ -72,6 +76,8 @@ def evaluate(
     import pandas as pd
 
     from .adapters.remote import Server
+    from .agents.belief import check_enumerable
+    from .measure.audit import audit
     from .measure.rollouts import rollout
     from .play.episode import Episode, OpenEpisode
     from .world.incidents import sample_incident
@@ -98,6 +104,8 @@ def evaluate(
         tasks = check_tasks(task or ["all"])
         check_split(split, graph)
         check_index(first)
+        for name in tasks if audited else ():
+            check_enumerable(name)
         if graph is not None:
             for name in tasks:  # rather now than after hours with a language model
                 sample_incident(name, split, first, graph)
@@ -114,8 +122,9 @@ def evaluate(
             open_episode: OpenEpisode = partial(Episode.open, topology=graph)
             if env_url:
                 open_episode = stack.enter_context(Server(env_url)).open
+            play = audit if audited else rollout
             frames = [
-                rollout(one, tasks, split, episodes, first, open_episode=open_episode)
+                play(one, tasks, split, episodes, first, open_episode=open_episode)
                 for one in policies
             ]
     except (ConnectionError, ValueError) as error:  # a policy may refuse a task, too
@@ -126,6 +135,9 @@ def evaluate(
         "95 % bootstrap intervals"
     )
     typer.echo(_score_table(frame))
+    if audited:
+        typer.echo("audit: what the exact posterior held of each answer when it was given")
+        typer.echo(_audit_text(frame))
     if json_path is not None:
         rows = json.loads(frame.to_json(orient="records"))
         json_path.write_text(json.dumps(rows, indent=1) + "\n")
@@ -176,6 +188,17 @@ def _score_table(frame: pd.DataFrame) -> str:
         for (name, task), group in frame.groupby(["policy", "task"], sort=False)
     ]
     return str(pd.DataFrame(rows).to_string(index=False))
+
+
+def _audit_text(frame: pd.DataFrame) -> str:
+    """The audit as text: a row a policy and task."""
+    from .measure.audit import audit_table
+
+    table = audit_table(frame)
+    table["grounded_share_of_right"] = table["grounded_share_of_right"].map(
+        lambda share: str(share) if share else "-"
+    )
+    return str(table.to_string(index=False, float_format="{:.3f}".format, na_rep="-"))
 
 
 app.command()(serve)
