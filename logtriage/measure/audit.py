@@ -113,7 +113,7 @@ def judge(episode: AuditedEpisode) -> dict[str, object]:
         answer: a service, `NO_FAULT`, or None.
         posterior: probability of the answer when it was given; NaN without one.
         verdict: one of `VERDICTS`.
-        questions, weighed: questions before the answer, and those of them with a regret.
+        questions, weighed: questions before the answer or a first remedy, and those with a regret.
         question_regret: mean of the weighed ones; NaN when there is none.
         answer_regret: of ceasing to ask, at the answer or at a remedy before it; NaN without an
             answer.
