@@ -65,6 +65,10 @@ def evaluate(
         Path | None,
         typer.Option("--json", help="Write the episodes here, a JSON array of objects."),
     ] = None,
+    audited: Annotated[
+        bool,
+        typer.Option("--audit", help="Tell, too, whether what was seen bears out what was blamed."),
+    ] = False,
 ) -> None:
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
     from functools import partial
@@ -72,6 +76,8 @@ def evaluate(
     import pandas as pd
 
     from .adapters.remote import Server
+    from .agents.belief import check_enumerable
+    from .measure.audit import audit
     from .measure.rollouts import rollout
     from .measure.strata import detection_table, with_truth
     from .play.episode import Episode, OpenEpisode
@@ -99,6 +105,8 @@ def evaluate(
         tasks = check_tasks(task or ["all"])
         check_split(split, graph)
         check_index(first)
+        for name in tasks if audited else ():
+            check_enumerable(name)
         if graph is not None:
             for name in tasks:  # rather now than after hours with a language model
                 sample_incident(name, split, first, graph)
@@ -115,8 +123,9 @@ def evaluate(
             open_episode: OpenEpisode = partial(Episode.open, topology=graph)
             if env_url:
                 open_episode = stack.enter_context(Server(env_url)).open
+            play = audit if audited else rollout
             frames = [
-                rollout(one, tasks, split, episodes, first, open_episode=open_episode)
+                play(one, tasks, split, episodes, first, open_episode=open_episode)
                 for one in policies
             ]
     except (ConnectionError, ValueError) as error:  # a policy may refuse a task, too
@@ -129,6 +138,9 @@ def evaluate(
     typer.echo(_score_table(frame))
     if not env_url:  # a server may play on a call graph of its own, and does not tell the truth
         typer.echo("\n" + detection_table(with_truth(frame, graph)).to_string(index=False))
+    if audited:
+        typer.echo("audit: what the exact posterior held of each answer when it was given")
+        typer.echo(_audit_text(frame))
     if json_path is not None:
         rows = json.loads(frame.to_json(orient="records"))
         json_path.write_text(json.dumps(rows, indent=1) + "\n")
@@ -179,6 +191,17 @@ def _score_table(frame: pd.DataFrame) -> str:
         for (name, task), group in frame.groupby(["policy", "task"], sort=False)
     ]
     return str(pd.DataFrame(rows).to_string(index=False))
+
+
+def _audit_text(frame: pd.DataFrame) -> str:
+    """The audit as text: a row a policy and task."""
+    from .measure.audit import audit_table
+
+    table = audit_table(frame)
+    table["grounded_share_of_right"] = table["grounded_share_of_right"].map(
+        lambda share: str(share) if share else "-"
+    )
+    return str(table.to_string(index=False, float_format="{:.3f}".format, na_rep="-"))
 
 
 app.command()(serve)

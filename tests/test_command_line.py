@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from logtriage.__main__ import app
 from logtriage.agents.registry import POLICIES
+from logtriage.measure import audit
 from logtriage.measure.rollouts import COLUMNS
 from logtriage.play.rewards import PARTS
 from logtriage.world.incidents import sample_incident
@@ -110,6 +111,26 @@ def test_evaluate_knows_the_truth_on_a_call_graph_of_ones_own():
     arguments = ("--policy", "oracle", "--task", "single_crash", "--episodes", 4)
     result = run("evaluate", *arguments, "--topology", shop)
     assert "1.00 of 4" in result.stdout.split("\n\n")[1], result.output
+
+
+def test_evaluate_audits_on_demand(tmp_path):
+    path = tmp_path / "out.json"
+    asked = ("--policy", "loudest", "--task", "silent_degradation", "--episodes", 6)
+    plain = run("evaluate", *asked)
+    result = run("evaluate", *asked, "--audit", "--json", path)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(plain.stdout)  # the scores first, and they are the same
+    rows = json.loads(path.read_text())
+    assert all(tuple(row) == (*COLUMNS, *audit.COLUMNS) for row in rows) and len(rows) == 6
+    said, header, line, _wrote = result.stdout.removeprefix(plain.stdout).splitlines()
+    assert said.startswith("audit: ") and header.split()[2:7] == list(audit.VERDICTS)
+    shares = [sum(row["verdict"] == name for row in rows) / 6 for name in audit.VERDICTS]
+    assert line.split()[:7] == ["loudest", "silent_degradation", *(f"{s:.3f}" for s in shares)]
+
+
+def test_evaluate_audits_single_faults_only():
+    told = refusal("evaluate", "--task", "double_fault", "--episodes", 2, "--audit")
+    assert "play double_fault with another policy, and without an audit" in told
 
 
 def test_evaluate_starts_where_it_is_told(tmp_path):

@@ -90,12 +90,11 @@ def test_03_and_04_train_and_report(folder):
 def test_05_shows_the_benchmark(folder):
     notebook = run("05_benchmark.ipynb", folder)
     text = text_of(notebook)
-    assert all(
-        name in text for name in ("belief", "share_of_ceiling", "power_of_ten", "ece", "rule")
-    )
+    shown = ("belief", "share_of_ceiling", "grounded", "power_of_ten", "ece", "rule")
+    assert all(name in text for name in shown)
     pictures = sum(
         "image/png" in output.get("data", {})
         for cell in notebook.cells
         for output in cell.get("outputs", ())
     )
-    assert pictures == 6
+    assert pictures == 7

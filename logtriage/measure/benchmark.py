@@ -26,7 +26,9 @@ from ..play.episode import Episode
 from ..world.incidents import Incident, sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY
+from .audit import audit_policies
 from .benchmark_plots import (
+    plot_audit,
     plot_confusion,
     plot_dials,
     plot_hops,
@@ -344,7 +346,7 @@ def make_report(
     Args:
         folder: where finished parts are kept between attempts.
         results: where the report goes; files there are replaced.
-        incidents: per policy, task and split; openings and dials use fewer in proportion.
+        incidents: per policy, task and split; dials and audit use fewer in proportion.
         processes: at once.
         climbs: hill climbs of each search for exploits.
     """
@@ -354,7 +356,9 @@ def make_report(
     openings = pd.concat(
         [opening_beliefs(task, "test", incidents) for task in TASKS], ignore_index=True
     )
-    dials = sweep(incidents=max(2, incidents * 2 // 5), processes=processes)
+    fewer = max(2, incidents * 2 // 5)
+    dials = sweep(incidents=fewer, processes=processes)
+    audited = audit_policies(incidents=fewer, processes=processes)
     tables = {
         "scores": score_table(frame),
         "hops": hop_table(frame),
@@ -365,6 +369,7 @@ def make_report(
     }
     frame.to_parquet(results / "episodes.parquet", index=False)
     dials.to_parquet(results / "dials.parquet", index=False)
+    audited.to_parquet(results / "audit.parquet", index=False)
     openings.to_parquet(results / "openings.parquet", index=False)
     for name, table in tables.items():
         rows = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": as_records(table)}
@@ -391,6 +396,7 @@ def draw_report(results: str | Path) -> list[Path]:
         "confusion": plot_confusion(tables),
         "reliability": plot_reliability(test[test.policy == "belief"], openings),
         "dials": plot_dials(pd.read_parquet(results / "dials.parquet")),
+        "audit": plot_audit(pd.read_parquet(results / "audit.parquet")),
     }
     for name, figure in figures.items():
         figure.save(results / f"{name}.png")

@@ -18,6 +18,7 @@ from .figure import (
     SMALL,
     Picture,
     draw_interval,
+    draw_key,
     draw_shares,
     label_ends,
     label_points,
@@ -25,7 +26,7 @@ from .figure import (
     spread,
 )
 from .intervals import mean_interval, reliability
-from .palette import FAINT, INK, OTHER_MODEL, TASK_COLOURS, policy_colour, words
+from .palette import FAINT, INK, OTHER_MODEL, TASK_COLOURS, VERDICT_COLOURS, policy_colour, words
 
 DIAL_LABELS = {
     "noise": "noise: share of log lines",
@@ -256,6 +257,53 @@ def plot_reliability(answers: pd.DataFrame, openings: pd.DataFrame) -> Picture:
         1.0, 0.03, "dots: openings, with their number;\ngrey: where chance may put them (2 s.e.)",
         ha="right", fontsize=9,
     )  # fmt: skip
+    return figure
+
+
+def plot_audit(frame: pd.DataFrame) -> Picture:
+    """The share of each verdict: a panel a task, a bar a policy, shares of 0.1 or more written out.
+
+    Args:
+        frame: from `audit.audit`, of any number of policies.
+    """
+    tasks, policies = list(dict.fromkeys(frame["task"])), list(dict.fromkeys(frame["policy"]))
+    figure, axes = new_figure(1.3 + 0.3 * len(policies), len(tasks), sharey=True)
+    for ax, task in zip(axes[0], tasks, strict=True):
+        part = frame[frame.task == task]
+        shares = pd.crosstab(part["policy"], part["verdict"], normalize="index")
+        shares = shares.reindex(index=policies, columns=list(VERDICT_COLOURS), fill_value=0.0)
+        left = np.zeros(len(policies))
+        for verdict, colour in VERDICT_COLOURS.items():
+            widths = shares[verdict].to_numpy()
+            ax.barh(policies, widths, 0.7, left, color=colour, edgecolor="white", lw=0.5)
+            ink = "white" if verdict in ("grounded", "reckless") else INK
+            for y, (start, share) in enumerate(zip(left, widths, strict=True)):
+                if share >= 0.1:
+                    text = "1" if share > 0.995 else f"{share:.2f}"[1:]
+                    ax.text(
+                        start + share / 2.0, y, text,
+                        ha="center", va="center", fontsize=SMALL, color=ink,
+                    )  # fmt: skip
+            left += widths
+        ax.set(
+            title=words(task), xlabel="share of episodes", xlim=(0.0, 1.0), xticks=(0.0, 0.5, 1.0)
+        )
+        ax.spines["left"].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+    axes[0, 0].invert_yaxis()
+    for label, name in zip(axes[0, 0].get_yticklabels(), policies, strict=True):
+        label.set_color(policy_colour(name))
+    meanings = {
+        "grounded": "right, and likely", "lucky": "right, but unlikely",
+        "misled": "wrong, but likely", "reckless": "wrong, and unlikely",
+    }  # fmt: skip
+    draw_key(
+        figure,
+        {
+            f"{verdict} ({meanings[verdict]})" if verdict in meanings else verdict: colour
+            for verdict, colour in VERDICT_COLOURS.items()
+        },
+    )
     return figure
 
 

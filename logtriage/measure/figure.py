@@ -164,6 +164,24 @@ def label_points(ax: Axes, points: Mapping[str, tuple[float, float, str]]) -> li
     return placed
 
 
+def draw_key(figure: Picture, colours: Mapping[str, str]) -> list[Text]:
+    """A row of names over everything else, each behind a square of its colour; returns all texts.
+
+    Args:
+        figure: without anything in its top third of an inch, which is kept free for the key.
+        colours: label to colour.
+    """
+    top = 0.3 / figure.get_figheight()
+    figure.set_layout_engine("constrained", rect=(0.0, 0.0, 1.0, 1.0 - top))
+    texts, x = [], 0.01
+    for label, colour in colours.items():
+        for text, shade, gap in (("\N{BLACK SQUARE}", colour, 0.005), (label, INK, 0.018)):
+            one = figure.text(x, 1.0 - top / 2.0, text, color=shade, fontsize=SMALL, va="center")
+            x = one.get_window_extent().x1 / figure.bbox.width + gap
+            texts.append(one)
+    return texts
+
+
 def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) -> None:
     """A dot at the mean and a line over the 95 % interval, at height `y`."""
     ax.plot([x.low, x.high], [y, y], color=colour, lw=1.6, zorder=3, solid_capstyle="butt")

@@ -1,9 +1,10 @@
-"""What colour means, once for the whole repository: one palette for policies, one for tasks.
+"""What colour means, once for the whole repository: one palette for policies, one for tasks, one
+for verdicts.
 
-No colour stands in both. Within a palette any two can be told apart with normal sight and with each
-of the three dichromacies, and all can be seen on white; `tests/measure/test_palette.py` measures
-that. Reds and greys outside the palettes mean share: how ill a service is, how often something
-happened.
+No colour stands in two. Within a palette any two can be told apart with normal sight and with each
+of the three dichromacies, and all but the fillings of verdicts can be seen on white;
+`tests/measure/test_palette.py` measures that. Reds and greys outside the palettes mean share: how
+ill a service is, how often something happened.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ TASK_COLOURS = {
     "cascading_failure": "#D6219C",
     "silent_degradation": "#9B8804",
     "double_fault": "#510030",
+}
+VERDICT_COLOURS = {  # of the audit, in the order of a bar: teal is right, red is wrong
+    "grounded": "#005F6B",
+    "lucky": "#7CC4C6",
+    "unanswered": "#EFEFEF",
+    "misled": "#FFC08F",
+    "reckless": "#C22F1B",
 }
 ILL = "Reds"  # a service: white is healthy, deep red fails every request
 SHARE = "Greys"  # a table of shares: white is none, black is all

@@ -16,6 +16,7 @@ from logtriage.adapters.gymnasium import TriageGym
 from logtriage.adapters.remote import Server
 from logtriage.agents.language_models import ConversationPolicy
 from logtriage.agents.registry import make_policy
+from logtriage.measure.audit import audit
 from logtriage.measure.rollouts import rollout
 from logtriage.play.actions import action_values
 from logtriage.play.episode import Episode
@@ -43,6 +44,14 @@ def test_scripted_policies_earn_the_same(server, policy):
     for split in SPLITS:
         here, there = both(server, lambda: make_policy(policy), list(ALL_TASKS), split, 6)
         pd.testing.assert_frame_equal(here, there)
+
+
+def test_the_audit_needs_nothing_that_is_not_on_the_wire(server):
+    here, there = (
+        audit(make_policy("junior"), list(TASKS), "test", 4, progress=False, open_episode=opened)
+        for opened in (Episode.open, server.open)
+    )
+    pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))
 
 
 def test_the_belief_needs_nothing_that_is_not_on_the_wire(server):

@@ -12,6 +12,7 @@ import pytest
 from logtriage.agents.registry import POLICIES, make_policy
 from logtriage.agents.scripted import FunctionPolicy, mean_score
 from logtriage.measure import benchmark
+from logtriage.measure.audit import AUDITED
 from logtriage.measure.dials import DIALS, dialled, sweep
 from logtriage.measure.exploits import RulePolicy, RuleStep, describe
 from logtriage.measure.rollouts import rollout
@@ -51,7 +52,19 @@ def test_the_same_command_writes_the_same_bytes_and_plays_nothing_twice(report, 
     )
     benchmark.make_report(report / "parts", report / "results", incidents=4, processes=1, climbs=1)
     after = {path.name: path.read_bytes() for path in (report / "results").iterdir()}
-    assert after == before and len(after) == 3 + 6 + 6
+    assert after == before and len(after) == 4 + 6 + 7
+
+
+def test_the_audit_is_of_the_incidents_that_were_played(report):
+    frame = pd.read_parquet(report / "results" / "episodes.parquet")
+    audited = pd.read_parquet(report / "results" / "audit.parquet")
+    keys = ["policy", "task", "split", "index"]
+    assert len(audited) == len(AUDITED) * len(TASKS) * 2  # two fifths of four, and two at least
+    same = audited.merge(frame, on=keys, suffixes=("", "_played"))
+    of_chance = same["policy"].isin(["random", "junior"])  # their draws depend on what came before
+    assert len(same) == len(audited) and set(audited["split"]) == {"test"}
+    same = same[~of_chance]
+    assert list(same["score"]) == pytest.approx(list(same["score_played"]))
 
 
 def test_an_interrupted_benchmark_goes_on(report):

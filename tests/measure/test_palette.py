@@ -1,11 +1,12 @@
 """Colours that can be told apart, by whoever looks: measured with the standard models of sight."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from logtriage.measure.palette import OTHER_MODEL, POLICY_COLOURS, TASK_COLOURS
+from logtriage.measure.audit import VERDICTS
+from logtriage.measure.palette import OTHER_MODEL, POLICY_COLOURS, TASK_COLOURS, VERDICT_COLOURS
 from logtriage.world.tasks import ALL_TASKS
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as a dichromat sees it.
@@ -30,6 +31,7 @@ SIGHT = {
 # Linear sRGB to XYZ, and the white of D65 (IEC 61966-2-1).
 XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 WHITE = XYZ @ np.ones(3)
+PALETTES = ({**POLICY_COLOURS, "model": OTHER_MODEL}, TASK_COLOURS, VERDICT_COLOURS)
 APART = 18.0  # CIE 1976 distance; 2.3 is just noticeable, 18 is plain in a dot of five points
 
 
@@ -58,17 +60,17 @@ def test_the_measure_knows_what_dichromats_confuse():
 
 
 @pytest.mark.parametrize("sight", SIGHT)
-@pytest.mark.parametrize("palette", [{**POLICY_COLOURS, "model": OTHER_MODEL}, TASK_COLOURS])
+@pytest.mark.parametrize("palette", PALETTES)
 def test_any_two_colours_of_a_palette_can_be_told_apart(palette, sight):
     for one, other in combinations(palette, 2):
         assert distance(palette[one], palette[other], sight) > APART, (one, other)
 
 
-def test_no_colour_means_a_policy_and_a_task():
-    assert set(TASK_COLOURS) == set(ALL_TASKS)
-    for policy, colour in {**POLICY_COLOURS, "model": OTHER_MODEL}.items():
-        for task, other in TASK_COLOURS.items():
-            assert distance(colour, other) > APART, (policy, task)
+def test_no_colour_has_two_meanings():
+    assert set(TASK_COLOURS) == set(ALL_TASKS) and tuple(VERDICT_COLOURS) == VERDICTS
+    for one, other in combinations(PALETTES, 2):
+        for name, second in product(one, other):
+            assert distance(one[name], other[second]) > APART, (name, second)
 
 
 @pytest.mark.parametrize("colour", [*POLICY_COLOURS.values(), OTHER_MODEL, *TASK_COLOURS.values()])

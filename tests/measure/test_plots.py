@@ -21,7 +21,7 @@ from logtriage.measure import benchmark_plots, incident_plots, learning_plots
 from logtriage.measure.benchmark import confusion, read_table
 from logtriage.measure.figure import SMALL, WIDTH, label_ends, label_points, new_figure, spread
 from logtriage.measure.intervals import mean_interval
-from logtriage.measure.palette import INK, POLICY_COLOURS, TASK_COLOURS, words
+from logtriage.measure.palette import INK, POLICY_COLOURS, TASK_COLOURS, VERDICT_COLOURS, words
 from logtriage.measure.rollouts import PARTS, user_errors
 from logtriage.measure.strata import label as label_of
 from logtriage.measure.strata import stratum_changes
@@ -90,6 +90,7 @@ def figures(frame, run):
         "hops": benchmark_plots.plot_hops(read_table(BENCHMARK, "hops")),
         "confusion": benchmark_plots.plot_confusion(tables),
         "reliability": benchmark_plots.plot_reliability(test[test.policy == "belief"], openings),
+        "audit": benchmark_plots.plot_audit(pd.read_parquet(BENCHMARK / "audit.parquet")),
         "dials": benchmark_plots.plot_dials(pd.read_parquet(BENCHMARK / "dials.parquet")),
         "learning": learning_plots.plot_learning([episodes]),
         "learning, three seeds": learning_plots.plot_learning(seeds[0]),
@@ -291,6 +292,30 @@ def test_profiles_are_the_shares_of_each_part(figures, frame):
     image = figures["profiles"].axes[1].images[0].get_array()
     trace = rows[rows.policy == "trace"][list(PARTS)].mean()
     assert np.allclose(image[list(dict.fromkeys(rows["policy"])).index("trace")], trace)
+
+
+def test_bars_of_the_audit_are_the_shares_of_the_verdicts(figures):
+    frame = pd.read_parquet(BENCHMARK / "audit.parquet")
+    policies = list(dict.fromkeys(frame["policy"]))
+    labels = figures["audit"].axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels] == policies
+    for ax, task in zip(figures["audit"].axes, TASKS, strict=True):
+        for row, policy in enumerate(policies):
+            part = frame[(frame.task == task) & (frame.policy == policy)]["verdict"]
+            end = 0.0
+            for verdict, colour in VERDICT_COLOURS.items():
+                (bar,) = (
+                    one
+                    for one in ax.patches
+                    if to_hex(one.get_facecolor()) == colour.lower()
+                    and round(one.get_y() + one.get_height() / 2) == row
+                )
+                assert bar.get_width() == pytest.approx((part == verdict).mean())
+                assert bar.get_x() == pytest.approx(end)
+                end += bar.get_width()
+            assert end == pytest.approx(1.0)  # every episode has a verdict
+    key = [text for text in figures["audit"].texts if text.get_text() == "\N{BLACK SQUARE}"]
+    assert [to_hex(text.get_color()).upper() for text in key] == list(VERDICT_COLOURS.values())
 
 
 def test_splits_are_not_joined(figures, frame):

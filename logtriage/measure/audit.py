@@ -1,0 +1,244 @@
+"""Did the policy know when it blamed? An audit of diagnosis, for any policy, without a judge.
+
+`belief`'s posterior is replayed on exactly what the policy was shown. An episode's *answer* is the
+first service that it blamed, or "no fault" if it ignored the alert first; its *verdict* says
+whether the answer is right, and whether the posterior called it likelier than not:
+
+| | likelier than not | less likely |
+|---|---|---|
+| right | grounded | lucky |
+| wrong | misled | reckless |
+
+The rest is unanswered. Grounded is what an exact reader of the same observations would have said,
+too: that the policy could have known, not how it came to say so.
+
+*Regret* is what a choice was expected to cost in score, by `belief`'s lookahead: the best of asking
+any one service and of answering at once, less the choice made. Expected is what an agent would earn
+that stands where the policy stands, has yet to answer anything, and answers next. So regrets do not
+add up over an episode: what a poor question has not told, the next may. Only questions to one
+service that leave time for all answers have such a worth; the others are counted and not weighed.
+
+A remedy changes the world that the posterior is about. So what was seen after the first one is left
+out, questions included: a later answer is judged by what was known before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+from tqdm import tqdm
+
+from ..agents.belief import check_enumerable, prior_of
+from ..agents.lookahead import Lookahead
+from ..agents.posterior import Posterior
+from ..agents.registry import make_policy
+from ..agents.scripted import Policy
+from ..play.actions import ALL_SERVICES
+from ..play.episode import Episode, Observation, OpenEpisode, PlayableEpisode, final_score
+from ..play.rewards import Record, Score
+from ..world.tasks import TASKS, Task
+from .intervals import mean_interval
+from .rollouts import rollout
+
+GROUNDED = 0.5  # probability from which an answer is likelier than everything else together
+NO_FAULT = "no fault"  # the answer that `ignore` gives
+ANSWERS = ("identify_root_cause", "ignore")
+VERDICTS = ("grounded", "lucky", "unanswered", "misled", "reckless")
+AUDITED = ("random", "loudest", "junior", "trace", "belief")  # in the benchmark
+COLUMNS = (
+    *("answer", "posterior", "verdict"),
+    *("questions", "weighed", "question_regret", "answer_regret"),
+)
+
+
+class Step(NamedTuple):
+    """A valid action, and what it brought."""
+
+    action_type: str
+    value: str
+    observation: Observation
+
+
+class AuditedEpisode:
+    """An episode that keeps what was done and seen; else it is the episode that it wraps.
+
+    Args:
+        episode: just opened.
+
+    Attributes:
+        trail: the valid actions so far, in order.
+    """
+
+    def __init__(self, episode: PlayableEpisode) -> None:
+        self._episode = episode
+        self.incident, self.opening = episode.incident, episode.opening
+        self.trail: list[Step] = []
+
+    @property
+    def done(self) -> bool:
+        return self._episode.done
+
+    @property
+    def score(self) -> Score | None:
+        return self._episode.score
+
+    @property
+    def record(self) -> Record:
+        return self._episode.record
+
+    def act(
+        self, action_type: str, value: str = "", confidence: float | None = None
+    ) -> Observation:
+        observation = self._episode.act(action_type, value, confidence)
+        if not observation.error:
+            self.trail.append(Step(action_type, value, observation))
+        return observation
+
+    def refuse(self, error: str) -> Observation:
+        return self._episode.refuse(error)
+
+    def abandon(self) -> None:
+        self._episode.abandon()
+
+    def leave(self) -> None:
+        self._episode.leave()
+
+
+def judge(episode: AuditedEpisode) -> dict[str, object]:
+    """The audit of a closed episode, a value for each of `COLUMNS`.
+
+    Returns:
+        answer: a service, `NO_FAULT`, or None.
+        posterior: probability of the answer when it was given; NaN without one.
+        verdict: one of `VERDICTS`.
+        questions, weighed: questions before the answer or a first remedy, and those with a regret.
+        question_regret: mean of the weighed ones; NaN when there is none.
+        answer_regret: of ceasing to ask, at the answer or at a remedy before it; NaN without an
+            answer.
+    """
+    incident, trail = episode.incident, episode.trail
+    belief = Posterior(prior_of(incident.topology, incident.task, incident.split))
+    belief.see(episode.opening, None)
+    acts = [at for at, one in enumerate(trail) if one.action_type in (*ANSWERS, "remediate")]
+    before = trail[: acts[0]] if acts else trail
+    questions = [step for step in before if step.action_type == "request_more_logs"]
+    regrets = []
+    for question in questions:
+        regrets += _question_regret(belief, question)
+        belief.see(question.observation, question.value)
+    row: dict[str, object] = {
+        "answer": None,
+        "posterior": float("nan"),
+        "verdict": "unanswered",
+        "questions": len(questions),
+        "weighed": len(regrets),
+        "question_regret": sum(regrets) / len(regrets) if regrets else float("nan"),
+        "answer_regret": float("nan"),
+    }
+    answered = next((one for one in trail if one.action_type in ANSWERS), None)
+    if answered is None:
+        return row
+    blamed, roots = answered.action_type == "identify_root_cause", belief.roots()
+    posterior = float(roots[incident.topology.position[answered.value] if blamed else -1])
+    # With one fault or none, this part of the score is 1 where the first answer is right, else 0:
+    # the truth itself need not be known, and on a server is not.
+    right = final_score(episode).root_cause == 1.0
+    gains = Lookahead(belief, trail[acts[0]].observation.step - 1).gains()
+    row |= {
+        "answer": answered.value if blamed else NO_FAULT,
+        "posterior": min(1.0, posterior),
+        "verdict": verdict_of(right, posterior),
+        "answer_regret": max(0.0, *gains.values()) if gains else 0.0,
+    }
+    return row
+
+
+def verdict_of(right: bool, posterior: float) -> str:
+    """The verdict on an answer of that probability."""
+    if right:
+        return "grounded" if posterior >= GROUNDED else "lucky"
+    return "misled" if posterior >= GROUNDED else "reckless"
+
+
+def _question_regret(belief: Posterior, question: Step) -> list[float]:
+    """What asking that was expected to cost against the best choice; none when it has no worth."""
+    if question.value == ALL_SERVICES:
+        return []
+    gains = Lookahead(belief, question.observation.step - 1).gains(also=question.value)
+    return [max(0.0, *gains.values()) - gains[question.value]] if gains else []
+
+
+def audit(
+    policy: Policy,
+    tasks: Sequence[str | Task],
+    split: str = "test",
+    episodes: int = 200,
+    first: int = 0,
+    batch: int = 50,
+    progress: bool = True,
+    open_episode: OpenEpisode = Episode.open,
+) -> pd.DataFrame:
+    """`rollout`, and the audit of every episode; the policy plays as it would without.
+
+    Args:
+        policy, tasks, split, episodes, first, batch, progress, open_episode: as in `rollout`.
+
+    Returns:
+        `rollout`'s frame with the columns `COLUMNS`, see `judge`.
+
+    Raises:
+        ValueError: for a task of two faults, before anything is played.
+    """
+    for task in tasks:
+        check_enumerable(task)
+    played: list[AuditedEpisode] = []
+
+    def open_audited(task: str | Task, split: str, index: int) -> AuditedEpisode:
+        played.append(AuditedEpisode(open_episode(task, split, index)))
+        return played[-1]
+
+    frame = rollout(policy, tasks, split, episodes, first, batch, progress, open_audited)
+    bar = tqdm(played, desc=f"audit of {policy.name}", disable=not progress, leave=False)
+    rows = pd.DataFrame([judge(episode) for episode in bar], columns=list(COLUMNS))
+    return pd.concat([frame, rows], axis=1)
+
+
+def audit_policies(
+    policies: Sequence[str] = AUDITED, split: str = "test", incidents: int = 200, processes: int = 2
+) -> pd.DataFrame:
+    """The audit of policies of the registry on the three tasks, without the column `seconds`."""
+    from joblib import Parallel, delayed
+
+    def play(policy: str, task: str) -> pd.DataFrame:
+        rows = audit(make_policy(policy), [task], split, incidents, progress=False)
+        return rows.drop(columns="seconds")
+
+    jobs = [(policy, task) for policy in policies for task in TASKS]
+    return pd.concat(
+        Parallel(n_jobs=processes)(delayed(play)(*job) for job in jobs), ignore_index=True
+    )
+
+
+def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row a policy and task: the share of each verdict, and of the grounded among the right
+    answers with its 95 % interval (None below two right answers); the mean questions an episode,
+    the regret a question, and that of answering.
+    """
+    rows = []
+    for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
+        right = part[part["verdict"].isin(["grounded", "lucky"])]["verdict"] == "grounded"
+        asked, regret = part["weighed"].sum(), part["question_regret"] * part["weighed"]
+        rows.append(
+            {
+                "policy": policy,
+                "task": task,
+                **{verdict: (part["verdict"] == verdict).mean() for verdict in VERDICTS},
+                "grounded_share_of_right": mean_interval(right) if len(right) > 1 else None,
+                "questions": part["questions"].mean(),
+                "question_regret": regret.sum() / asked if asked else float("nan"),
+                "answer_regret": part["answer_regret"].mean(),
+            }
+        )
+    return pd.DataFrame(rows)
