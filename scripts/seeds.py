@@ -3,8 +3,8 @@
     runs/demo/base, seed-0, ...    from reward alone: the base reads, and imitates the junior
     runs/taught/base, seed-0, ...  taught, then rewarded: that base, fine-tuned on `trace`
 
-All seeds of a track start from one base model; a seed decides which incidents of `train` are played,
-in which order, and what is sampled. What is finished is not made again.
+All seeds of a track start from one base model; a seed decides which incidents of `train` are
+played, in which order, and what is sampled. What is finished is not made again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def run_seed(track: str, seed: int, folder: Path) -> Path:
     evaluate_checkpoints(run)
     for row in summarise_run(run, evaluation):
         gain = "{:+.2f} [{:.2f}, {:.2f}]".format(*row["gain"])
-        print(f"{track} seed {seed}, {row['task']}: {row['trained'][0]:.3f}, gain {gain}", flush=True)
+        score = f"{track} seed {seed}, {row['task']}: {row['trained'][0]:.3f}"
+        print(f"{score}, gain {gain}", flush=True)
     return run
 
 

@@ -102,18 +102,19 @@ class KeptCache:
             self.keys.append(keys)
             self.values.append(values)
             return keys, values
-        kept = self.keys[layer_idx], self.values[layer_idx]
-        if self.seen > kept[0].shape[2]:
-            more = self.seen - kept[0].shape[2] + ROOM
-            kept = tuple(torch.nn.functional.pad(one, (0, 0, 0, more)) for one in kept)
-            self.keys[layer_idx], self.values[layer_idx] = kept
-        rows = self.rows
-        at = torch.arange(len(kept[0]), device=keys.device) if rows is None else rows
+        at = self.rows
+        if at is None:
+            at = torch.arange(len(self.keys[layer_idx]), device=keys.device)
         looked_at = []
-        for one, new in zip(kept, (keys, values), strict=True):
-            one[at[:, None], :, self.positions] = new.transpose(1, 2)
-            one = one[:, :, : self.seen]
-            looked_at.append(one if rows is None else one[rows])
+        for all_kept, new in ((self.keys, keys), (self.values, values)):
+            missing = self.seen - all_kept[layer_idx].shape[2]
+            if missing > 0:
+                room = (0, 0, 0, missing + ROOM)
+                all_kept[layer_idx] = torch.nn.functional.pad(all_kept[layer_idx], room)
+            kept = all_kept[layer_idx]
+            kept[at[:, None], :, self.positions] = new.transpose(1, 2)
+            kept = kept[:, :, : self.seen]
+            looked_at.append(kept if self.rows is None else kept[at])
         return looked_at[0], looked_at[1]
 
     def keep(self, rows: torch.Tensor) -> None:

@@ -137,7 +137,7 @@ class LanguageModelPolicy(ConversationPolicy):
         """
         from .generation import Writer
 
-        conversations = self._open(sessions)
+        conversations = self._opened(sessions)
         eos = self.tokenizer.eos_token_id
 
         def answer(seat: int, turn: list[int]) -> list[int] | None:
@@ -161,7 +161,7 @@ class LanguageModelPolicy(ConversationPolicy):
         writer.write([conversation.prompt for conversation in conversations], answer)
         return conversations
 
-    def _open(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
+    def _opened(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
         """Conversations with their openings; equal ones, as in a group of training, are tokenized
         once.
         """

@@ -93,8 +93,8 @@ class KeptTrainer(IncidentTrainer):
             for i, kinds, advantage in zip(group, made, advantages(made, given), strict=True):
                 for column, call in enumerate(self._written[i][1]):
                     # a call that was cut off is none of the message's
-                    known = call is not None and call < len(kinds)
-                    table[i, column] = advantage[kinds[call] if known else WHOLE]
+                    kind = WHOLE if call is None or call >= len(kinds) else kinds[call]
+                    table[i, column] = advantage[kind]
         return table
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:

@@ -90,7 +90,7 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
     episode = episodes(1)[0]
     session = ToolSession(episode)
     conversation = opening_messages(session.opening)
-    (opened,) = policy._open([session])
+    (opened,) = policy._opened([session])
     ids = opened.prompt
     for action in (("request_more_logs", episode.incident.root), ("escalate", "sre")):
         call = tool_call(action)
