@@ -181,10 +181,7 @@ class LanguageModelPolicy(ConversationPolicy):
         tools: list[dict[str, Any]] | None = None,
     ) -> list[int]:
         return self.tokenizer.apply_chat_template(
-            messages,
-            tools=tools,
-            return_dict=False,
-            add_generation_prompt=add_generation_prompt,
+            messages, tools=tools, return_dict=False, add_generation_prompt=add_generation_prompt
         )
 
     def _parse(self, turn: list[int], prompt: list[int]) -> Message:
