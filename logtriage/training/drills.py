@@ -41,7 +41,7 @@ SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
 
 # The same for general examples, which also ask about the call graph and about owners, always on
-# random graphs: with names that come once and never again, both must be read.
+# random graphs, where both must be read and cannot be remembered.
 GENERAL_KIND_SHARES = {
     "lines": 0.3,
     "blocks": 0.3,
