@@ -7,6 +7,11 @@ in the simulated world.
 
 Every example is a pure function of its number, and the order of its draws is part of that: a draw
 that is added, left out or moved changes the text of all examples, and with it the base model.
+
+Examples come in two forms. Plain ones are of the default call graph in the words of `train`.
+*General* ones are of `open_varied`: half of them plain, the others on random call graphs, in varied
+wording, or both, so that what is learned is not tied to seven names and one manner of speaking.
+Names and words of the splits that hold such things out occur in neither.
 """
 
 from __future__ import annotations
@@ -17,8 +22,11 @@ from ..agents.junior import JuniorPolicy
 from ..agents.scripted import Action, ReadingPolicy, TracePolicy
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, Observation
-from ..play.prompts import render
+from ..play.prompts import call_graph_line, render
 from ..world.incidents import sample_incident
+from ..world.random_topology import TRAINING_NAMES, random_topology
+from ..world.tasks import Task, check_task
+from ..world.topology import Topology
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
 DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
@@ -34,26 +42,117 @@ QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1}  # of a drill, b
 SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
 
+# The same for general examples, which also ask about the call graph and about owners, always on
+# random graphs, where both must be read and cannot be remembered.
+GENERAL_KIND_SHARES = {
+    "lines": 0.3,
+    "blocks": 0.3,
+    "edges": 0.12,
+    "opening": 0.12,
+    "graph": 0.08,
+    "owners": 0.08,
+}
+GENERAL_QUESTIONS = {**QUESTIONS, "graph": 6, "owners": 4}
+PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
+VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
+# Services of a random call graph for training. Prompts grow with them, and training costs by the
+# token, so it stops far below the 30 that a graph may have.
+GRAPH_SIZES = (5, 12)
 
-def drill(index: int) -> list[Message]:
+
+def open_varied(task: str | Task, split: str, index: int) -> Episode:
+    """The episode of a general example: `Episode.open` for training that is not tied to one call
+    graph and one wording.
+
+    `PLAIN_SHARE` of the indices are the incidents of `Episode.open`; the others are on a random
+    call graph under names of `TRAINING_NAMES`, in varied wording, or both. A pure function of its
+    arguments.
+
+    Raises:
+        ValueError: for another split than train: results are never measured on these.
+    """
+    if split != "train":
+        raise ValueError(f"varied episodes are for training alone; choose split train, not {split}")
+    random = Random(f"varied/{check_task(task).name}/{index}")
+    if random.random() < PLAIN_SHARE:
+        return Episode(sample_incident(task, split, index))
+    new_graph, new_words = random.choice(VARIATIONS)
+    graph = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES) if new_graph else None
+    return Episode(sample_incident(task, split, index, graph, new_words))
+
+
+def drill(index: int, general: bool = False) -> list[Message]:
     """One reading exercise: short questions about text of `train`, answered from that text and the
     runbook alone.
 
-    Questions are log lines, blocks of one service's lines, metric rows of the edge, and openings.
+    Questions are log lines, blocks of one service's lines, metric rows of the edge, and openings;
+    general ones also who calls whom, and who owns a service.
     """
-    random = Random(f"drill/{index}")
-    kind = random.choices(list(KIND_SHARES), list(KIND_SHARES.values()))[0]
+    random = Random(f"general-drill/{index}" if general else f"drill/{index}")
+    shares = GENERAL_KIND_SHARES if general else KIND_SHARES
+    kind = random.choices(list(shares), list(shares.values()))[0]
+    # ten incidents are set aside for a drill, of which it uses one a question at most
+    first = DRILL_INDEX + 10 * index
+    if kind == "graph":
+        exchange = _questions_of_graph(random)
+    elif kind == "owners":
+        exchange = _questions_of_owners(random, first)
+    else:
+        exchange = []
+        for question in range(QUESTIONS[kind]):
+            episode = _open(general, random, first + question)
+            if kind in ("lines", "blocks"):
+                exchange.append(_question_of_logs(kind, episode, random))
+            else:
+                exchange.append(_question_of_severity(kind, episode))
     messages = [{"role": "system", "content": DRILL_PROMPT}]
-    for question in range(QUESTIONS[kind]):
-        # ten incidents are set aside for a drill, of which it uses as many as it has questions
-        incident = sample_incident(_draw_task(random), "train", DRILL_INDEX + 10 * index + question)
-        episode = Episode(incident)
-        if kind in ("lines", "blocks"):
-            text, answer = _question_of_logs(kind, episode, random)
-        else:
-            text, answer = _question_of_severity(kind, episode)
+    for text, answer in exchange:
         messages += [{"role": "user", "content": text}, {"role": "assistant", **answer}]
     return messages
+
+
+def _open(general: bool, random: Random, index: int) -> Episode:
+    """An episode of `train` of a task that `random` draws."""
+    task = _draw_task(random)
+    if general:
+        return open_varied(task, "train", index)
+    return Episode(sample_incident(task, "train", index))
+
+
+def _questions_of_graph(random: Random) -> list[tuple[str, Message]]:
+    """Whom a service calls and who calls it, on a random call graph that is shown once; the answer
+    asks for the logs of each, in the order of the graph.
+    """
+    topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
+    below = [(f"called by {one.name}", one.downstream) for one in topology.services]
+    above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
+    questions: list[tuple[str, Message]] = []
+    for text, asked in random.sample(below + above, GENERAL_QUESTIONS["graph"]):
+        answer = _calls("", *[("request_more_logs", one) for one in asked])
+        questions.append((text, answer if asked else {"content": "nothing"}))
+    return _with_graph(topology, questions)
+
+
+def _questions_of_owners(random: Random, index: int) -> list[tuple[str, Message]]:
+    """Who owns a service of a random call graph, which is shown once: to be read from the service's
+    lines, its usual latency and its place in the graph; its name may tell it or not.
+    """
+    topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
+    new_words = random.random() < 0.5
+    episode = Episode(sample_incident(_draw_task(random), "train", index, topology, new_words))
+    questions: list[tuple[str, Message]] = []
+    for name in random.sample(topology.names, GENERAL_QUESTIONS["owners"]):
+        text = f"{render(episode.act('request_more_logs', name))}\nowner of {name}"
+        questions.append((text, _calls("", ("escalate", topology.service(name).owner))))
+    return _with_graph(topology, questions)
+
+
+def _with_graph(
+    topology: Topology, questions: list[tuple[str, Message]]
+) -> list[tuple[str, Message]]:
+    """The questions, the call graph on top of the first."""
+    (text, answer), *rest = questions
+    return [(f"{call_graph_line(topology)}\n{text}", answer), *rest]
 
 
 def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
@@ -66,7 +165,7 @@ def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
         content = f"loudest {reader.loudest()}"
         text = render(episode.opening, topology)
     else:
-        edge = [episode.telemetry.metric(0)]  # the edge is the first service of the default graph
+        edge = [episode.telemetry.metric(0)]  # the edge is the first service of these graphs
         observation = Observation(0, 0, alerts=episode.opening.alerts, metrics=edge)
         reader.begin(topology, observation)
         content, text = "", render(observation)
@@ -82,6 +181,8 @@ def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str,
     topology, reader = episode.incident.topology, ReadingPolicy()
     positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
     random.shuffle(positions)
+    if kind == "blocks":  # each is a step, and the last one would close the incident
+        positions = positions[: episode.incident.task.max_steps - 1]
     sought = random.choices(list(SOUGHT_SHARES), list(SOUGHT_SHARES.values()))[0]
     for position in positions if sought else positions[:1]:
         service = topology.names[position]
@@ -117,12 +218,10 @@ def _calls(content: str, *actions: Action) -> Message:
     return {"content": content, "tool_calls": [tool_call(action) for action in actions]}
 
 
-def junior_episode(index: int) -> list[Message]:
+def junior_episode(index: int, general: bool = False) -> list[Message]:
     """One episode of the junior, as a conversation."""
-    random = Random(f"junior/{index}")
-    policy = JuniorPolicy(random)
-    incident = sample_incident(_draw_task(random), "train", JUNIOR_INDEX + index)
-    return transcript(policy, Episode(incident))
+    random = Random(f"general-junior/{index}" if general else f"junior/{index}")
+    return transcript(JuniorPolicy(random), _open(general, random, JUNIOR_INDEX + index))
 
 
 def teacher_episode(index: int) -> list[Message]:

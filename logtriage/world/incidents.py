@@ -41,7 +41,8 @@ class Incident:
     `injections` are the faults, none for a false alarm; `severity` is that of the untreated world.
 
     `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root
-    speaks by itself; `decoys` are positions of innocent services and the remedies they hint at.
+    speaks by itself; `decoys` are positions of innocent services and the remedies they hint at;
+    `varied_wording` is whether the logs use the templates that no split has (see `wording`).
     """
 
     task: Task
@@ -54,6 +55,7 @@ class Incident:
     quiet_until: int
     decoys: tuple[tuple[int, str], ...]
     untreated: list[State] = field(repr=False, compare=False)
+    varied_wording: bool = False
 
     @property
     def injection(self) -> Injection | None:
@@ -120,7 +122,11 @@ def candidate_pairs(
 
 
 def sample_incident(
-    task: str | Task, split: str, index: int, topology: Topology | None = None
+    task: str | Task,
+    split: str,
+    index: int,
+    topology: Topology | None = None,
+    varied_wording: bool = False,
 ) -> Incident:
     """The incident at these coordinates: the same, to the last bit, whenever and wherever it is
     asked for.
@@ -131,17 +137,21 @@ def sample_incident(
         split, index: see `SPLITS`; index counts from 0.
         topology: a call graph of one's own, in place of the default; which of its (service, fault)
             pairs are held out follows the same rule.
+        varied_wording: whether to log in other words than the split's; only what is printed
+            changes, and only in train, so that nothing is measured on it.
 
     Raises:
         ValueError: for an unknown task or split, or an index out of range; the message names the
             valid ones. For a topology together with what draws a random one: `task.services`, or
-            the split unseen_topology.
+            the split unseen_topology. For varied wording in another split than train.
         UnplayableError: when the task has no incident on the call graph, or none was found in
             `MOST_DRAWS` draws; the message names the setting and the way out.
     """
     settings = check_task(task)
     check_split(split, topology)
     check_index(index)
+    if varied_wording and split != "train":
+        raise ValueError(f"varied wording is for training alone; choose split train, not {split}")
     stream = f"{settings.name}/{split}/{index}"
     random = Random(f"{stream}/incident")
     graph = _call_graph(settings, split, topology, random)
@@ -152,7 +162,19 @@ def sample_incident(
         arrival = _draw(random, settings.lead)
         states = untreated_states(graph, (), arrival + settings.max_steps)
         decoys = _draw_decoys(graph, settings, stream, ())
-        return Incident(settings, split, index, graph, (), "P3", arrival, arrival, decoys, states)
+        return Incident(
+            settings,
+            split,
+            index,
+            graph,
+            (),
+            "P3",
+            arrival,
+            arrival,
+            decoys,
+            states,
+            varied_wording,
+        )
     outage = None if settings.outage is None else random.random() < settings.outage
     missed: list[str] = []  # the setting that turned each try away
     for _ in range(MOST_DRAWS):
@@ -175,6 +197,7 @@ def sample_incident(
                     course.quiet_until,
                     decoys,
                     course.states,
+                    varied_wording,
                 )
             missed.append(miss)
             # Effects grow with intensity, so the next try can be aimed.

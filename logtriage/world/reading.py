@@ -6,7 +6,7 @@ import string
 from functools import cache
 from typing import NamedTuple
 
-from .wording import BOOKS
+from .wording import BOOKS, VARIED_BOOKS
 
 
 class Reading(NamedTuple):
@@ -24,21 +24,24 @@ def _readers() -> dict[str, list[tuple[tuple[str, ...], Reading, int]]]:
     the fields).
     """
     readers: dict[str, list[tuple[tuple[str, ...], Reading, int]]] = {}
-    for kind, book in BOOKS.items():
-        for key, templates in book.items():
-            subject = key[0] if len(key) > 1 else ""
-            for template in templates:
-                parts = list(string.Formatter().parse(template))
-                literals = (
-                    *(literal for literal, _, _, _ in parts),
-                    *([""] if parts[-1][1] else []),
-                )
-                names = [name for _, name, _, _ in parts]
-                callee = names.index("callee") if "callee" in names else -1
-                level, _, rest = literals[0].partition(" ")
-                readers.setdefault(level, []).append(
-                    ((rest, *literals[1:]), Reading(kind, subject), callee)
-                )
+    # What the splits print comes first, so that it reads the same whatever is added to the other.
+    entries = [
+        (kind, key, template)
+        for books in (BOOKS, VARIED_BOOKS)
+        for kind, book in books.items()
+        for key, templates in book.items()
+        for template in templates
+    ]
+    for kind, key, template in entries:
+        subject = key[0] if len(key) > 1 else ""
+        parts = list(string.Formatter().parse(template))
+        literals = (*(literal for literal, _, _, _ in parts), *([""] if parts[-1][1] else []))
+        names = [name for _, name, _, _ in parts]
+        callee = names.index("callee") if "callee" in names else -1
+        level, _, rest = literals[0].partition(" ")
+        readers.setdefault(level, []).append(
+            ((rest, *literals[1:]), Reading(kind, subject), callee)
+        )
     return readers
 
 

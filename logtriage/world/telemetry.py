@@ -9,7 +9,7 @@ observation is:
 | who speaks in the stream | categorical over `loudness` |
 | what kind of line a service prints | categorical over `line_weights` |
 | callee that a `callee` line names | categorical over errors + slowness of those in trouble |
-| template of a line | uniform over the split's templates |
+| template of a line | uniform over the split's templates, or over the varied ones |
 | age of a metric | uniform over `STALENESS` |
 | metric | the value of that age, times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
 | missing row of the table | Bernoulli(`task.gaps`); always that of a root still quiet |
@@ -27,7 +27,7 @@ from .cluster import Cluster, State
 from .incidents import Incident
 from .severity import in_trouble
 from .topology import Topology
-from .wording import BOOKS, Key
+from .wording import BOOKS, VARIED_BOOKS, Key
 
 STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
 DETAIL_LINES = 3  # lines in an answer about one service
@@ -136,7 +136,7 @@ def _compile(template: str) -> Template:
         if name:
             if name not in ("n", *_FIELDS):
                 raise ValueError(
-                    f"wording.txt: unknown field {{{name}}} in {template!r:.60}; "
+                    f"wording: unknown field {{{name}}} in {template!r:.60}; "
                     f"choose one of {', '.join(sorted(('n', *_FIELDS)))}"
                 )
             parts.append("%s")
@@ -145,9 +145,10 @@ def _compile(template: str) -> Template:
 
 
 @cache
-def _templates(kind: str, key: Key, held_out: bool) -> tuple[Template, ...]:
+def _templates(kind: str, key: Key, held_out: bool, varied: bool) -> tuple[Template, ...]:
     every = BOOKS[kind][key]
-    return tuple(_compile(template) for template in (every[-1:] if held_out else every[:-1]))
+    chosen = VARIED_BOOKS[kind][key] if varied else every[-1:] if held_out else every[:-1]
+    return tuple(_compile(template) for template in chosen)
 
 
 class Telemetry:
@@ -269,7 +270,8 @@ class Telemetry:
         service, random = self.topology.services[position], self.random
         state = self.cluster.states[self.cluster.tick]
         key, other = self._subject(kind, position)
-        templates = _templates(kind, key, self.incident.held_out_wording)
+        incident = self.incident
+        templates = _templates(kind, key, incident.held_out_wording, incident.varied_wording)
         level, text, fields = templates[int(random() * len(templates))]
         if fields:
             values = [

@@ -1,8 +1,10 @@
 """What the software in the cluster prints: Envoy, Spring Boot with HikariCP, PostgreSQL, RabbitMQ.
 
 The lines stand in `wording.txt`, in sections `[kind ... kind-of-service]`. The last line of every
-section is held out: it occurs only in the split `unseen_wording`. Fields are filled from the
-simulator's state at the moment of logging:
+section is held out: it occurs only in the split `unseen_wording`. `wording_varied.txt` has more
+words for every section, which no split prints: they are for training, where an incident asks for
+them (`Incident.varied_wording`). Fields are filled from the simulator's state at the moment of
+logging:
 
 | field | meaning |
 |---|---|
@@ -38,4 +40,9 @@ def read_wording(text: str) -> dict[str, dict[Key, tuple[str, ...]]]:
     return books
 
 
-BOOKS = read_wording(files(__package__).joinpath("wording.txt").read_text(encoding="utf-8"))
+def _read_file(name: str) -> dict[str, dict[Key, tuple[str, ...]]]:
+    return read_wording(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+
+
+BOOKS = _read_file("wording.txt")
+VARIED_BOOKS = _read_file("wording_varied.txt")

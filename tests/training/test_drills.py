@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import re
 import sys
+from collections import Counter
+from itertools import product
 
 import pytest
 
@@ -10,7 +13,9 @@ from logtriage.play.episode import Episode
 from logtriage.training import drills
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
+from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import Telemetry
+from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 WORLD = {
     "logtriage.world.incidents",
@@ -58,22 +63,22 @@ def test_neither_drills_nor_junior_ever_see_the_answer(monkeypatch):
         monkeypatch.setattr(owner, "__getattribute__", guarded)
     with pytest.raises(AssertionError, match="looked at injection"):
         _ = sample_incident("single_crash", "train", 0).injection
-    for index in range(60):
-        drills.drill(index)
-        drills.junior_episode(index)
+    for index, general in product(range(60), (False, True)):
+        drills.drill(index, general)
+        drills.junior_episode(index, general)
 
 
 def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     drawn = []
 
-    def spy(task, split, index):
+    def spy(task, split, index, *form):
         drawn.append((split, index))
-        return sample_incident(task, split, index)
+        return sample_incident(task, split, index, *form)
 
     monkeypatch.setattr(drills, "sample_incident", spy)
-    for index in range(40):
-        drills.drill(index)
-        drills.junior_episode(index)
+    for index, general in product(range(40), (False, True)):
+        drills.drill(index, general)
+        drills.junior_episode(index, general)
     assert {split for split, _ in drawn} == {"train"}
     assert min(index for _, index in drawn) >= drills.DRILL_INDEX
     # `TrainingConfig` refuses seeds whose incidents would reach DRILL_INDEX.
@@ -82,17 +87,20 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     assert max(drills.QUESTIONS.values()) <= 10  # incidents of a drill
 
 
-def test_a_drill_asks_in_turn():
-    for index in range(40):
-        system, *rest = drills.drill(index)
+@pytest.mark.parametrize("general", [False, True])
+def test_a_drill_asks_in_turn(general):
+    questions = drills.GENERAL_QUESTIONS if general else drills.QUESTIONS
+    for index in range(60):
+        system, *rest = drills.drill(index, general)
         assert system == {"role": "system", "content": drills.DRILL_PROMPT}
         assert [one["role"] for one in rest] == ["user", "assistant"] * (len(rest) // 2)
-        assert len(rest) // 2 in drills.QUESTIONS.values()
+        assert len(rest) // 2 in questions.values()
 
 
-def test_a_junior_episode_ends_with_what_the_junior_does():
+@pytest.mark.parametrize("general", [False, True])
+def test_a_junior_episode_ends_with_what_the_junior_does(general):
     for index in range(20):
-        messages = drills.junior_episode(index)
+        messages = drills.junior_episode(index, general)
         assert [message["role"] for message in messages[:2]] == ["system", "user"]
         last = messages[-1]
         assert last["role"] == "assistant"
@@ -105,3 +113,94 @@ def test_the_examples_stay_what_they_are():
     made = [[drills.drill(index), drills.junior_episode(index)] for index in range(50)]
     digest = hashlib.sha256(json.dumps(made).encode()).hexdigest()
     assert digest == "d379ab00a76c1550e0721847d489c9cf18bda1633dc9c89d210b032197d2cb03"
+
+
+def test_half_of_the_varied_episodes_are_plain_and_the_rest_vary_alike():
+    forms, sizes, number = Counter(), Counter(), 900
+    for task, index in product(TASKS, range(number // len(TASKS))):
+        episode = drills.open_varied(task, "train", index)
+        incident = episode.incident
+        assert (incident.task.name, incident.split, incident.index) == (task, "train", index)
+        new_graph = incident.topology != DEFAULT_TOPOLOGY
+        forms[new_graph, incident.varied_wording] += 1
+        sizes[len(incident.topology.names) if new_graph else 0] += 1
+        if not new_graph and not incident.varied_wording:
+            assert episode.opening == Episode.open(task, "train", index).opening
+        if index < 20:  # a pure function of its coordinates
+            assert drills.open_varied(task, "train", index).opening == episode.opening
+    assert forms[False, False] / number == pytest.approx(0.5, abs=0.06)
+    for form in drills.VARIATIONS:
+        assert forms[form] / number == pytest.approx(1 / 6, abs=0.05), form
+    assert set(sizes) == {0, *range(drills.GRAPH_SIZES[0], drills.GRAPH_SIZES[1] + 1)}
+
+
+@pytest.mark.parametrize("split", [split for split in SPLITS if split != "train"])
+def test_nothing_is_measured_on_varied_episodes(split):
+    with pytest.raises(ValueError, match=f"choose split train, not {split}"):
+        drills.open_varied("single_crash", split, 0)
+
+
+def called(answer):
+    """The values that an assistant's message gives its calls."""
+    calls = [call["function"]["arguments"] for call in answer.get("tool_calls", ())]
+    return [value for arguments in calls for value in arguments.values()]
+
+
+def general_questions(relations, number=400):
+    """(question, relation, service, answer) of the drills that ask for one of `relations` of a
+    service, with whom each service calls as their first line tells it.
+    """
+    for index in range(number):
+        _, *rest = drills.drill(index, general=True)
+        line = rest[0]["content"].splitlines()[0].removeprefix("calls: ")
+        for question, answer in zip(rest[::2], rest[1::2], strict=True):
+            relation, _, service = question["content"].splitlines()[-1].rpartition(" ")
+            if relation in relations:
+                clauses = [clause.split(" > ") for clause in line.split("; ")]
+                callees = {caller: names.split() for caller, names in clauses}
+                yield question["content"], relation, service, answer, callees
+
+
+def test_the_call_graph_is_asked_from_its_line_alone():
+    seen = Counter()
+    for _, relation, service, answer, callees in general_questions(("called by", "callers of")):
+        if relation == "called by":
+            right = callees.get(service, [])
+        else:
+            right = [caller for caller, names in callees.items() if service in names]
+        assert called(answer) == right
+        assert right or answer["content"] == "nothing"
+        seen[relation, bool(right)] += 1
+    assert len(seen) == 4 and min(seen.values()) >= 5
+
+
+def test_an_owner_can_be_told_without_the_name():
+    # An unknown suffix tells no kind: who has no caller is an edge, and stateful services are told
+    # apart by their usual latency, which no fault changes. An app's is longer.
+    teams = Counter()
+    for text, _, service, answer, callees in general_questions(("owner of",)):
+        [usual] = re.findall(rf"^{service} \d+% [\d.]+ms ([\d.]+)$", text, re.MULTILINE)
+        if all(service not in names for names in callees.values()):
+            team = "sre"
+        else:
+            team = "sre" if float(usual) < 10 else "dba" if float(usual) < 20 else "backend"
+        assert called(answer) == [team], text
+        teams[team] += 1
+    assert set(teams) == {"sre", "dba", "backend"}
+
+
+def test_general_examples_name_nothing_of_the_unseen_graphs():
+    unseen = {
+        name
+        for index in range(100)
+        for name in sample_incident("single_crash", "unseen_topology", index).topology.names
+    }
+    text = json.dumps([[drills.drill(i, True), drills.junior_episode(i, True)] for i in range(60)])
+    assert not [name for name in unseen if name in text]
+
+
+def test_general_examples_stay_what_they_are():
+    # As above: they make the general base model.
+    made = [[drills.drill(index, True), drills.junior_episode(index, True)] for index in range(50)]
+    digest = hashlib.sha256(json.dumps(made).encode()).hexdigest()
+    assert digest == "7be2efad251ab9b6ea35741e811e974e6cac708907b3bc0621c0f7b2fecd3f87"

@@ -1,6 +1,7 @@
 """The embedded base model: its tokenizer, what it learns from, and its folder."""
 
 import json
+import re
 from random import Random
 
 import pytest
@@ -10,7 +11,8 @@ from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
 from logtriage.training import mini
-from logtriage.training.drills import junior_episode
+from logtriage.training.drills import junior_episode, open_varied
+from logtriage.world.random_topology import TRAINING_NAMES, UNSEEN_NAMES, random_topology
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +99,103 @@ def test_a_base_that_cannot_read_is_refused(tmp_path):
     with pytest.raises(ValueError, match="has not learned what the junior knows"):
         mini.build_base(tmp_path / "toy", **toy)
     assert not (tmp_path / "toy" / "base.json").exists()
+
+
+@pytest.fixture(scope="module")
+def spelled():
+    return mini.build_tokenizer(mini.tokenizer_texts(150, general=True), spelled=True)
+
+
+def ids_of(tokenizer, text):
+    return tokenizer.encode(text, add_special_tokens=False)
+
+
+def test_a_spelled_tokenizer_is_lossless(spelled):
+    for index in range(5):
+        messages = junior_episode(index, general=True)
+        text = spelled.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
+        assert spelled.decode(ids_of(spelled, text)) == text
+    other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s"
+    assert spelled.decode(ids_of(spelled, other)) == other
+
+
+# Wherever a name stands in what an agent reads and writes.
+PLACES = (
+    "calls: {0} > {0} {0}; {0} > {0}\nalerts: {0} errors 20%; {0} p95 900ms\n",
+    "\n{0} 12% 340ms 52\n{0} 0% 6ms 6\nERROR {0} circuit breaker for {0} is open",
+    "ERROR call to {0} failed, 3% of calls\nWARN slow upstream {0}, pending requests",
+    "see {0}",
+    "root cause noted: {0}\ndid restart on {0}",
+    '<tool_call>\n{{"name": "request_more_logs", "arguments": {{"service": "{0}"}}}}\n</tool_call>',
+    '{{"name": "remediate", "arguments": {{"remedy": "scale", "service": "{0}"}}}}\n</tool_call>',
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *mini.DEFAULT_TOPOLOGY.names,
+        *random_topology(Random(0), 5, 12, TRAINING_NAMES).names,
+        *random_topology(Random(0)).names,
+        "a-b-c",
+        "orders-v2",
+        "read-replica-of-west",
+    ],
+)
+def test_a_spelled_name_is_the_same_wherever_it_stands(spelled, name):
+    alone = ids_of(spelled, name)
+    for place in PLACES:
+        ids = ids_of(spelled, place.format(name))
+        found = sum(ids[i : i + len(alone)] == alone for i in range(len(ids)))
+        assert found == place.count("{0}"), place
+
+
+def test_known_and_unknown_stems_are_spelled_alike(spelled):
+    def tokens_a_letter(names):
+        # "-x" is a suffix that neither has
+        tokens = sum(len(ids_of(spelled, f"{stem}-x")) - 2 for stem in names.stems)
+        return tokens / sum(map(len, names.stems))
+
+    known, unknown = tokens_a_letter(TRAINING_NAMES), tokens_a_letter(UNSEEN_NAMES)
+    assert 0.5 <= known < 0.65 and unknown == pytest.approx(known, rel=0.15)
+    for name in mini.DEFAULT_TOPOLOGY.names:
+        stem, _, suffix = name.rpartition("-")
+        *_, last = ids_of(spelled, name)
+        assert spelled.decode([last]) == f"-{suffix}"  # one token, the stem several
+        assert len(ids_of(spelled, name)) > len(stem) / 2
+
+
+def test_no_spelled_token_crosses_a_word(spelled):
+    fixed = set(spelled.get_added_vocab().values())
+    tokens = [spelled.decode([token]) for token in range(len(spelled)) if token not in fixed]
+    across = [token for token in tokens if re.search(r"[a-z][^A-Za-z]+[A-Za-z]|[0-9].", token)]
+    assert all(any(token in remedy for remedy in mini.REMEDIES) for token in across), across
+    assert {" failed", " requests", "ERROR ", "% "} <= {token.lstrip("\n") for token in tokens}
+
+
+def test_a_spelled_tokenizer_knows_no_call_graph(spelled, tokenizer):
+    line = mini.call_graph_line(mini.DEFAULT_TOPOLOGY)
+    assert len(ids_of(tokenizer, line)) == 1 < 20 < len(ids_of(spelled, line))
+
+
+def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatch):
+    compared = []
+
+    def compare(model, tokenizer, open_episode):
+        compared.append(open_episode)
+        return {"base": 1.0, "junior": 1.0}
+
+    monkeypatch.setattr(mini, "compare_with_junior", compare)
+    monkeypatch.setattr(mini, "TOKENIZER_EXAMPLES", 30)
+    toy = {"drills": 4, "drill_epochs": 1, "juniors": 4, "junior_epochs": 1}
+    folder = mini.build_base(tmp_path / "base", **toy, hidden=32, layers=1, general=True)
+    assert compared == [open_varied]  # measured on what it was taught, not on the default graph
+    settings = json.loads((folder / "base.json").read_text())["settings"]
+    assert settings["general"] is True
+    _, loaded = load_language_model(folder)
+    assert len(ids_of(loaded, mini.DEFAULT_TOPOLOGY.names[0])) > 1
+    plain = json.loads((tiny_base / "base.json").read_text())["settings"]
+    assert "general" not in plain
+    with pytest.raises(ValueError, match="built with"):
+        mini.build_base(tiny_base, **plain, general=True)
+    assert mini.build_base(folder, **settings) == folder
