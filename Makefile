@@ -11,7 +11,7 @@ SOURCES := logtriage tests notebooks scripts
 ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
-.PHONY: help setup demo serve test test-slow lint format benchmark speed load screenshot pictures gallery \
+.PHONY: help setup demo serve test test-slow lint format benchmark seeds loop-speed speed load screenshot pictures gallery \
   constraints address results tables redraw notebooks clean
 
 help:  ## this list
@@ -66,6 +66,12 @@ benchmark: $(READY)  ## 7 policies on all tasks and splits: tables and figures i
 	$(RUN) -m logtriage benchmark
 	$(RUN) scripts/tables.py
 
+seeds: $(READY)  ## both tracks of the embedded agent, 5 seeds each: about 80 minutes on two cores, resumable
+	$(RUN) scripts/seeds.py
+
+loop-speed: $(READY)  ## our training loop beside TRL's own, in turns; after `make demo`
+	$(RUN) scripts/loop_speed.py
+
 speed: $(READY)  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
 	$(RUN) scripts/speed.py $(SPEED_OTHER)
 
@@ -85,7 +91,7 @@ gallery: setup  ## write GALLERY.md from the generator
 address:  ## write the repository's address (logtriage/__init__.py) wherever it stands
 	sed -i -E 's#(github\.com|com/github)/[A-Za-z0-9_.-]+/logtriage([/[:space:]")\#.]|$$)#\1/$(ADDRESS)\2#g' $(ADDRESSED)
 
-results: setup  ## copy the light files of the demo's run to results/demo, and write the README's tables
+results: setup  ## after `make seeds`: copy the light files of all runs to results/, draw them, write the README's tables
 	$(RUN) scripts/publish.py
 
 tables: setup  ## write the README's tables from results/

@@ -245,7 +245,6 @@ def train_command(
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .adapters.remote import Server
-    from .play.episode import Episode
     from .training.grpo import train
     from .training.presets import make_config
 
@@ -264,7 +263,7 @@ def train_command(
     try:
         config = make_config(preset, **changes)
         with ExitStack() as stack:
-            open_episode = stack.enter_context(Server(env_url)).open if env_url else Episode.open
+            open_episode = stack.enter_context(Server(env_url)).open if env_url else None
             typer.echo(f"trained model in {train(config, folder, open_episode=open_episode)}")
     except (ValueError, ConnectionError) as error:
         raise fail(error) from None

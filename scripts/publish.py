@@ -1,4 +1,4 @@
-"""Copy the light files of a finished run to results/: `make results`."""
+"""Copy the light files of finished runs to results/, and draw their figures: `make results`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from tables import write_tables
+from redraw import draw_track
+from tables import TRACKS, write_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 LIGHT_FILES = (
@@ -17,12 +18,10 @@ LIGHT_FILES = (
     "metrics.jsonl",
     "evaluation.parquet",
     "checkpoints.parquet",
+    "splits.parquet",
+    "audit.parquet",
     "summary.json",
     "transcripts.json",
-    "gain.png",
-    "learning.png",
-    "parts.png",
-    "strata.png",
 )
 
 
@@ -32,33 +31,34 @@ def write_episodes(log: Path, table: Path) -> None:
     pd.DataFrame(rows).to_parquet(table, index=False)
 
 
-def publish(run: str | Path, name: str) -> Path:
-    """Copy the light files of a finished run to `results/<name>`, its training episodes as parquet.
+def publish(run: str | Path, track: str) -> Path:
+    """Copy the light files of a finished run to `results/<track>/<its name>`, its training episodes
+    as parquet, and its base model's record beside it.
 
     Raises:
         FileNotFoundError: when the run is not finished.
     """
-    run, target = Path(run), ROOT / "results" / name
+    run = Path(run)
+    target = ROOT / "results" / track / run.name
     missing = [file for file in (*LIGHT_FILES, "episodes.jsonl") if not (run / file).exists()]
     if missing:
-        raise FileNotFoundError(
-            f"{run} lacks {', '.join(missing)}; run `make demo` to its end first"
-        )
+        raise FileNotFoundError(f"{run} lacks {', '.join(missing)}; run `make seeds` to its end")
     target.mkdir(parents=True, exist_ok=True)
     for file in LIGHT_FILES:
         shutil.copyfile(run / file, target / file)
     write_episodes(run / "episodes.jsonl", target / "episodes.parquet")
-    shutil.copyfile(run.parent / "base" / "base.json", target / "base.json")
+    shutil.copyfile(run.parent / "base" / "base.json", target.parent / "base.json")
     return target
 
 
-def main(
-    run: Annotated[Path, typer.Argument(help="A finished run.")] = Path("runs/demo/seed-0"),
-    name: Annotated[str, typer.Option(help="Folder under results/.")] = "demo/seed-0",
-) -> None:
-    """Copy the light files of a run to results/, and write the README's tables from them."""
+def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
+    """Publish every seed of both tracks in place of what was published, and write the tables."""
     try:
-        print(f"copied to {publish(run, name)}")
+        for track in TRACKS:
+            shutil.rmtree(ROOT / "results" / track, ignore_errors=True)
+            for run in sorted((runs / track).glob("seed-*")):
+                print(f"copied to {publish(run, track)}")
+            draw_track(track)
     except FileNotFoundError as error:
         raise SystemExit(f"error: {error}") from None
     write_tables()

@@ -3,7 +3,7 @@
 
 | figure | from |
 |---|---|
-| `results/demo/seed-*/*.png` | that run's tables, and the benchmark's `belief` |
+| `results/demo/*.png`, `results/taught/*.png` | the tables of all seeds of that track |
 | `results/benchmark/*.png` | the benchmark's tables |
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+from tables import TRACKS, seeds_of
 
 from logtriage.measure.benchmark import draw_report
 from logtriage.measure.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
@@ -19,39 +20,29 @@ from logtriage.measure.learning_plots import plot_checkpoints, plot_gain, plot_p
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
-def draw_run(run: Path, ceiling: pd.DataFrame) -> list[Path]:
-    """A published run's figures; returns the files.
-
-    Args:
-        run: its folder.
-        ceiling: rollouts of `belief`, of which those on the run's incidents are drawn where the
-            run has none of its own.
-    """
-    training = [pd.read_parquet(run / "episodes.parquet")]
-    checkpoints = [pd.read_parquet(run / "checkpoints.parquet")]
-    evaluation = pd.read_parquet(run / "evaluation.parquet")
-    played = evaluation[["task", "split", "index"]].drop_duplicates()
-    whole = evaluation
-    if "belief" not in set(evaluation["policy"]):
-        whole = pd.concat([evaluation, ceiling.merge(played)], ignore_index=True)
+def draw_track(track: str) -> list[Path]:
+    """A track's figures over all its seeds; returns the files."""
+    runs = seeds_of(track)
+    training, checkpoints, evaluations = (
+        [pd.read_parquet(run / f"{name}.parquet") for run in runs]
+        for name in ("episodes", "checkpoints", "evaluation")
+    )
     figures = {
-        "gain": plot_gain(training, [whole]),
-        "learning": plot_checkpoints(training, checkpoints, [evaluation]),
-        "parts": plot_parts([evaluation]),
-        "strata": plot_strata([evaluation]),
+        "gain": plot_gain(training, evaluations),
+        "learning": plot_checkpoints(training, checkpoints, evaluations),
+        "parts": plot_parts(evaluations),
+        "strata": plot_strata(evaluations),
     }
     for name, figure in figures.items():
-        figure.save(run / f"{name}.png")
-    return [run / f"{name}.png" for name in figures]
+        figure.save(RESULTS / track / f"{name}.png")
+    return [RESULTS / track / f"{name}.png" for name in figures]
 
 
 def main() -> None:
     """Draw all of them, and say what was written."""
-    benchmark = pd.read_parquet(RESULTS / "benchmark" / "episodes.parquet")
-    ceiling = benchmark[benchmark["policy"] == "belief"]
     written = draw_report(RESULTS / "benchmark")
-    for run in sorted((RESULTS / "demo").glob("seed-*")):
-        written += draw_run(run, ceiling)
+    for track in TRACKS:
+        written += draw_track(track)
     for path in written:
         print(f"{path.relative_to(RESULTS.parent)}: {path.stat().st_size / 1000:.0f} kB")
 

@@ -15,6 +15,8 @@ from typing import Annotated
 import typer
 
 from logtriage.training.experiment import (
+    audit_run,
+    compare_transcripts,
     evaluate_checkpoints,
     evaluate_run,
     evaluate_splits,
@@ -38,6 +40,8 @@ def run_seed(track: str, seed: int, folder: Path) -> Path:
     evaluation = evaluate_run(run)
     evaluate_splits(run)
     evaluate_checkpoints(run)
+    audit_run(run)
+    compare_transcripts(run)
     for row in summarise_run(run, evaluation):
         gain = "{:+.2f} [{:.2f}, {:.2f}]".format(*row["gain"])
         score = f"{track} seed {seed}, {row['task']}: {row['trained'][0]:.3f}"

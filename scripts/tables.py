@@ -6,28 +6,38 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from logtriage.measure.audit import VERDICTS
 from logtriage.measure.strata import describe_falls, stratum_changes
 from logtriage.training.experiment import CEILING, summarise_seeds
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
+# From reward alone; and fine-tuned on `trace`, then rewarded.
+TRACKS = ("demo", "taught")
 
 
-def demo_table() -> str:
-    """The README's results of the demo, over every training seed in `results/demo`, and what got
+def seeds_of(track: str) -> list[Path]:
+    """The published runs of a track, by seed."""
+    found = (ROOT / "results" / track).glob("seed-*")
+    return sorted(found, key=lambda run: int(run.name.removeprefix("seed-")))
+
+
+def track_table(track: str) -> str:
+    """The README's results of a track, over every training seed in `results/`, and what got
     worse.
     """
-    runs = sorted((ROOT / "results" / "demo").glob("seed-*"), key=lambda run: int(run.name[5:]))
+    runs = seeds_of(track)
     table = summarise_seeds(runs).to_dict("records")
     rows = [_demo_cells(row) for row in table]
     lines = [f"| {' | '.join(rows[0])} |", "|" + "---|" * len(rows[0])]
     lines += [f"| {' | '.join(cells.values())} |" for cells in rows]
-    base = json.loads((runs[0] / "base.json").read_text())
+    base = json.loads((runs[0].parent / "base.json").read_text())
     machine = json.loads((runs[0] / "config.json").read_text())["machine"]
     metrics = [(run / "metrics.jsonl").read_text().splitlines() for run in runs]
     seconds = sum(json.loads(steps[-1])["seconds"] for steps in metrics) / len(runs)
@@ -46,6 +56,7 @@ def demo_table() -> str:
             f"{' a seed' if several else ''} on {machine['cores']} cores."
         ),
         falls_line(runs),
+        splits_line(runs),
     ]
     return "\n".join(lines)
 
@@ -74,6 +85,41 @@ def falls_line(runs: Sequence[Path]) -> str:
     return (
         f"**What got worse by more than its interval** (of so many incidents): {'; '.join(falls)}."
     )
+
+
+def splits_line(runs: Sequence[Path]) -> str:
+    """A sentence on the splits that hold something new: shares of `belief`'s score on the same
+    incidents, base to trained, the mean over tasks and seeds.
+    """
+    played = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
+    coordinates = ["task", "split", "index"]
+    ceiling = played[played.policy == "belief"].set_index(coordinates)["score"]
+    frame = pd.concat([pd.read_parquet(run / "splits.parquet") for run in runs])
+    frame["ceiling"] = ceiling.loc[pd.MultiIndex.from_frame(frame[coordinates])].to_numpy()
+    sums = frame.groupby(["split", "task", "policy"])[["score", "ceiling"]].sum()
+    shares = (sums["score"] / sums["ceiling"]).groupby(["split", "policy"]).mean().unstack()
+    told = [
+        f"`{split}` {row['base']:.2f} → {row['trained']:.2f}" for split, row in shares.iterrows()
+    ]
+    return f"Share of `{CEILING}` where something is new, base → trained: {', '.join(told)}."
+
+
+def audit_lines() -> str:
+    """The README's audit: whether policies knew what they answered, over all tasks of `test`."""
+    played = {"": pd.read_parquet(ROOT / "results" / "benchmark" / "audit.parquet")}
+    for track, name in zip(TRACKS, ("", "taught, then "), strict=True):
+        frame = pd.concat([pd.read_parquet(run / "audit.parquet") for run in seeds_of(track)])
+        names = {"base": f"{name}base" if not name else "taught base", "trained": f"{name}rewarded"}
+        played[track] = frame.assign(policy=frame["policy"].map(names))
+    frame = pd.concat(played.values(), ignore_index=True)
+    heads = ["policy", *VERDICTS, "grounded, of its right answers"]
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for policy, part in frame.groupby("policy", sort=False):
+        shares = [f"{(part['verdict'] == verdict).mean():.2f}" for verdict in VERDICTS]
+        right = part[part["verdict"].isin(("grounded", "lucky"))]
+        cells = [f"`{policy}`", *shares, f"{(right['verdict'] == 'grounded').mean():.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _detection(row: dict[str, Any], policy: str) -> str:
@@ -142,7 +188,11 @@ def load_table() -> str:
 
 # File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
-    "README.md": {"demo": demo_table, "benchmark": benchmark_table},
+    "README.md": {
+        **{track: partial(track_table, track) for track in TRACKS},
+        "audit": audit_lines,
+        "benchmark": benchmark_table,
+    },
     "docs/serving.md": {"load": load_table},
 }
 

@@ -9,6 +9,7 @@
 | `checkpoints.parquet` | likewise, of the model at each checkpoint, on the first few of them |
 | `transcripts.json` | the same incident before and after training |
 | `splits.parquet` | likewise, of base and trained on the splits that hold something new |
+| `audit.parquet` | whether base and trained knew what they answered (see `measure.audit`) |
 | `summary.json` | the table that is printed, and every stratum before and after |
 | `*.png` | the figures |
 
@@ -30,6 +31,7 @@ import pandas as pd
 from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy, load_language_model
 from ..agents.registry import make_policy
 from ..agents.scripted import Policy
+from ..measure.audit import audit
 from ..measure.intervals import (
     crossed_mean,
     crossed_share,
@@ -198,6 +200,28 @@ def evaluate_splits(
                 rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
                 rows = rows.assign(weights=weights)
             frames.append(rows)
+    frame = pd.concat(frames, ignore_index=True)
+    frame.to_parquet(path, index=False)
+    return frame
+
+
+def audit_run(run: str | Path, episodes: int = 200, progress: bool = True) -> pd.DataFrame:
+    """Whether the run's model, before and after, knew what it answered: `measure.audit` of greedy
+    play on `test`.
+
+    Kept in `audit.parquet`; what is there for the same weights and benchmark is not played again.
+    The arguments are those of `evaluate_run`.
+    """
+    run = Path(run)
+    path, frames = run / "audit.parquet", []
+    for name, folder in (("base", None), ("trained", run / "model")):
+        weights = _digest(folder or Path(model_of(run)))
+        rows = _played(path, name, weights, "test", episodes)
+        if rows is None:
+            policy = run_policy(run, folder, name)
+            rows = audit(policy, list(TASKS), episodes=episodes, progress=progress)
+            rows = rows.assign(weights=weights)
+        frames.append(rows)
     frame = pd.concat(frames, ignore_index=True)
     frame.to_parquet(path, index=False)
     return frame

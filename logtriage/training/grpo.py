@@ -31,6 +31,7 @@ from ..agents.language_models import load_language_model, with_tool_calls
 from ..measure.runs import rewind, start_run
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
+from .drills import open_varied
 from .presets import TrainingConfig, incident_rows
 
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -56,7 +57,7 @@ def train(
     config: TrainingConfig,
     folder: str | Path,
     progress: bool = True,
-    open_episode: OpenEpisode = Episode.open,
+    open_episode: OpenEpisode | None = None,
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
 
@@ -67,13 +68,21 @@ def train(
         folder: the run's.
         progress: whether to show a bar.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
-            on a server, with the same result.
+            on a server, with the same result. By default they are played in this process, as
+            `config.varied` has it.
 
     Raises:
-        ValueError: when the folder holds a run with other settings, or there is no such model.
+        ValueError: when the folder holds a run with other settings, there is no such model, or
+            varied incidents are to be played elsewhere.
         ConnectionError: when the server does not answer; the same command goes on from the last
             checkpoint.
     """
+    if config.varied and open_episode is not None:
+        raise ValueError(
+            "varied incidents are made in this process; set varied to False, or do without a server"
+        )
+    if open_episode is None:
+        open_episode = open_varied if config.varied else Episode.open
     folder = Path(folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():

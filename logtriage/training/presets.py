@@ -50,6 +50,8 @@ class TrainingConfig:
         completion_tokens: of one episode, all turns and tool answers together.
         turn_tokens: new tokens of one turn.
         shares: task to its share of the incidents.
+        varied: play half of them on random call graphs, or in other words (see
+            `drills.open_varied`).
         save_every: steps between checkpoints.
     """
 
@@ -78,6 +80,7 @@ class TrainingConfig:
             "silent_degradation": 0.3,
         }
     )
+    varied: bool = False
     save_every: int = 11
 
     def __post_init__(self) -> None:
