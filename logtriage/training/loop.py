@@ -11,6 +11,8 @@ signatures.
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -172,14 +174,29 @@ def _actions(conversation: Conversation) -> list[str]:
 
 def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
     """For each id of a conversation, the number of the call of which it is an argument's; None
-    elsewhere.
+    elsewhere, and in a turn that could not be read as calls.
     """
-    number, text = 0, ""
+    turns = iter([one for one in conversation.messages if one["role"] == "assistant"])
     calls: list[int | None] = []
-    for token, own in zip(conversation.ids, conversation.own, strict=True):
-        calls.append(number if own and ARGUMENTS in text else None)
+    made = 0  # calls of the turns before
+    for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
+        ids = [token for _, token in run]
         if own:
-            text += tokenizer.decode([token])
-            if CALL_END in text:
-                number, text = number + 1, ""
+            readable = len(next(turns).get("tool_calls") or ())
+            calls += _arguments_of(ids, made, tokenizer) if readable else [None] * len(ids)
+            made += readable
+        else:
+            calls += [None] * len(ids)
+    return calls
+
+
+def _arguments_of(turn: list[int], number: int, tokenizer: Any) -> list[int | None]:
+    """`_calls_of_tokens` for one turn, whose first call has that number."""
+    calls: list[int | None] = []
+    text = ""
+    for token in turn:
+        calls.append(number if ARGUMENTS in text else None)
+        text += tokenizer.decode([token])
+        if CALL_END in text:
+            number, text = number + 1, ""
     return calls

@@ -7,8 +7,9 @@ import torch
 from trl import GRPOTrainer
 
 from logtriage.agents.language_models import LanguageModelPolicy, load_language_model
+from logtriage.play.conversation import tool_call
 from logtriage.play.tools import TriageTools
-from logtriage.training.loop import KeptTrainer
+from logtriage.training.loop import KeptTrainer, _calls_of_tokens
 
 HOOKS = {  # private methods of TRL that `KeptTrainer` overrides
     "_generate": ("self", "prompts"),
@@ -135,8 +136,6 @@ def test_only_arguments_of_first_answers_have_an_advantage_of_their_own(tiny_bas
     _, tokenizer, tools, written, inputs = groups_of_episodes(tiny_base, incidents=1)
     for one in tools:
         one.session.episode.abandon()
-    from logtriage.training.loop import _calls_of_tokens
-
     trainer = a_trainer(
         environments=tools,
         num_generations=len(tools),
@@ -152,19 +151,45 @@ def test_only_arguments_of_first_answers_have_an_advantage_of_their_own(tiny_bas
         assert (row[len(calls) :] == 0).all()
 
 
-def test_tokens_are_told_apart_by_the_call_they_are_an_argument_of(tiny_base):
-    from logtriage.play.conversation import tool_call
-    from logtriage.training.loop import _calls_of_tokens
+def written_by(tokenizer, *turns):
+    """A conversation of these turns, each a list of calls or a text, with an answer after each."""
+    ids, own, messages = [], [], []
+    for turn in turns:
+        message = {"role": "assistant", "content": ""}
+        if isinstance(turn, str):
+            message["content"] = text = turn
+        else:
+            message["tool_calls"] = [tool_call(call) for call in turn]
+            before = [{"role": "user", "content": ""}, message]
+            text = tokenizer.apply_chat_template(before, tokenize=False)
+            text = text.split("<|im_start|>assistant\n")[1].removesuffix("\n")
+        said, told = tokenizer(text)["input_ids"], tokenizer("\nstep 1 of 8")["input_ids"]
+        ids += said + told
+        own += [True] * len(said) + [False] * len(told)
+        messages.append(message)
+    return SimpleNamespace(ids=ids, own=own, messages=messages)
 
+
+def told_apart(conversation, tokenizer):
+    """What is given to each call, as text, by its number."""
+    told = {}
+    numbers = _calls_of_tokens(conversation, tokenizer)
+    for token, number in zip(conversation.ids, numbers, strict=True):
+        told[number] = told.get(number, "") + tokenizer.decode([token])
+    return told
+
+
+def test_tokens_are_told_apart_by_the_call_they_are_an_argument_of(tiny_base):
     _, tokenizer = load_language_model(tiny_base)
     calls = [("request_more_logs", "user-db"), ("classify_severity", "P1"), ("resolve", "")]
-    turn = {"role": "assistant", "content": "", "tool_calls": [tool_call(call) for call in calls]}
-    text = tokenizer.apply_chat_template([{"role": "user", "content": ""}, turn], tokenize=False)
-    written = text.split("<|im_start|>assistant\n")[1]
-    ids = tokenizer(written)["input_ids"]
-    numbers = _calls_of_tokens(SimpleNamespace(ids=ids, own=[True] * len(ids)), tokenizer)
-    told = dict.fromkeys((0, 1, 2, None), "")
-    for token, number in zip(ids, numbers, strict=True):
-        told[number] += tokenizer.decode([token])
-    assert told[0].startswith("user-db") and told[1].startswith("P1")
-    assert told[2] == "" and "request_more_logs" in told[None] and "resolve" in told[None]
+    told = told_apart(written_by(tokenizer, calls[:1], calls[1:]), tokenizer)
+    assert told[0].startswith("user-db") and told[1].startswith("P1") and set(told) == {0, 1, None}
+    assert "request_more_logs" in told[None] and "resolve" in told[None]
+
+
+def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
+    # Given the credit of the answer that follows it, a turn cut short would be learned.
+    _, tokenizer = load_language_model(tiny_base)
+    cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
+    told = told_apart(written_by(tokenizer, cut, [("classify_severity", "P2")]), tokenizer)
+    assert told[0].startswith("P2") and cut in told[None]
