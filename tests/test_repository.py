@@ -94,13 +94,10 @@ def test_publish_copies_the_light_files(tmp_path, monkeypatch):
     root = tmp_path / "repository"
     monkeypatch.setattr(publish, "ROOT", root)
     run = finished_run(root / "runs" / "seed-0")
-    target = publish.publish(run, "demo/seed-0")
+    target = publish.publish(run, "demo")
     assert target == root / "results" / "demo" / "seed-0"
-    assert {path.name for path in target.iterdir()} == {
-        *LIGHT_FILES,
-        "base.json",
-        "episodes.parquet",
-    }
+    assert {path.name for path in target.iterdir()} == {*LIGHT_FILES, "episodes.parquet"}
+    assert (target.parent / "base.json").read_text() == "{}"
     for name in LIGHT_FILES:
         assert (target / name).read_bytes() == (run / name).read_bytes()
 
@@ -108,7 +105,7 @@ def test_publish_copies_the_light_files(tmp_path, monkeypatch):
     assert list(episodes["score"]) == [0.1 + 0.2, 1.0] and list(episodes["step"]) == [1, 2]
 
     (run / "summary.json").write_text("newer")
-    publish.publish(str(run), "demo/seed-0")
+    publish.publish(str(run), "demo")
     assert (target / "summary.json").read_text() == "newer"
 
 
@@ -117,7 +114,7 @@ def test_publish_refuses_an_unfinished_run(missing, tmp_path, monkeypatch):
     monkeypatch.setattr(publish, "ROOT", tmp_path)
     run = finished_run(tmp_path / "runs" / "seed-0")
     (run / missing).unlink()
-    with pytest.raises(FileNotFoundError, match=f"lacks {missing}; run `make demo` to its end"):
+    with pytest.raises(FileNotFoundError, match=f"lacks {missing}; run `make seeds` to its end"):
         publish.publish(run, "demo")
     assert not (tmp_path / "results").exists()
 

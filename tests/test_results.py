@@ -64,7 +64,7 @@ def test_the_table_is_over_every_seed(tmp_path, monkeypatch):
         pd.concat([others, oracle.assign(policy="belief")]).to_parquet(run / "evaluation.parquet")
     own = pd.read_parquet(ROOT / "results" / "demo" / "seed-0" / "evaluation.parquet")
     monkeypatch.setattr(tables, "ROOT", tmp_path)
-    text = tables.demo_table()
+    text = tables.track_table("demo")
     head, _, *rows = (line.strip("| ").split(" | ") for line in text.split("\n\n")[0].splitlines())
     assert "**2 training seeds.**" in text and "incidents and seeds" in text
     for row in rows:

@@ -17,10 +17,10 @@ from .scripted import Action, ReadingPolicy
 # service and all seven actions, patiently often enough for patience to be worth rewarding, and
 # blames wrongly often enough to leave reward much to teach.
 ANSWER_STEPS = PAR_STEPS[1]
-MOST_ASKED = 10  # its patience: 1 to this many questions, each number as often
+MOST_ASKED = 8  # its patience: 1 to this many questions, each number as often
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
 DISMISSES = 0.5  # chance, with no alert at first and nothing shown by the last one asked
-BLAMES_LOUDEST = 0.6  # chance; the last one asked is blamed otherwise
+BLAMES_LOUDEST = 0.5  # chance; the last one asked is blamed otherwise
 # Whom it asks next is one draw in [0, 1). Below ASKS_LOUDEST, the first time only, it is the
 # loudest; else, below FOLLOWS_COMPLAINT, one that the last one asked complains of; else anybody.
 ASKS_LOUDEST, FOLLOWS_COMPLAINT = 0.35, 0.65

@@ -15,7 +15,7 @@ def play(task, episodes=200):
 def test_the_junior_is_often_wrong():
     # Reward must have something to teach: who imitates the junior blames the root now and then.
     played = play("cascading_failure")
-    assert 0.05 < sum(episode.score.root_cause for episode in played) / len(played) < 0.4
+    assert 0.05 < sum(episode.score.root_cause for episode in played) / len(played) < 0.5
 
 
 def test_the_junior_does_all_that_an_agent_can():
@@ -33,5 +33,31 @@ def test_the_same_stream_plays_the_same():
     ]
 
 
-def test_patience_is_a_distribution():
-    assert sum(junior.PATIENCE.values()) == 1.0 and min(junior.PATIENCE) >= 1
+class Diary(junior.JuniorPolicy):
+    """A junior of whose questions one hears."""
+
+    def __init__(self, random):
+        super().__init__(random)
+        self.days = []
+
+    def begin(self, topology, observation):
+        super().begin(topology, observation)
+        self.days.append(self._asked)
+
+
+def test_nobody_is_asked_twice_before_all_were_asked_once():
+    # Who imitates one that asks the same again never gets round, and reward finds nothing there.
+    diary = Diary(Random("junior"))
+    played = [Episode.open("silent_degradation", "train", index) for index in range(200)]
+    diary.play(played)
+    services = len(played[0].incident.topology.names)
+    for asked in diary.days:
+        first = asked[:services]
+        assert len(set(first)) == len(first)
+    patience = {len(asked) for asked in diary.days}
+    assert patience == set(range(1, junior.MOST_ASKED + 1))
+
+
+def test_time_is_left_for_an_answer():
+    for episode in play("single_crash"):
+        assert episode.record.closed_by != "timeout"
