@@ -1,9 +1,10 @@
 """The training loop on models whose keys and values we keep: TRL's, without what it does twice.
 
 TRL has the whole conversation read anew at each turn, and the prompt of a group once for each of
-its episodes; it pads every episode of a step to the longest, and reads again those whose advantage
-is 0. `KeptTrainer` does none of that, and learns the same (a test compares both gradients). Unsloth
-generates by kernels of its own and keeps TRL's loop (`trainer.IncidentTrainer`).
+its episodes, even where two are equal to the last token; it pads every episode of a step to the
+longest, and reads again those whose advantage is 0. `KeptTrainer` does none of that, and learns the
+same (a test compares both gradients). Unsloth generates by kernels of its own and keeps TRL's loop
+(`trainer.IncidentTrainer`).
 
 Like its base class it overrides private methods of TRL, which is pinned; a test holds their
 signatures.
@@ -120,37 +121,41 @@ class KeptTrainer(IncidentTrainer):
         inner = model.get_base_model() if hasattr(model, "get_base_model") else model
         width = input_ids.shape[1] - logits_to_keep
         positions = (attention_mask.cumsum(1) - 1).clamp(min=0)
-        prompts, group = torch.unique(input_ids[:, :width], dim=0, return_inverse=True)
-        first = torch.tensor([int((group == i).nonzero()[0, 0]) for i in range(len(prompts))])
+        # Episodes that are equal to the last token are read once, and so are equal prompts.
+        telling = self._telling.nonzero()[:, 0]
+        different, copies = _first_of_equals(input_ids[telling])
+        different = telling[different]
+        prompts, prompt_of = _first_of_equals(input_ids[different, :width])
+        first = different[prompts]
         # The last token of a prompt is read with the completion, whose first it predicts.
         before = width - 1
         shared = DynamicCache(config=inner.config)
         inner.base_model(
-            input_ids=prompts[:, :before],
+            input_ids=input_ids[first, :before],
             attention_mask=attention_mask[first, :before],
             position_ids=positions[first, :before],
             past_key_values=shared,
             use_cache=True,
         )
-        length = attention_mask[:, width:].sum(1)
-        telling = self._telling.nonzero()[:, 0]
+        length = attention_mask[different, width:].sum(1)
         values, places = [], []
-        for chunk in telling[length[telling].argsort()].split(READ_TOGETHER):
-            until = before + int(length[chunk].max())
+        for chunk in length.argsort().split(READ_TOGETHER):
+            rows, until = different[chunk], before + int(length[chunk].max())
             cache = DynamicCache(config=inner.config)
             for number, layer in enumerate(shared.layers):
-                cache.update(layer.keys[group[chunk]], layer.values[group[chunk]], number)
+                of_rows = prompt_of[chunk]
+                cache.update(layer.keys[of_rows], layer.values[of_rows], number)
             hidden = inner.base_model(
-                input_ids=input_ids[chunk, before:until],
-                attention_mask=attention_mask[chunk, :until],
-                position_ids=positions[chunk, before:until],
+                input_ids=input_ids[rows, before:until],
+                attention_mask=attention_mask[rows, :until],
+                position_ids=positions[rows, before:until],
                 past_key_values=cache,
                 use_cache=True,
             ).last_hidden_state
-            own = self._own[chunk, : until - before]
+            own = self._own[rows, : until - before]
             logps, entropies = selective_log_softmax_and_entropy(
                 inner.get_output_embeddings()(hidden[own]),
-                input_ids[chunk, width : until + 1][own],
+                input_ids[rows, width : until + 1][own],
                 entropy_requires_grad=self._entropy_bonus_enabled,
                 temperature=self.temperature,
             )
@@ -158,9 +163,21 @@ class KeptTrainer(IncidentTrainer):
             row, column = own.nonzero(as_tuple=True)
             places.append(torch.stack([chunk[row], column]))
         row, column = torch.cat(places, 1)
+        read = torch.zeros(2, len(different), logits_to_keep, device=input_ids.device)
+        read[:, row, column] = torch.cat(values, 1)
         table = torch.zeros(2, *self._own.shape, device=input_ids.device)
-        table[:, row, column] = torch.cat(values, 1)
+        table[:, telling] = read[:, copies]
         return table[0], table[1], None
+
+
+def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The numbers of the rows that are no copies of another, and for each row which of those it is
+    equal to.
+    """
+    unique, equal = torch.unique(rows, dim=0, return_inverse=True)
+    numbers = torch.arange(len(rows), device=rows.device)
+    first = torch.full((len(unique),), len(rows), device=rows.device)
+    return first.scatter_reduce(0, equal, numbers, "amin"), equal
 
 
 def _actions(conversation: Conversation) -> list[str]:

@@ -61,11 +61,11 @@ class TrainingConfig:
     lora_rank: int = 0
     lora_alpha: int = 32
     seed: int = 0
-    steps: int = 44
+    steps: int = 90
     incidents: int = 16
     group: int = 8
     micro_batches: int = 1
-    learning_rate: float = 5e-4
+    learning_rate: float = 4e-4
     warmup: int = 3
     temperature: float = 1.0
     scale_rewards: str = "none"
@@ -75,13 +75,13 @@ class TrainingConfig:
     turn_tokens: int = 40
     shares: dict[str, float] = field(
         default_factory=lambda: {
-            "single_crash": 0.25,
-            "cascading_failure": 0.45,
-            "silent_degradation": 0.3,
+            "single_crash": 0.3,
+            "cascading_failure": 0.25,
+            "silent_degradation": 0.45,
         }
     )
     varied: bool = False
-    save_every: int = 11
+    save_every: int = 15
 
     def __post_init__(self) -> None:
         for setting, known in CHOICES.items():
@@ -138,6 +138,7 @@ _T4 = {
 # task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
+    "taught": {"learning_rate": 2e-4},
     "model_card": {
         **_T4,
         "learning_rate": 1e-5,

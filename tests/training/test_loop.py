@@ -80,6 +80,7 @@ def groups_of_episodes(tiny_base, incidents=3, group=4):
 
 def test_the_gradient_is_that_of_trl(tiny_base):
     _, _, _, _, inputs = groups_of_episodes(tiny_base)
+    inputs = {key: torch.cat([value, value[3:6]]) for key, value in inputs.items()}  # some twice
     order = torch.randperm(len(inputs["prompt_ids"]), generator=torch.Generator().manual_seed(1))
     inputs = {key: value[order] for key, value in inputs.items()}  # TRL shuffles
     ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
@@ -128,7 +129,7 @@ def test_an_episode_without_advantage_is_not_read_again(tiny_base):
         _own=own, _telling=torch.arange(len(ids)) < 5, temperature=1.0, _entropy_bonus_enabled=False
     )
     logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, own.shape[1])
-    assert read == [3, 5]  # three prompts, once each, and five episodes
+    assert read == [2, 5]  # the prompts of two groups, once each, and five episodes
     assert (logps[5:] == 0).all() and (logps[:5][own[:5]] < 0).all()
 
 
