@@ -56,6 +56,7 @@ def track_table(track: str) -> str:
             f"{' a seed' if several else ''} on {machine['cores']} cores."
         ),
         falls_line(runs),
+        grounded_line(runs),
         splits_line(runs),
     ]
     return "\n".join(lines)
@@ -104,22 +105,17 @@ def splits_line(runs: Sequence[Path]) -> str:
     return f"Share of `{CEILING}` where something is new, base → trained: {', '.join(told)}."
 
 
-def audit_lines() -> str:
-    """The README's audit: whether policies knew what they answered, over all tasks of `test`."""
-    played = {"": pd.read_parquet(ROOT / "results" / "benchmark" / "audit.parquet")}
-    for track, name in zip(TRACKS, ("", "taught, then "), strict=True):
-        frame = pd.concat([pd.read_parquet(run / "audit.parquet") for run in seeds_of(track)])
-        names = {"base": f"{name}base" if not name else "taught base", "trained": f"{name}rewarded"}
-        played[track] = frame.assign(policy=frame["policy"].map(names))
-    frame = pd.concat(played.values(), ignore_index=True)
-    heads = ["policy", *VERDICTS, "grounded, of its right answers"]
-    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    for policy, part in frame.groupby("policy", sort=False):
-        shares = [f"{(part['verdict'] == verdict).mean():.2f}" for verdict in VERDICTS]
-        right = part[part["verdict"].isin(("grounded", "lucky"))]
-        cells = [f"`{policy}`", *shares, f"{(right['verdict'] == 'grounded').mean():.2f}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+def grounded_line(runs: Sequence[Path]) -> str:
+    """A sentence on what the model knew: its grounded answers (see `measure.audit`), of all and of
+    the right ones, base to trained, the mean over tasks and seeds.
+    """
+    frame = pd.concat([pd.read_parquet(run / "audit.parquet") for run in runs])
+    told = []
+    for of in (VERDICTS, ("grounded", "lucky")):
+        part = frame[frame["verdict"].isin(of)]
+        shares = (part["verdict"] == "grounded").groupby(part["policy"]).mean()
+        told.append(f"{shares['base']:.2f} → {shares['trained']:.2f}")
+    return f"Grounded answers, base → trained: {told[0]} of all, {told[1]} of the right ones."
 
 
 def _detection(row: dict[str, Any], policy: str) -> str:
@@ -136,27 +132,31 @@ def benchmark_table() -> str:
     scores = json.loads((results / "scores.json").read_text())
     found = json.loads((results / "exploits.json").read_text())["rows"]
     exploits = {row["task"]: row["test"] for row in found if not row["blind"]}
+    audit = pd.read_parquet(results / "audit.parquet")
+    grounded = (audit["verdict"] == "grounded").groupby(audit["policy"]).mean()
     lines = [
         (
             f"| policy | {' | '.join(task.replace('_', ' ') for task in TASKS)} | mean | share of"
-            " ceiling |"
+            " ceiling | grounded |"
         ),
-        "|" + "---|" * 6,
+        "|" + "---|" * 7,
     ]
     for row in scores["rows"]:
         if row["split"] == "test":
             cells = ["{:.2f} [{:.2f}, {:.2f}]".format(*row[name]) for name in (*TASKS, "mean")]
-            lines.append(
-                f"| `{row['policy']}` | {' | '.join(cells)} | {row['share_of_ceiling'][0]:.2f} |"
-            )
+            cells.append(f"{row['share_of_ceiling'][0]:.2f}")
+            known = row["policy"] in grounded
+            cells.append(f"{grounded[row['policy']]:.2f}" if known else "")
+            lines.append(f"| `{row['policy']}` | {' | '.join(cells)} |")
     best = [exploits[task] for task in TASKS]
     cells = [f"{score:.2f}" for score in (*best, sum(best) / len(best))]
-    lines.append(f"| best rule without diagnosis | {' | '.join(cells)} | |")
+    lines.append(f"| best rule without diagnosis | {' | '.join(cells)} | | |")
     lines += [
         "",
         (
             f"Benchmark {scores['benchmark']}, {scores['incidents']} incidents of `test` a task, 95"
-            " % bootstrap intervals."
+            " % bootstrap intervals. Grounded: share of answers that are right, and that what was"
+            " seen made likelier than not."
         ),
     ]
     return "\n".join(lines)
@@ -190,7 +190,6 @@ def load_table() -> str:
 TABLES = {
     "README.md": {
         **{track: partial(track_table, track) for track in TRACKS},
-        "audit": audit_lines,
         "benchmark": benchmark_table,
     },
     "docs/serving.md": {"load": load_table},

@@ -1,8 +1,8 @@
 """Many conversations written by one model at once, each going on from what it has already read.
 
 `transformers` generates turn by turn, and reads the whole conversation anew each time. Here keys
-and values are kept, conversations that begin alike are read once, and one that waits for no other
-is never held up: whoever has ended a turn gets its answer while others still write.
+and values are kept, conversations that begin alike are read once, and nobody waits for the slowest:
+whoever has ended a turn is answered, a few together, while others still write.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from peft import PeftModel
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
@@ -123,19 +124,28 @@ class KeptCache:
         self.values = [one[rows] for one in self.values]
 
 
+def without_adapter(model: Any) -> Any:
+    """The model of `transformers` that an adapter of PEFT stands around; the adapter's layers are
+    inside, and stay. A model without one is returned as it is.
+    """
+    return model.get_base_model() if isinstance(model, PeftModel) else model
+
+
 class Writer:
     """Reads and writes conversations with one model.
 
+    On a CPU the model's attention is set to `FOLDED`, and stays so; it is not saved with it.
+
     Args:
-        model: a causal language model of `transformers`.
+        model: a causal language model of `transformers`, whose attention looks at all that was
+            before.
         temperature: 0 for greedy, else of sampling, from the whole distribution.
         turn_tokens: most new tokens a turn.
         eos: id that ends a turn.
     """
 
     def __init__(self, model: Any, temperature: float, turn_tokens: int, eos: int) -> None:
-        # An adapter of PEFT stands around the model, and its layers inside.
-        self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self.model = without_adapter(model)
         self.temperature, self.turn_tokens, self.eos = temperature, turn_tokens, eos
         self.device = model.device
         if self.device.type == "cpu":

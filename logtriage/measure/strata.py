@@ -316,8 +316,10 @@ def named_once(changes: pd.DataFrame) -> pd.DataFrame:
     edge is at depth 0, and every app at 1.
     """
     figures = [*changes.columns.drop(["stratum", "group"])]
-    roots = changes["stratum"].isin(["root_by_kind", "root_by_depth"])
-    return changes[~(roots & changes.assign(roots=roots).duplicated([*figures, "roots"]))]
+    kinds, depths = (changes["stratum"] == f"root_by_{name}" for name in ("kind", "depth"))
+    told = set(changes.loc[kinds, figures].itertuples(index=False, name=None))
+    again = [row in told for row in changes[figures].itertuples(index=False, name=None)]
+    return changes[~(depths & again)]
 
 
 def gains(base: Frames, trained: Frames) -> dict[str, Interval]:

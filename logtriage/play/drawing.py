@@ -124,7 +124,7 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
     html = read_template(__package__, "verdict").render(
         score=score,
         parts=parts,
-        gate="" if score.gate == 1.0 else _why_gated(score, record, incident),
+        gate="" if score.gate == 1.0 else _why_gated(score, record),
         cause=", and ".join(faults) or "a false alarm, to be ignored",
     )
     return Markup(html)
@@ -165,10 +165,10 @@ def _join(answers: Answers) -> str:
     return " and ".join(answer for answer in answers if answer) or "none"
 
 
-def _why_gated(score: Score, record: Record, incident: Incident) -> str:
+def _why_gated(score: Score, record: Record) -> str:
     effect = "makes it 0" if score.gate == 0.0 else "halves it, for one of the two faults"
-    if record.closed_by == "ignore" and incident.severity == "P1":
-        return f"The gate {effect}: a P1 was ignored"
+    if record.closed_by == "ignore":
+        return f"The gate {effect}: a real fault was ignored"
     paged = "the wrong team" if record.teams else "nobody"
     return f"The gate {effect}: the right root cause, and {paged} paged"
 

@@ -18,8 +18,8 @@ Teams: sre owns edge and queue and all overload, backend owns apps, dba owns dat
 owns every attack.
 4. resolve when done. If nothing is wrong, classify P3 and ignore. First answers count. Naming the \
 cause but
-paging the wrong team, or nobody for a P1 or P2, is worth nothing. A remedy that does not help \
-costs.
+paging the wrong team, or nobody for a P1 or P2, is worth nothing; nor is ignoring a real fault. A \
+remedy that does not help costs.
 You may make several calls at once."""
 
 TABLE_HEADER = "service errors p95 usual"

@@ -42,6 +42,7 @@ class ToolSession:
         opening: what the agent reads first.
         malformed: calls so far that were no valid action. Whoever sees calls that never get here,
             as a trainer may, adds them.
+        made: for each call that got here, its name, or nothing if it was no valid action.
         seconds: spent in the simulator so far.
     """
 
@@ -49,6 +50,7 @@ class ToolSession:
         self.episode = episode
         self.opening = render(episode.opening, episode.incident.topology)
         self.malformed = 0
+        self.made: list[str] = []
         self.seconds = 0.0
 
     def call(self, name: str, arguments: object) -> str:
@@ -57,6 +59,12 @@ class ToolSession:
         A malformed call costs a step, and its answer says what is wrong with it; on a closed
         incident nothing is done.
         """
+        before = self.malformed
+        answer = self._run(name, arguments)
+        self.made.append(name if self.malformed == before else "")
+        return answer
+
+    def _run(self, name: str, arguments: object) -> str:
         if self.episode.done:
             self.malformed += 1
             return CLOSED

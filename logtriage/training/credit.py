@@ -1,8 +1,8 @@
 """Credit: what each answer of an episode is given of its reward.
 
 One advantage for a whole episode praises a wrong severity for a right root, and the other way
-round. The score is a sum of parts, and but for the gate the answer to one question does not change
-what another is worth, so each call is given what follows from it:
+round. The score is a sum of parts, and apart from gate, speed and costs the answer to one question
+does not change what another is worth. So each is given what follows from it:
 
 | what is written | is given |
 |---|---|
@@ -25,18 +25,21 @@ from ..play.rewards import WEIGHTS, Score
 
 CREDITS = ("episode", "part")
 WHOLE = "whole"  # what is given the whole reward
+ANSWERS = ("classify_severity", "identify_root_cause", "remediate", "escalate")  # what is not
 
 
-def credits(score: Score, reward: float) -> dict[str, float]:
+def credits(score: Score, reward: float, ignored: bool = False) -> dict[str, float]:
     """What an episode gives each kind of call, by action type; `WHOLE` for all others.
 
     Args:
         score: of the episode.
         reward: what it was paid in training, its costs of malformed calls included.
+        ignored: whether it was closed by `ignore`; what the gate took for that is none of the
+            team's.
     """
     points = {part: weight * getattr(score, part) for part, weight in WEIGHTS.items()}
     healed = points["remediation"] + points["speed"] - score.cost
-    taken = (1.0 - score.gate) * sum(points.values())
+    taken = 0.0 if ignored else (1.0 - score.gate) * sum(points.values())
     return {
         WHOLE: reward,
         "classify_severity": points["severity"],
@@ -47,17 +50,16 @@ def credits(score: Score, reward: float) -> dict[str, float]:
 
 
 def kinds_of_credit(actions: Sequence[str]) -> list[str]:
-    """For each action of an episode, in order, the key of `credits` that it is given."""
+    """For each action of an episode, in order, the key of `credits` that it is given; an empty name
+    is a call that was no valid action.
+    """
     given: set[str] = set()
     kinds = []
     for action in actions:
-        first = action in CALLS and action not in given
+        first = action in ANSWERS and action not in given
         kinds.append(action if first else WHOLE)
         given.add(action)
     return kinds
-
-
-CALLS = ("classify_severity", "identify_root_cause", "remediate", "escalate")
 
 
 def advantages(

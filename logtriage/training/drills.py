@@ -34,7 +34,7 @@ TEACHER_INDEX = 4_000_000
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
-KIND_SHARES = {"lines": 0.35, "blocks": 0.35, "edges": 0.2, "opening": 0.1}  # of the drills
+KIND_SHARES = {"lines": 0.3, "blocks": 0.3, "edges": 0.16, "opening": 0.08, "rounds": 0.16}
 QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1}  # of a drill, by its kind
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
 # the questions. Drawn blindly, nearly all would say nothing: lines that tell are rare, and reading
@@ -45,12 +45,13 @@ LINE_ROUNDS = 2  # times that each service is looked at for one, when a question
 # The same for general examples, which also ask about the call graph and about owners, always on
 # random graphs, where both must be read and cannot be remembered.
 GENERAL_KIND_SHARES = {
-    "lines": 0.3,
-    "blocks": 0.3,
-    "edges": 0.12,
-    "opening": 0.12,
-    "graph": 0.08,
-    "owners": 0.08,
+    "lines": 0.27,
+    "blocks": 0.27,
+    "edges": 0.1,
+    "opening": 0.08,
+    "graph": 0.07,
+    "owners": 0.07,
+    "rounds": 0.14,
 }
 GENERAL_QUESTIONS = {**QUESTIONS, "graph": 6, "owners": 4}
 PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
@@ -86,13 +87,16 @@ def drill(index: int, general: bool = False) -> list[Message]:
     runbook alone.
 
     Questions are log lines, blocks of one service's lines, metric rows of the edge, and openings;
-    general ones also who calls whom, and who owns a service.
+    general ones also who calls whom, and who owns a service. Another kind of drill is to make the
+    rounds.
     """
     random = Random(f"general-drill/{index}" if general else f"drill/{index}")
     shares = GENERAL_KIND_SHARES if general else KIND_SHARES
     kind = random.choices(list(shares), list(shares.values()))[0]
     # ten incidents are set aside for a drill, of which it uses one a question at most
     first = DRILL_INDEX + 10 * index
+    if kind == "rounds":
+        return _rounds(_open(general, random, first), random)
     if kind == "graph":
         exchange = _questions_of_graph(random)
     elif kind == "owners":
@@ -109,6 +113,25 @@ def drill(index: int, general: bool = False) -> list[Message]:
     for text, answer in exchange:
         messages += [{"role": "user", "content": text}, {"role": "assistant", **answer}]
     return messages
+
+
+def _rounds(episode: Episode, random: Random) -> list[Message]:
+    """All services are asked, each once, in any order. Who cannot remember whom it has asked never
+    gets to the last.
+    """
+    topology = episode.incident.topology
+    messages = [
+        {"role": "system", "content": DRILL_PROMPT},
+        {"role": "user", "content": f"{call_graph_line(topology)}\nask everybody once"},
+    ]
+    for step, name in enumerate(random.sample(topology.names, len(topology.names)), start=1):
+        row = episode.telemetry.metric(topology.position[name])
+        told = render(Observation(step, episode.incident.task.max_steps, metrics=[row]))
+        messages += [
+            {"role": "assistant", **_calls("", ("request_more_logs", name))},
+            {"role": "tool", "name": "request_more_logs", "content": told},
+        ]
+    return [*messages, {"role": "assistant", "content": "all asked"}]
 
 
 def _open(general: bool, random: Random, index: int) -> Episode:

@@ -20,6 +20,7 @@ import torch
 from transformers import DynamicCache
 from trl.trainer.utils import selective_log_softmax_and_entropy
 
+from ..agents.generation import without_adapter
 from ..agents.language_models import Conversation, LanguageModelPolicy
 from ..play.conversation import Message
 from ..play.episode import final_score
@@ -57,9 +58,8 @@ class KeptTrainer(IncidentTrainer):
         sessions = [tools.session for tools in self.environments]
         self.model.eval()
         conversations = policy.converse(sessions)
-        self._written = [
-            (one, _calls_of_tokens(one, self.processing_class)) for one in conversations
-        ]
+        if self.credit == "part":
+            self._written = [_calls_of_tokens(one, self.processing_class) for one in conversations]
         self.model.train()
         written = [sum(one.own) for one in conversations]
         read = sum(len(one.prompt) for one in conversations)
@@ -80,7 +80,8 @@ class KeptTrainer(IncidentTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
         if self.credit == "part":
-            output["advantages"] = self._advantages_by_part(output["completion_ids"].shape[1])
+            table = self._advantages_by_part(output["completion_ids"].shape[1])
+            output["advantages"] = table.to(output["completion_ids"].device)
         return output
 
     def _advantages_by_part(self, width: int) -> torch.Tensor:
@@ -89,21 +90,28 @@ class KeptTrainer(IncidentTrainer):
         for start in range(0, len(self._written), self.num_generations):
             group = range(start, start + self.num_generations)
             sessions = [self.environments[i].session for i in group]
-            made = [kinds_of_credit(_actions(self._written[i][0])) for i in group]
+            made = [kinds_of_credit(session.made) for session in sessions]
             given = [
-                credits(final_score(session.episode), session.reward()) for session in sessions
+                credits(
+                    final_score(session.episode),
+                    session.reward(),
+                    ignored=session.episode.record.closed_by == "ignore",
+                )
+                for session in sessions
             ]
             for i, kinds, advantage in zip(group, made, advantages(made, given), strict=True):
-                for column, call in enumerate(self._written[i][1]):
-                    # a call that was cut off is none of the message's
-                    kind = WHOLE if call is None or call >= len(kinds) else kinds[call]
-                    table[i, column] = advantage[kind]
+                for column, call in enumerate(self._written[i]):
+                    table[i, column] = advantage[WHOLE if call is None else kinds[call]]
         return table
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        # Only episodes that differ from their group are read, and TRL's metrics are of those.
+        telling = inputs["advantages"].reshape(len(inputs["completion_ids"]), -1).any(1)
+        if not telling.any():
+            telling[0] = True  # a loss must be there to be 0
+        self._telling = telling
+        inputs = {**inputs, "tool_mask": inputs["tool_mask"] * telling[:, None]}
         self._own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
-        telling = inputs["advantages"].reshape(len(self._own), -1).any(1)
-        self._telling = telling if telling.any() else torch.ones_like(telling)
         return super()._compute_loss(model, inputs)
 
     def _get_per_token_logps_and_entropies(
@@ -118,7 +126,7 @@ class KeptTrainer(IncidentTrainer):
         """Log-probabilities and entropies, of shape (episodes, logits_to_keep), of the tokens that
         the model wrote in the episodes that tell something; 0 elsewhere.
         """
-        inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+        inner = without_adapter(model)
         width = input_ids.shape[1] - logits_to_keep
         positions = (attention_mask.cumsum(1) - 1).clamp(min=0)
         # Episodes that are equal to the last token are read once, and so are equal prompts.
@@ -130,13 +138,21 @@ class KeptTrainer(IncidentTrainer):
         # The last token of a prompt is read with the completion, whose first it predicts.
         before = width - 1
         shared = DynamicCache(config=inner.config)
-        inner.base_model(
-            input_ids=input_ids[first, :before],
-            attention_mask=attention_mask[first, :before],
-            position_ids=positions[first, :before],
-            past_key_values=shared,
-            use_cache=True,
-        )
+
+        def read_on(rows: torch.Tensor, start: int, end: int, cache: DynamicCache) -> torch.Tensor:
+            """The last layer's states at tokens `start` to `end` of these rows, of which `cache`
+            holds what comes before.
+            """
+            with self.accelerator.autocast():
+                return inner.base_model(
+                    input_ids=input_ids[rows, start:end],
+                    attention_mask=attention_mask[rows, :end],
+                    position_ids=positions[rows, start:end],
+                    past_key_values=cache,
+                    use_cache=True,
+                ).last_hidden_state
+
+        read_on(first, 0, before, shared)
         length = attention_mask[different, width:].sum(1)
         values, places = [], []
         for chunk in length.argsort().split(READ_TOGETHER):
@@ -145,13 +161,7 @@ class KeptTrainer(IncidentTrainer):
             for number, layer in enumerate(shared.layers):
                 of_rows = prompt_of[chunk]
                 cache.update(layer.keys[of_rows], layer.values[of_rows], number)
-            hidden = inner.base_model(
-                input_ids=input_ids[rows, before:until],
-                attention_mask=attention_mask[rows, :until],
-                position_ids=positions[rows, before:until],
-                past_key_values=cache,
-                use_cache=True,
-            ).last_hidden_state
+            hidden = read_on(rows, before, until, cache)
             own = self._own[rows, : until - before]
             logps, entropies = selective_log_softmax_and_entropy(
                 inner.get_output_embeddings()(hidden[own]),
@@ -178,15 +188,6 @@ def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     numbers = torch.arange(len(rows), device=rows.device)
     first = torch.full((len(unique),), len(rows), device=rows.device)
     return first.scatter_reduce(0, equal, numbers, "amin"), equal
-
-
-def _actions(conversation: Conversation) -> list[str]:
-    """Names of the calls of a conversation, in order."""
-    return [
-        call["function"]["name"]
-        for message in conversation.messages
-        for call in message.get("tool_calls") or ()
-    ]
 
 
 def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:

@@ -92,6 +92,11 @@ class TrainingConfig:
             raise ValueError(
                 "credit 'part' needs the loop 'kept'; choose credit 'episode', or that"
             )
+        if self.scale_rewards != "none" and self.credit == "part":
+            raise ValueError(
+                "credit 'part' has advantages of its own, which are not scaled; choose credit "
+                "'episode', or scale_rewards 'none'"
+            )
         if self.loop == "kept" and self.loader == "unsloth":
             raise ValueError("the loader 'unsloth' needs the loop 'trl'; choose that")
         if self.steps < 1 or self.incidents < 1 or self.group < 2:

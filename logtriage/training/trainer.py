@@ -77,7 +77,8 @@ def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
         use_cpu=not gpu,
         bf16=bf16,  # True by default, which fails on a CPU
         fp16=gpu and not bf16,
-        gradient_checkpointing=gpu,
+        # It does without kept keys and values, and so with our loop.
+        gradient_checkpointing=gpu and config.loop == "trl",
         dataloader_num_workers=0,
     )
 

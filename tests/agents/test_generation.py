@@ -6,8 +6,11 @@ import torch
 
 from logtriage.agents.generation import Writer
 from logtriage.agents.language_models import LanguageModelPolicy, load_language_model
+from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
+
+QUESTION = ("request_more_logs", "user-db")
 
 
 def sessions(count):
@@ -81,10 +84,14 @@ def test_sampled_tokens_come_as_often_as_the_model_says(tiny_base):
 
 
 def test_a_turn_is_cut_at_its_bound_and_a_conversation_at_its_own(tiny_base):
-    loaded = load_language_model(tiny_base)
-    for one in LanguageModelPolicy(*loaded, name="tiny", turn_tokens=2).converse(sessions(3)):
+    model, tokenizer = load_language_model(tiny_base)
+    cut = LanguageModelPolicy(model, tokenizer, name="tiny", turn_tokens=2)
+    for one in cut.converse(sessions(3)):
         assert one.own == [True] * 2 and one.turns == 1  # two tokens are no call
-    for one in LanguageModelPolicy(*loaded, name="tiny", completion_tokens=60).converse(
-        sessions(3)
-    ):
-        assert len(one.ids) < 60 + 64
+    # One that always asks, in place of a model: answers come until there is no room for the next.
+    asks = LanguageModelPolicy(model, tokenizer, name="tiny", completion_tokens=200)
+    message = {"role": "assistant", "content": "", "tool_calls": [tool_call(QUESTION)]}
+    asks._parse = lambda turn, prompt: message
+    for one in asks.converse(sessions(3)):
+        assert one.turns > 1 and len(one.ids) - asks.turn_tokens < 200
+        assert one.messages[-1]["role"] == "tool"  # the answer that found no room

@@ -170,7 +170,7 @@ NAMED = ("identify_root_cause", "user-db")
 @pytest.mark.parametrize("actions, why", [
     ([NAMED, ("escalate", "sre"), ("resolve", "")], "the right root cause, and the wrong team"),
     ([NAMED, ("resolve", "")], "the right root cause, and nobody"),
-    ([("ignore", "")], "a P1 was ignored"),
+    ([("ignore", "")], "a real fault was ignored"),
 ])  # fmt: skip
 def test_the_gate_says_why(actions, why):
     env = TriageEnvironment()
@@ -183,19 +183,14 @@ def test_the_gate_says_why(actions, why):
     )
 
 
-def test_a_p3_with_the_wrong_team_is_no_p1_ignored():
+def test_a_real_fault_that_no_user_feels_must_not_be_ignored_either():
     env, where = TriageEnvironment(), {"task": "silent_degradation", "split": "test"}
     found = (sample_incident(**where, index=index) for index in range(100))
     incident = next(one for one in found if one.injection and one.severity == "P3")
     env.reset(**where, index=incident.index)
-    wrong = "sre" if incident.team != "sre" else "dba"
-    for kind, value in (
-        ("identify_root_cause", incident.root),
-        ("escalate", wrong),
-        ("ignore", ""),
-    ):
+    for kind, value in (("identify_root_cause", incident.root), ("ignore", "")):
         env.step(TriageAction(action_type=kind, value=value))
-    assert env.score.gate == 0.0 and "and the wrong team paged" in words(env.render_web({}))
+    assert env.score.gate == 0.0 and "a real fault was ignored" in words(env.render_web({}))
 
 
 def test_two_faults_show_both_answers_and_half_a_gate():

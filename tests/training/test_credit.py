@@ -24,6 +24,11 @@ def test_what_the_gate_takes_is_the_teams():
         assert wrong[answer] == pytest.approx(right[answer])
 
 
+def test_what_the_gate_takes_for_ignoring_is_not_the_teams():
+    ignored = Score(1, 1, 0, 1, 0.0, cost=0.0, gate=0.0, total=0.0)
+    assert credits(ignored, 0.0, ignored=True)["escalate"] == pytest.approx(0.1)
+
+
 def test_costs_are_the_remedys():
     given = credits(WRONG_ROOT, 0.0)
     assert given["remediate"] == given["identify_root_cause"] == pytest.approx(-0.1)
@@ -31,8 +36,8 @@ def test_costs_are_the_remedys():
 
 
 def test_only_first_answers_have_a_credit_of_their_own():
-    made = ["request_more_logs", "escalate", "escalate", "ignore"]
-    assert kinds_of_credit(made) == [WHOLE, "escalate", WHOLE, WHOLE]
+    made = ["request_more_logs", "", "escalate", "escalate", "ignore"]
+    assert kinds_of_credit(made) == [WHOLE, WHOLE, "escalate", WHOLE, WHOLE]
 
 
 def test_an_answer_is_compared_with_the_same_answer_of_others_and_a_decision_with_all():

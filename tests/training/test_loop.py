@@ -1,13 +1,18 @@
 """Our loop learns what TRL's would: the same gradient, from what is read once instead of often."""
 
 import inspect
+import itertools
 from types import SimpleNamespace
 
+import pytest
 import torch
+from accelerate import Accelerator
 from trl import GRPOTrainer
 
 from logtriage.agents.language_models import LanguageModelPolicy, load_language_model
 from logtriage.play.conversation import tool_call
+from logtriage.play.episode import Episode, final_score
+from logtriage.play.rewards import WEIGHTS
 from logtriage.play.tools import TriageTools
 from logtriage.training.loop import KeptTrainer, _calls_of_tokens
 
@@ -44,7 +49,9 @@ def test_trl_has_the_private_parts_that_are_relied_on():
 def a_trainer(**attributes):
     """What the methods under test use of a trainer, and nothing else."""
     trainer = KeptTrainer.__new__(KeptTrainer)
-    vars(trainer).update(attributes)
+    vars(trainer).update(
+        attributes, _entropy_bonus_enabled=False, accelerator=Accelerator(cpu=True)
+    )
     return trainer
 
 
@@ -94,9 +101,7 @@ def test_the_gradient_is_that_of_trl(tiny_base):
     for kind in ("ours", "plain"):
         model, _ = load_language_model(tiny_base)
         if kind == "ours":
-            trainer = a_trainer(
-                _own=own, _telling=telling, temperature=1.5, _entropy_bonus_enabled=False
-            )
+            trainer = a_trainer(_own=own, _telling=telling, temperature=1.5)
             logps, entropies, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, kept)
         else:
             positions = (mask.cumsum(1) - 1).clamp(min=0)
@@ -131,25 +136,6 @@ def test_an_episode_without_advantage_is_not_read_again(tiny_base):
     logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, own.shape[1])
     assert read == [2, 5]  # the prompts of two groups, once each, and five episodes
     assert (logps[5:] == 0).all() and (logps[:5][own[:5]] < 0).all()
-
-
-def test_only_arguments_of_first_answers_have_an_advantage_of_their_own(tiny_base):
-    _, tokenizer, tools, written, inputs = groups_of_episodes(tiny_base, incidents=1)
-    for one in tools:
-        one.session.episode.abandon()
-    trainer = a_trainer(
-        environments=tools,
-        num_generations=len(tools),
-        _written=[(one, _calls_of_tokens(one, tokenizer)) for one in written],
-    )
-    table = trainer._advantages_by_part(inputs["completion_ids"].shape[1])
-    rewards = [one.get_reward() for one in tools]
-    mean = sum(rewards) / len(rewards)
-    for row, one, reward in zip(table, written, rewards, strict=True):
-        calls = _calls_of_tokens(one, tokenizer)
-        whole = [number for number, call in enumerate(calls) if call is None]
-        assert torch.allclose(row[whole], torch.tensor(reward - mean), atol=1e-6)
-        assert (row[len(calls) :] == 0).all()
 
 
 def written_by(tokenizer, *turns):
@@ -194,3 +180,49 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
     told = told_apart(written_by(tokenizer, cut, [("classify_severity", "P2")]), tokenizer)
     assert told[0].startswith("P2") and cut in told[None]
+
+
+def played(tokenizer, *turns):
+    """Tools whose session has made these calls, and the conversation that says so."""
+    tools = TriageTools()
+    tools.reset("cascading_failure", "train", 0)
+    for call in itertools.chain(*turns):
+        function = tool_call(call)["function"]
+        tools.session.call(function["name"], function["arguments"])
+    return tools, written_by(tokenizer, *turns)
+
+
+def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_episode(tiny_base):
+    _, tokenizer = load_language_model(tiny_base)
+    incident = Episode.open("cascading_failure", "train", 0).incident
+    wrong = next(one for one in ("P1", "P2", "P3") if one != incident.severity)
+    rest = [
+        ("identify_root_cause", incident.root),
+        ("remediate", f"{incident.remedy}:{incident.root}"),
+        ("escalate", incident.team),
+        ("resolve", ""),
+    ]
+    group = [
+        # one is right in all, the other in all but the severity, of which the first is no word
+        played(tokenizer, [("classify_severity", incident.severity), *rest]),
+        played(tokenizer, [("classify_severity", "P9"), ("classify_severity", wrong)], rest),
+    ]
+    trainer = a_trainer(
+        environments=[tools for tools, _ in group],
+        num_generations=2,
+        _written=[_calls_of_tokens(written, tokenizer) for _, written in group],
+    )
+    rewards = [tools.get_reward() for tools, _ in group]
+    whole = (rewards[0] - rewards[1]) / 2
+    speeds = [WEIGHTS["speed"] * final_score(tools.session.episode).speed for tools, _ in group]
+    faster = (speeds[0] - speeds[1]) / 2  # by the step that the malformed call cost
+    table = trainer._advantages_by_part(max(len(written.ids) for _, written in group))
+    expected = [
+        {None: whole, 0: 0.1, 1: faster, 2: faster, 3: 0.0},
+        {None: -whole, 0: -whole, 1: -0.1, 2: -faster, 3: -faster, 4: 0.0},
+    ]
+    assert whole > 0.1 > faster > 0.0
+    for row, kinds, calls in zip(table, expected, trainer._written, strict=True):
+        assert set(calls) == set(kinds)
+        assert row[: len(calls)].tolist() == pytest.approx([kinds[call] for call in calls])
+        assert (row[len(calls) :] == 0).all()
