@@ -31,6 +31,13 @@ def write_episodes(log: Path, table: Path) -> None:
     pd.DataFrame(rows).to_parquet(table, index=False)
 
 
+def check(run: Path) -> None:
+    """Raise `FileNotFoundError` unless the run is finished."""
+    missing = [file for file in (*LIGHT_FILES, "episodes.jsonl") if not (run / file).exists()]
+    if missing:
+        raise FileNotFoundError(f"{run} lacks {', '.join(missing)}; run `make seeds` to its end")
+
+
 def publish(run: str | Path, track: str) -> Path:
     """Copy the light files of a finished run to `results/<track>/<its name>`, its training episodes
     as parquet, and its base model's record beside it.
@@ -39,10 +46,8 @@ def publish(run: str | Path, track: str) -> Path:
         FileNotFoundError: when the run is not finished.
     """
     run = Path(run)
+    check(run)
     target = ROOT / "results" / track / run.name
-    missing = [file for file in (*LIGHT_FILES, "episodes.jsonl") if not (run / file).exists()]
-    if missing:
-        raise FileNotFoundError(f"{run} lacks {', '.join(missing)}; run `make seeds` to its end")
     target.mkdir(parents=True, exist_ok=True)
     for file in LIGHT_FILES:
         shutil.copyfile(run / file, target / file)
@@ -53,14 +58,20 @@ def publish(run: str | Path, track: str) -> Path:
 
 def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
     """Publish every seed of both tracks in place of what was published, and write the tables."""
+    seeds = {track: sorted((runs / track).glob("seed-*")) for track in TRACKS}
     try:
-        for track in TRACKS:
-            shutil.rmtree(ROOT / "results" / track, ignore_errors=True)
-            for run in sorted((runs / track).glob("seed-*")):
-                print(f"copied to {publish(run, track)}")
-            draw_track(track)
-    except FileNotFoundError as error:
+        for track, found in seeds.items():
+            if not found:
+                raise FileNotFoundError(f"{runs / track} holds no seed; run `make seeds` first")
+            for run in found:
+                check(run)
+    except FileNotFoundError as error:  # nothing has been touched yet
         raise SystemExit(f"error: {error}") from None
+    for track, found in seeds.items():
+        shutil.rmtree(ROOT / "results" / track, ignore_errors=True)
+        for run in found:
+            print(f"copied to {publish(run, track)}")
+        draw_track(track)
     write_tables()
 
 

@@ -96,6 +96,12 @@ def splits_line(runs: Sequence[Path]) -> str:
     coordinates = ["task", "split", "index"]
     ceiling = played[played.policy == "belief"].set_index(coordinates)["score"]
     frame = pd.concat([pd.read_parquet(run / "splits.parquet") for run in runs])
+    versions = {*frame["benchmark"], *played["benchmark"]}
+    if len(versions) > 1:
+        raise ValueError(
+            f"results of the benchmark's versions {sorted(versions)} are never put together; "
+            "run `make benchmark` and `make seeds` again"
+        )
     frame["ceiling"] = ceiling.loc[pd.MultiIndex.from_frame(frame[coordinates])].to_numpy()
     sums = frame.groupby(["split", "task", "policy"])[["score", "ceiling"]].sum()
     shares = (sums["score"] / sums["ceiling"]).groupby(["split", "policy"]).mean().unstack()

@@ -25,11 +25,12 @@ def test_both_tracks_are_trained_and_evaluated_once(tiny_base, tmp_path, monkeyp
     seeds.main(seeds=1, folder=tmp_path)
     for track in tables.TRACKS:
         run = tmp_path / track / "seed-0"
-        made = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
-        assert {"config.json", "summary.json", "transcripts.json", "model"} <= set(made)
+        made = {path.name for path in run.iterdir()}
+        assert {"config.json", "summary.json", "transcripts.json", "model"} <= made
         for name in ("evaluation", "splits", "checkpoints", "audit"):
             frame = pd.read_parquet(run / f"{name}.parquet")
-            assert set(frame["policy"]) & {"base", "trained", "checkpoint-1"}
+            learned = {"checkpoint-1"} if name == "checkpoints" else {"base", "trained"}
+            assert learned <= set(frame["policy"])
     weights = {
         track: (tmp_path / track / "seed-0" / "model" / "model.safetensors").stat()
         for track in tables.TRACKS

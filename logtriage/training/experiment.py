@@ -90,15 +90,18 @@ def _digest(folder: Path) -> str:
 
 
 def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> pd.DataFrame | None:
-    """The rows that a file holds of a policy with these weights on these incidents, as the
-    benchmark now is; None when there are none.
+    """The rows that a run's file, or that of another seed beside it, holds of a policy with these
+    weights on these incidents, as the benchmark now is; None when there are none.
     """
-    if not path.exists():
-        return None
-    frame = pd.read_parquet(path)
-    same = (frame["policy"] == name) & (frame["weights"] == weights) & (frame["split"] == split)
-    same &= frame["benchmark"] == BENCHMARK_VERSION
-    return frame[same] if same.sum() == episodes * len(TASKS) else None
+    for file in (path, *sorted(path.parents[1].glob(f"seed-*/{path.name}"))):
+        if not file.exists():
+            continue
+        frame = pd.read_parquet(file)
+        same = (frame["policy"] == name) & (frame["weights"] == weights) & (frame["split"] == split)
+        same &= frame["benchmark"] == BENCHMARK_VERSION
+        if same.sum() == episodes * len(TASKS):
+            return frame[same]
+    return None
 
 
 def evaluate_run(

@@ -17,11 +17,11 @@ the simulated world: a runbook is what an on-call has. Results of this model mus
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -48,6 +48,7 @@ VOCABULARY = 1400  # tokens, before the fixed pieces
 # vocabulary of 2,000, and 1.7 % with 1,000, which makes texts of `test` 3 % longer.
 SPELLED_VOCABULARY = 1000
 LONGEST_SUFFIX = 16  # letters of a suffix that are spelled; what follows is read as a word
+DIGESTED = 40  # examples of each kind by which a finished model is recognised
 TOKENIZER_EXAMPLES = 400  # drills, and as many junior episodes, that the tokenizer is trained on
 # Of the junior's mean score: a base below that, played greedily, has not learned to read.
 PARITY = 0.9
@@ -365,6 +366,11 @@ def build_base(
         "learning_rate": learning_rate,
         "hidden": hidden,
         "layers": layers,
+        "examples": _digest(
+            messages
+            for i in range(DIGESTED)
+            for messages in (drill(i, general), junior_episode(i, general))
+        ),
         # Only where it is set: folders that were finished without it stay what they are.
         **({"general": True} if general else {}),
     }
@@ -422,11 +428,12 @@ def build_taught(
     """
     folder, base = Path(folder), Path(base)
     settings = {
-        "base": os.path.relpath(base.resolve(), folder.resolve()),
+        "base": hashlib.sha256((base / "model.safetensors").read_bytes()).hexdigest()[:16],
         "seed": seed,
         "episodes": episodes,
         "epochs": epochs,
         "learning_rate": learning_rate,
+        "examples": _digest(teacher_episode(i) for i in range(DIGESTED)),
     }
     if _is_finished(folder, settings):
         return folder
@@ -441,6 +448,11 @@ def build_taught(
     record = {"settings": settings, "log": log}
     _save(folder, model, tokenizer, record, began)
     return folder
+
+
+def _digest(conversations: Iterable[list[Message]]) -> str:
+    """Digest of what is taught: a model that was made from other examples is another model."""
+    return hashlib.sha256(json.dumps(list(conversations)).encode()).hexdigest()[:16]
 
 
 def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:

@@ -66,6 +66,7 @@ def test_neither_drills_nor_junior_ever_see_the_answer(monkeypatch):
     for index, general in product(range(60), (False, True)):
         drills.drill(index, general)
         drills.junior_episode(index, general)
+        drills.teacher_episode(index)
 
 
 def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
@@ -79,11 +80,14 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     for index, general in product(range(40), (False, True)):
         drills.drill(index, general)
         drills.junior_episode(index, general)
+        drills.teacher_episode(index)
     assert {split for split, _ in drawn} == {"train"}
     assert min(index for _, index in drawn) >= drills.DRILL_INDEX
     # `TrainingConfig` refuses seeds whose incidents would reach DRILL_INDEX.
     slices = (drills.DRILL_INDEX + 10 * 3000, drills.JUNIOR_INDEX, drills.JUNIOR_INDEX + 10_000)
     assert list(slices) == sorted(slices) and slices[-1] < drills.HOLDOUT_INDEX
+    # The slice by which recipes are compared begins at 3,500,000, and the teacher's after it.
+    assert drills.HOLDOUT_INDEX < 3_500_000 and drills.TEACHER_INDEX >= 4_000_000
     assert max(drills.QUESTIONS.values()) <= 10  # incidents of a drill
 
 
@@ -93,8 +97,28 @@ def test_a_drill_asks_in_turn(general):
     for index in range(60):
         system, *rest = drills.drill(index, general)
         assert system == {"role": "system", "content": drills.DRILL_PROMPT}
+        if rest[-1]["content"] == "all asked":
+            continue
         assert [one["role"] for one in rest] == ["user", "assistant"] * (len(rest) // 2)
         assert len(rest) // 2 in questions.values()
+
+
+@pytest.mark.parametrize("general", [False, True])
+def test_the_rounds_come_to_everybody_once(general):
+    made = [drills.drill(index, general) for index in range(80)]
+    rounds = [one for one in made if one[-1]["content"] == "all asked"]
+    assert len(rounds) >= 5
+    for _, shown, *rest, _end in rounds:
+        asked = [
+            call["function"]["arguments"]["service"]
+            for message in rest
+            for call in message.get("tool_calls", ())
+        ]
+        graph = shown["content"].splitlines()[0].removeprefix("calls: ")
+        names = set(graph.replace(">", " ").replace(";", " ").replace("~", " ").split())
+        assert len(asked) == len(set(asked)) >= 5 and names <= set(asked)
+        told = [message["content"].split("\n")[1] for message in rest if message["role"] == "tool"]
+        assert [row.split()[0] for row in told] == asked
 
 
 @pytest.mark.parametrize("general", [False, True])
