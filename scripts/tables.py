@@ -14,7 +14,7 @@ import pandas as pd
 
 from logtriage.measure.audit import VERDICTS
 from logtriage.measure.strata import describe_falls, stratum_changes
-from logtriage.training.experiment import CEILING, summarise_seeds
+from logtriage.training.experiment import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +34,7 @@ def track_table(track: str) -> str:
     """
     runs = seeds_of(track)
     table = summarise_seeds(runs).to_dict("records")
-    rows = [_demo_cells(row) for row in table]
+    rows = [_cells(row, taught=track == "taught") for row in table]
     lines = [f"| {' | '.join(rows[0])} |", "|" + "---|" * len(rows[0])]
     lines += [f"| {' | '.join(cells.values())} |" for cells in rows]
     base = json.loads((runs[0].parent / "base.json").read_text())
@@ -43,27 +43,25 @@ def track_table(track: str) -> str:
     seconds = sum(json.loads(steps[-1])["seconds"] for steps in metrics) / len(runs)
     played = sum(len(pd.read_parquet(run / "episodes.parquet")) for run in runs) / len(runs)
     several = len(runs) > 1
-    lines += [
-        "",
-        (
-            f"Benchmark {table[0]['benchmark']}, {table[0]['episodes']} held-out incidents (`test`)"
-            " a task, greedy, 95 % bootstrap intervals over"
-            f" {'incidents and seeds' if several else 'incidents'}, gains paired."
-            f" {f'**{len(runs)} training seeds.**' if several else '**One training seed.**'}"
-            " Faults / false alarms, base → trained: share of real faults whose root was blamed"
-            f" first, and of false alarms dismissed. {base['parameters'] / 1e6:.2f} M parameters;"
-            f" the base took {base['seconds']:.0f} s, GRPO ({played:,.0f} episodes) {seconds:.0f} s"
-            f"{' a seed' if several else ''} on {machine['cores']} cores."
-        ),
-        falls_line(runs),
-        grounded_line(runs),
-        splits_line(runs),
-    ]
-    return "\n".join(lines)
+    made = (
+        f"{base['parameters'] / 1e6:.2f} M parameters; the base took {base['seconds']:.0f} s, GRPO"
+        f" ({played:,.0f} episodes) {seconds:.0f} s{' a seed' if several else ''} on"
+        f" {machine['threads']} of {machine['cores']} cores."
+    )
+    method = (
+        f"Benchmark {table[0]['benchmark']}, {table[0]['episodes']} held-out incidents (`test`)"
+        " a task, greedy, 95 % bootstrap intervals over"
+        f" {'incidents and seeds' if several else 'incidents'}, gains paired."
+        f" {f'**{len(runs)} training seeds.**' if several else '**One training seed.**'}"
+        " Faults / false alarms, base → trained: share of real faults whose root was blamed"
+        " first, and of false alarms dismissed."
+    )
+    told = [falls_line(runs), grounded_line(runs), splits_line(runs)]
+    return "\n".join([*lines, "", method if track == TRACKS[0] else "As above.", made, *told])
 
 
-def _demo_cells(row: dict[str, Any]) -> dict[str, str]:
-    """One task's row of `summarise_seeds` as head to cell."""
+def _cells(row: dict[str, Any], taught: bool) -> dict[str, str]:
+    """One task's row of `summarise_seeds` as head to cell, beside the teacher if there was one."""
     cells = {"task": row["task"].replace("_", " ")}
     cells |= {
         name: "{:.2f} [{:.2f}, {:.2f}]".format(*row[name]) for name in ("base", "trained", "gain")
@@ -73,6 +71,10 @@ def _demo_cells(row: dict[str, Any]) -> dict[str, str]:
     if row[f"share_of_{CEILING}"] is not None:
         cells[f"share of `{CEILING}`"] = f"{row[f'share_of_{CEILING}'].mean:.2f}"
     cells["faults / false alarms"] = f"{_detection(row, 'base')} → {_detection(row, 'trained')}"
+    if taught:
+        return cells | {
+            f"over `{TEACHER}`": "{:.2f} [{:.2f}, {:.2f}]".format(*row[f"over_{TEACHER}"])
+        }
     return cells | {f"`{name}`": f"{row[name]:.2f}" for name in ("loudest", "trace")}
 
 

@@ -50,6 +50,7 @@ from .grpo import model_of
 
 REFERENCES = ("loudest", "trace", "belief", "oracle")
 CEILING = "belief"  # of whose score shares are told
+TEACHER = "trace"  # whom the track that is taught imitates
 # Of the strata, those that stand in a table; all are in `summary.json`.
 DETECTION = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")
 # Scores that make an incident worth showing before and after training: the base fails at it below
@@ -327,7 +328,8 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
     Returns:
         Columns task, benchmark, seeds and episodes (incidents of each); base, trained and gain,
         means over seeds with intervals in which seeds and incidents are resampled; share_of_belief
-        likewise, where every run has played it, else None; trained_by_seed, run to mean score, and
+        and over_trace (how much better than the script `trace`) likewise, where every run has
+        played those, else None; trained_by_seed, run to mean score, and
         smallest_gain, of a seed; the references' mean scores; and base and trained shares of faults
         detected, false alarms dismissed, faults dismissed and edge roots found, nan where a task
         has none.
@@ -361,6 +363,9 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
             "trained": crossed_mean([after]),
             "gain": gained[task],
             f"share_of_{CEILING}": share,
+            f"over_{TEACHER}": crossed_mean([after - scores(TEACHER)])
+            if TEACHER in played
+            else None,
             "trained_by_seed": dict(zip(names, after.mean(axis=1), strict=True)),
             "smallest_gain": (after - before).mean(axis=1).min(),
             **{name: scores(name).mean() for name in played},
