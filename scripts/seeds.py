@@ -4,7 +4,12 @@
     runs/taught/base, seed-0, ...  taught, then rewarded: that base, fine-tuned on `trace`
 
 All seeds of a track start from one base model; a seed decides which incidents of `train` are
-played, in which order, and what is sampled. What is finished is not made again.
+played, in which order, and what is sampled. What is finished is not made again. Two processes of
+one thread each, a track each, get more out of two cores than one of two threads, once the base is
+there:
+
+    OMP_NUM_THREADS=1 taskset -c 0 python scripts/seeds.py --track demo
+    OMP_NUM_THREADS=1 taskset -c 1 python scripts/seeds.py --track taught
 """
 
 from __future__ import annotations
@@ -51,12 +56,15 @@ def run_seed(track: str, seed: int, folder: Path) -> Path:
 
 def main(
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of each track, from 0 on.")] = 5,
+    track: Annotated[str, typer.Option(help="demo, taught, or all.")] = "all",
     folder: Annotated[Path, typer.Option(help="Where everything goes.")] = ROOT / "runs",
 ) -> None:
-    """Train and evaluate every seed of both tracks, one after the other."""
+    """Train and evaluate every seed of the tracks, one after the other."""
+    if track not in (*PRESETS, "all"):
+        raise SystemExit(f"error: unknown track {track!r}; choose one of {', '.join(PRESETS)}, all")
     for seed in range(seeds):
-        for track in PRESETS:
-            run_seed(track, seed, folder)
+        for one in PRESETS if track == "all" else [track]:
+            run_seed(one, seed, folder)
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
     """For each id of a conversation, the number of the call of which it is an argument's; None
-    elsewhere, and in a turn that could not be read as calls.
+    elsewhere, and in what could not be read as a call.
     """
     turns = iter([one for one in conversation.messages if one["role"] == "assistant"])
     calls: list[int | None] = []
@@ -201,17 +201,21 @@ def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | N
         ids = [token for _, token in run]
         if own:
             readable = len(next(turns).get("tool_calls") or ())
-            calls += _arguments_of(ids, made, tokenizer) if readable else [None] * len(ids)
+            # A turn that was cut off may end in a call that is none of the message's.
+            calls += [
+                None if number is None or number >= readable else made + number
+                for number in _arguments_of(ids, tokenizer)
+            ]
             made += readable
         else:
             calls += [None] * len(ids)
     return calls
 
 
-def _arguments_of(turn: list[int], number: int, tokenizer: Any) -> list[int | None]:
-    """`_calls_of_tokens` for one turn, whose first call has that number."""
+def _arguments_of(turn: list[int], tokenizer: Any) -> list[int | None]:
+    """For each id of a turn, the number within it of the call of which it is an argument's."""
     calls: list[int | None] = []
-    text = ""
+    number, text = 0, ""
     for token in turn:
         calls.append(number if ARGUMENTS in text else None)
         text += tokenizer.decode([token])

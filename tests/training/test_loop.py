@@ -180,6 +180,13 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
     told = told_apart(written_by(tokenizer, cut, [("classify_severity", "P2")]), tokenizer)
     assert told[0].startswith("P2") and cut in told[None]
+    # likewise one that is cut off behind a whole one
+    whole = written_by(tokenizer, [("escalate", "dba")], [("classify_severity", "P2")])
+    more = tokenizer(cut)["input_ids"]
+    end = whole.own.index(False)
+    whole.ids[end:end], whole.own[end:end] = more, [True] * len(more)
+    told = told_apart(whole, tokenizer)
+    assert told[0].startswith("dba") and told[1].startswith("P2") and cut in told[None]
 
 
 def played(tokenizer, *turns):
