@@ -143,7 +143,7 @@ _T4 = {
 # task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
-    "taught": {"learning_rate": 2e-4},
+    "taught": {"learning_rate": 5e-4},
     "model_card": {
         **_T4,
         "learning_rate": 1e-5,
