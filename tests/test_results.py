@@ -1,5 +1,6 @@
 """Published results tell what got worse, whatever their means say."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import tables
 from logtriage.agents.registry import make_policy
 from logtriage.measure.rollouts import rollout
 from logtriage.measure.strata import describe_falls, hidden_falls, with_truth
+from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
 SETS = sorted({path.parents[1] for path in ROOT.glob("results/*/seed-*/evaluation.parquet")})
@@ -88,3 +90,10 @@ def test_the_truth_is_that_of_the_version_that_was_played(folder):
         oracle = frame[frame.policy == "oracle"]
         assert len(oracle) and ((oracle["closed_by"] == "ignore") == ~oracle["real"]).all()
         assert (oracle["severity"] == 1).all()
+
+
+def test_no_published_rule_without_diagnosis_beats_loudest():
+    found = json.loads((ROOT / "results" / "benchmark" / "exploits.json").read_text())
+    assert {row["task"] for row in found["rows"]} == set(TASKS)
+    for row in found["rows"]:
+        assert row["test"] < row["loudest"], row["rule"]

@@ -25,6 +25,7 @@ out, questions included: a later answer is judged by what was known before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -219,6 +220,23 @@ def audit_policies(
     return pd.concat(
         Parallel(n_jobs=processes)(delayed(play)(*job) for job in jobs), ignore_index=True
     )
+
+
+def audits_of_runs(folder: str | Path, base: str, trained: str) -> pd.DataFrame:
+    """The audits of a track's training seeds (`folder/seed-*/audit.parquet`) together.
+
+    Args:
+        folder: of the track.
+        base, trained: what the model before and after training is to be called.
+
+    Raises:
+        FileNotFoundError: when it holds none.
+    """
+    paths = sorted(Path(folder).glob("seed-*/audit.parquet"))
+    if not paths:
+        raise FileNotFoundError(f"{folder} holds no audit of a run; `make seeds` makes them")
+    frame = pd.concat([pd.read_parquet(path) for path in paths], ignore_index=True)
+    return frame.assign(policy=frame["policy"].map({"base": base, "trained": trained}))
 
 
 def audit_table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -10,22 +10,17 @@ The truth of an incident is no column of a rollout: it is drawn again from (task
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from ..world.incidents import sample_incident
-from ..world.tasks import BENCHMARK_VERSION, SEVERITIES, TASKS, Task
+from ..world.tasks import BENCHMARK_VERSION, SEVERITIES
 from ..world.topology import KINDS, Topology
 from .intervals import KEYS, Interval, crossed_mean, matched
 
-# Tasks as an earlier version of the benchmark drew them: its results are told by its own truth.
-EARLIER: Mapping[str, Mapping[str, Task]] = {
-    "1.0": {"silent_degradation": replace(TASKS["silent_degradation"], false_alarms=0.25)}
-}
 TRUTH = ("real", "severity_true", "root", "root_kind", "root_depth", "fault")
 # Incidents from which on a stratum has an interval, and can be said to have fallen: a bootstrap of
 # fewer values is too narrow by far.
@@ -91,8 +86,8 @@ def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.Data
         lacks. Of two faults, it is the first.
 
     Raises:
-        ValueError: for an unknown task, or a version of the benchmark whose incidents are not
-            known.
+        ValueError: for an unknown task, or a version of the benchmark but this one: the incidents
+            of another were others.
     """
     if set(TRUTH) <= set(frame.columns):
         return frame
@@ -112,13 +107,12 @@ def _truth(
     task: str, split: str, index: int, benchmark: str, topology: Topology | None
 ) -> tuple[object, ...]:
     """The values of `TRUTH` for one incident."""
-    if benchmark != BENCHMARK_VERSION and benchmark not in EARLIER:
-        known = ", ".join([*EARLIER, BENCHMARK_VERSION])
+    if benchmark != BENCHMARK_VERSION:
         raise ValueError(
-            f"incidents of benchmark {benchmark} are not known, only of {known}; play them again"
+            f"incidents of benchmark {benchmark} are not known, only those of {BENCHMARK_VERSION}; "
+            "play them again"
         )
-    drawn = EARLIER.get(benchmark, {}).get(task, task)
-    incident = sample_incident(drawn, split, int(index), topology)
+    incident = sample_incident(task, split, int(index), topology)
     if incident.injection is None or incident.root is None:
         return False, incident.severity, None, None, None, None
     root, graph = incident.root, incident.topology
@@ -318,8 +312,8 @@ def named_once(changes: pd.DataFrame) -> pd.DataFrame:
     figures = [*changes.columns.drop(["stratum", "group"])]
     kinds, depths = (changes["stratum"] == f"root_by_{name}" for name in ("kind", "depth"))
     told = set(changes.loc[kinds, figures].itertuples(index=False, name=None))
-    again = [row in told for row in changes[figures].itertuples(index=False, name=None)]
-    return changes[~(depths & again)]
+    rows = changes[figures].itertuples(index=False, name=None)
+    return changes[~(depths & np.array([row in told for row in rows], bool))]
 
 
 def gains(base: Frames, trained: Frames) -> dict[str, Interval]:
