@@ -25,11 +25,11 @@ from logtriage.training.experiment import (
     evaluate_checkpoints,
     evaluate_run,
     evaluate_splits,
-    summarise_run,
 )
 from logtriage.training.grpo import train
 from logtriage.training.mini import build_base, build_taught
 from logtriage.training.presets import make_config
+from logtriage.training.summaries import summarise_run
 
 ROOT = Path(__file__).resolve().parents[1]
 PRESETS = {"demo": "mini", "taught": "taught"}  # of each track

@@ -14,7 +14,7 @@ import pandas as pd
 
 from logtriage.measure.audit import VERDICTS
 from logtriage.measure.strata import describe_falls, stratum_changes
-from logtriage.training.experiment import CEILING, TEACHER, summarise_seeds
+from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]

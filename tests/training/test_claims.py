@@ -2,10 +2,11 @@
 
 import pytest
 
-from logtriage.training.experiment import evaluate_run, summarise_run
+from logtriage.training.experiment import evaluate_run
 from logtriage.training.grpo import train
 from logtriage.training.mini import build_base
 from logtriage.training.presets import make_config
+from logtriage.training.summaries import summarise_run
 
 pytestmark = pytest.mark.slow
 

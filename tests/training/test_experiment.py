@@ -8,7 +8,8 @@ import pytest
 
 from logtriage.measure.intervals import paired_gain
 from logtriage.measure.strata import stratum_changes
-from logtriage.training.experiment import _played, summarise_run, summarise_seeds, summary_table
+from logtriage.training.experiment import _played
+from logtriage.training.summaries import summarise_run, summarise_seeds, summary_table
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "demo" / "seed-0" / "evaluation.parquet"

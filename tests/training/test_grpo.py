@@ -20,14 +20,10 @@ from logtriage.adapters.remote import Server
 from logtriage.measure.runs import keep_until, last_checkpoint
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
-from logtriage.training.experiment import (
-    compare_transcripts,
-    evaluate_checkpoints,
-    evaluate_run,
-    first_and_last,
-)
+from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
 from logtriage.training.grpo import model_of, train
 from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
+from logtriage.training.summaries import first_and_last
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
