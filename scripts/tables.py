@@ -56,8 +56,9 @@ def track_table(track: str) -> str:
         " Faults / false alarms, base → trained: share of real faults whose root was blamed"
         " first, and of false alarms dismissed."
     )
-    told = [falls_line(runs), grounded_line(runs), splits_line(runs)]
-    return "\n".join([*lines, "", method if track == TRACKS[0] else "As above.", made, *told])
+    how = f"{method} {made}" if track == TRACKS[0] else f"As above. {made}"
+    known = f"{grounded_line(runs)} {splits_line(runs)}"
+    return "\n".join([*lines, "", how, falls_line(runs), known])
 
 
 def _cells(row: dict[str, Any], taught: bool) -> dict[str, str]:
