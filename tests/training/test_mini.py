@@ -8,16 +8,19 @@ import pytest
 
 from logtriage.agents.language_models import load_language_model
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
+from logtriage.play.prompts import call_graph_line, render
 from logtriage.play.tools import tool_schemas
 from logtriage.training import mini
 from logtriage.training.drills import junior_episode, open_varied
+from logtriage.training.tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
+from logtriage.world.faults import REMEDIES
 from logtriage.world.random_topology import TRAINING_NAMES, UNSEEN_NAMES, random_topology
+from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return mini.build_tokenizer(mini.tokenizer_texts(60))
+    return build_tokenizer(tokenizer_texts(60))
 
 
 def test_the_tokenizer_is_lossless_and_short(tokenizer):
@@ -28,7 +31,7 @@ def test_the_tokenizer_is_lossless_and_short(tokenizer):
     assert len(ids) < len(text) / 20  # the whole tool schema included
     assert all(
         len(tokenizer.encode(name, add_special_tokens=False)) == 1
-        for name in mini.DEFAULT_TOPOLOGY.names
+        for name in DEFAULT_TOPOLOGY.names
     )
     other = "step 0 of 12\nERROR zebra-svc 17 never seen: naïve ☃ text"
     assert tokenizer.decode(tokenizer.encode(other, add_special_tokens=False)) == other
@@ -44,7 +47,7 @@ def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
     # AutoTokenizer would give a Qwen2 model Qwen's pre-tokenizer: the same text, other tokens, and
     # nothing works.
     _, loaded = load_language_model(tiny_base)
-    built = mini.build_tokenizer(mini.tokenizer_texts(mini.TOKENIZER_EXAMPLES))
+    built = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES))
     episode = Episode.open("cascading_failure", "train", 1)
     text = render(episode.opening, episode.incident.topology)
     assert loaded.encode(text) == built.encode(text)
@@ -103,7 +106,7 @@ def test_a_base_that_cannot_read_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def spelled():
-    return mini.build_tokenizer(mini.tokenizer_texts(150, general=True), spelled=True)
+    return build_tokenizer(tokenizer_texts(150, general=True), spelled=True)
 
 
 def ids_of(tokenizer, text):
@@ -134,7 +137,7 @@ PLACES = (
 @pytest.mark.parametrize(
     "name",
     [
-        *mini.DEFAULT_TOPOLOGY.names,
+        *DEFAULT_TOPOLOGY.names,
         *random_topology(Random(0), 5, 12, TRAINING_NAMES).names,
         *random_topology(Random(0)).names,
         "a-b-c",
@@ -158,7 +161,7 @@ def test_known_and_unknown_stems_are_spelled_alike(spelled):
 
     known, unknown = tokens_a_letter(TRAINING_NAMES), tokens_a_letter(UNSEEN_NAMES)
     assert 0.5 <= known < 0.65 and unknown == pytest.approx(known, rel=0.15)
-    for name in mini.DEFAULT_TOPOLOGY.names:
+    for name in DEFAULT_TOPOLOGY.names:
         stem, _, suffix = name.rpartition("-")
         *_, last = ids_of(spelled, name)
         assert spelled.decode([last]) == f"-{suffix}"  # one token, the stem several
@@ -169,12 +172,12 @@ def test_no_spelled_token_crosses_a_word(spelled):
     fixed = set(spelled.get_added_vocab().values())
     tokens = [spelled.decode([token]) for token in range(len(spelled)) if token not in fixed]
     across = [token for token in tokens if re.search(r"[a-z][^A-Za-z]+[A-Za-z]|[0-9].", token)]
-    assert all(any(token in remedy for remedy in mini.REMEDIES) for token in across), across
+    assert all(any(token in remedy for remedy in REMEDIES) for token in across), across
     assert {" failed", " requests", "ERROR ", "% "} <= {token.lstrip("\n") for token in tokens}
 
 
 def test_a_spelled_tokenizer_knows_no_call_graph(spelled, tokenizer):
-    line = mini.call_graph_line(mini.DEFAULT_TOPOLOGY)
+    line = call_graph_line(DEFAULT_TOPOLOGY)
     assert len(ids_of(tokenizer, line)) == 1 < 20 < len(ids_of(spelled, line))
 
 
@@ -193,7 +196,7 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
     settings = json.loads((folder / "base.json").read_text())["settings"]
     assert settings["general"] is True
     _, loaded = load_language_model(folder)
-    assert len(ids_of(loaded, mini.DEFAULT_TOPOLOGY.names[0])) > 1
+    assert len(ids_of(loaded, DEFAULT_TOPOLOGY.names[0])) > 1
     plain = json.loads((tiny_base / "base.json").read_text())["settings"]
     assert "general" not in plain
     with pytest.raises(ValueError, match="built with"):
