@@ -233,7 +233,7 @@ def train_command(
         str | None, typer.Option(help="Model to start from: a folder or a hub name.")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="mini (CPU), recommended or model_card (T4).")
+        str, typer.Option(help="mini or taught (CPU), recommended or model_card (T4).")
     ] = "mini",
     seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
     steps: Annotated[
@@ -248,11 +248,11 @@ def train_command(
     from .training.grpo import train
     from .training.presets import make_config
 
-    if preset == "mini" and model is None:
+    if preset in ("mini", "taught") and model is None:
         raise fail(
             ValueError(
-                "the preset mini starts from a base model: build one with `build-base`, name it"
-                " with --model"
+                f"the preset {preset} starts from a base model: build one with `build-base`, name"
+                " it with --model"
             )
         )
     changes = {

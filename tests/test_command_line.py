@@ -197,7 +197,7 @@ def test_train_mini_asks_for_a_model_and_says_how_to_get_one(tmp_path):
 
 
 def test_train_answers_an_unknown_preset_with_the_valid_ones(tmp_path):
-    assert "mini, model_card, recommended" in refusal(
+    assert "mini, taught, model_card, recommended" in refusal(
         "train", tmp_path / "run", "--preset", "large"
     )
 

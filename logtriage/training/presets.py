@@ -1,4 +1,4 @@
-"""Settings of a training run: what they mean, three presets, and the incidents that follow from
+"""Settings of a training run: what they mean, four presets, and the incidents that follow from
 them.
 """
 

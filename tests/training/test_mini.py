@@ -84,10 +84,33 @@ def test_padding_weighs_nothing():
 def test_a_base_is_built_once(tiny_base):
     before = (tiny_base / "base.json").stat().st_mtime_ns
     settings = json.loads((tiny_base / "base.json").read_text())["settings"]
+    del settings["examples"]  # a digest, see below
     assert mini.build_base(tiny_base, **settings, parity=0.0) == tiny_base
     assert (tiny_base / "base.json").stat().st_mtime_ns == before
     with pytest.raises(ValueError, match="built with"):
         mini.build_base(tiny_base, **{**settings, "seed": 7})
+
+
+def test_a_base_that_was_taught_other_examples_is_another(tiny_base, monkeypatch):
+    settings = json.loads((tiny_base / "base.json").read_text())["settings"]
+    del settings["examples"]
+    other = [{"role": "user", "content": "?"}]
+    monkeypatch.setattr(mini, "junior_episode", lambda index, general=False: other)
+    with pytest.raises(ValueError, match="built with"):
+        mini.build_base(tiny_base, **settings)
+
+
+def test_a_taught_model_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path, monkeypatch):
+    toy = {"episodes": 4, "epochs": 1}
+    folder = mini.build_taught(tmp_path / "taught", tiny_base, **toy)
+    made = (folder / "model.safetensors").stat().st_mtime_ns
+    assert mini.build_taught(folder, tiny_base, **toy) == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == made
+    assert (folder / "model.safetensors").read_bytes() != (
+        tiny_base / "model.safetensors"
+    ).read_bytes()
+    with pytest.raises(ValueError, match="built with"):
+        mini.build_taught(folder, folder, **toy)
 
 
 def test_a_base_that_cannot_read_is_refused(tmp_path):
@@ -198,6 +221,7 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
     _, loaded = load_language_model(folder)
     assert len(ids_of(loaded, DEFAULT_TOPOLOGY.names[0])) > 1
     plain = json.loads((tiny_base / "base.json").read_text())["settings"]
+    del settings["examples"], plain["examples"]
     assert "general" not in plain
     with pytest.raises(ValueError, match="built with"):
         mini.build_base(tiny_base, **plain, general=True)
