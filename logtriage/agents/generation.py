@@ -196,7 +196,7 @@ class Writer:
                 fed, over = [now[row] for row in fed], set()
             writing, parts = [], []
             if fed:
-                parts.append(self._next(fed, [turns[seats[row]][-1] for row in fed], len(seats)))
+                parts.append(self._next(fed, [turns[seats[row]][-1] for row in fed]))
                 writing += fed
             if waiting and (not fed or len(waiting) >= TOGETHER * under_way):
                 for alike in _of_like_length(waiting):
@@ -233,14 +233,14 @@ class Writer:
         self._length[at] = before + lengths
         return logits
 
-    def _next(self, rows: list[int], tokens: list[int], resident: int) -> torch.Tensor:
+    def _next(self, rows: list[int], tokens: list[int]) -> torch.Tensor:
         """Logits after one more token in each of these rows.
 
         All rows take part, which spares copying them: what the others are fed stands beyond their
         end and is overwritten.
         """
         at = torch.tensor(rows, device=self.device)
-        ids = torch.full((resident, 1), self.eos, device=self.device)
+        ids = torch.full((len(self._length), 1), self.eos, device=self.device)
         ids[at, 0] = torch.tensor(tokens, device=self.device)
         self._cache.rows = None
         logits = self._forward(ids, self._length[:, None].clone(), torch.ones_like(self._length))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ import pandas as pd
 
 from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy, load_language_model
 from ..agents.registry import make_policy
-from ..agents.scripted import Policy
 from ..measure.audit import audit
 from ..measure.rollouts import rollout
 from ..measure.runs import write_text
@@ -91,6 +90,27 @@ def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> p
     return None
 
 
+def _played_or(
+    path: Path, name: str, weights: str, split: str, episodes: int, play: Callable[[], pd.DataFrame]
+) -> pd.DataFrame:
+    """`_played`'s rows, or where there are none those that `play` makes, with their weights."""
+    rows = _played(path, name, weights, split, episodes)
+    return play().assign(weights=weights) if rows is None else rows
+
+
+def _written(path: Path, frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """The frames as one, which is kept in a file."""
+    frame = pd.concat(frames, ignore_index=True)
+    frame.to_parquet(path, index=False)
+    return frame
+
+
+def _before_and_after(run: Path) -> dict[str, tuple[Path | None, str]]:
+    """Name to the folder of the model's weights (None: as it started), and their digest."""
+    trained = run / "model"
+    return {"base": (None, _digest(Path(model_of(run)))), "trained": (trained, _digest(trained))}
+
+
 def evaluate_run(
     run: str | Path,
     episodes: int = 200,
@@ -118,23 +138,16 @@ def evaluate_run(
         digest (empty for what has none).
     """
     run = Path(run)
-    path, frames = run / "evaluation.parquet", []
-    digests = {"base": _digest(Path(model_of(run))), "trained": _digest(run / "model")}
-    for name in ("base", "trained", *references):
-        weights = digests.get(name, "")
-        rows = _played(path, name, weights, split, episodes)
-        if rows is None:
-            policy: Policy
-            if name in digests:
-                policy = run_policy(run, run / "model" if name == "trained" else None, name)
-            else:
-                policy = make_policy(name)
-            rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
-            rows = rows.assign(weights=weights)
-        frames.append(rows)
-    frame = pd.concat(frames, ignore_index=True)
-    frame.to_parquet(path, index=False)
-    return frame
+    path, frames, models = run / "evaluation.parquet", [], _before_and_after(run)
+    for name in (*models, *references):
+        folder, weights = models.get(name, (None, ""))
+
+        def play(name: str = name, folder: Path | None = folder) -> pd.DataFrame:
+            policy = run_policy(run, folder, name) if name in models else make_policy(name)
+            return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+
+        frames.append(_played_or(path, name, weights, split, episodes, play))
+    return _written(path, frames)
 
 
 def evaluate_checkpoints(
@@ -157,18 +170,16 @@ def evaluate_checkpoints(
     path, frames = run / "checkpoints.parquet", []
     steps = {int(folder.name.split("-")[1]): folder for folder in run.glob("checkpoint-*")}
     for step, folder in sorted(steps.items()):
-        weights = _digest(folder)
-        rows = _played(path, folder.name, weights, split, episodes)
-        if rows is None:
+
+        def play(folder: Path = folder) -> pd.DataFrame:
             policy = run_policy(run, folder, folder.name)
-            rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
-            rows = rows.assign(weights=weights, step=step)
-        frames.append(rows)
+            return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+
+        rows = _played_or(path, folder.name, _digest(folder), split, episodes, play)
+        frames.append(rows.assign(step=step))
     if not frames:
         raise FileNotFoundError(f"{run} has no checkpoints to evaluate; train it first")
-    frame = pd.concat(frames, ignore_index=True)
-    frame.to_parquet(path, index=False)
-    return frame
+    return _written(path, frames)
 
 
 def evaluate_splits(
@@ -180,19 +191,18 @@ def evaluate_splits(
     The arguments are those of `evaluate_run`.
     """
     run = Path(run)
-    path, frames = run / "splits.parquet", []
+    path, frames, models = run / "splits.parquet", [], _before_and_after(run)
     for split in (split for split in SPLITS if split.startswith("unseen")):
-        for name, folder in (("base", None), ("trained", run / "model")):
-            weights = _digest(folder or Path(model_of(run)))
-            rows = _played(path, name, weights, split, episodes)
-            if rows is None:
+        for name, (folder, weights) in models.items():
+
+            def play(
+                name: str = name, folder: Path | None = folder, split: str = split
+            ) -> pd.DataFrame:
                 policy = run_policy(run, folder, name)
-                rows = rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
-                rows = rows.assign(weights=weights)
-            frames.append(rows)
-    frame = pd.concat(frames, ignore_index=True)
-    frame.to_parquet(path, index=False)
-    return frame
+                return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+
+            frames.append(_played_or(path, name, weights, split, episodes, play))
+    return _written(path, frames)
 
 
 def audit_run(run: str | Path, episodes: int = 200, progress: bool = True) -> pd.DataFrame:
@@ -204,17 +214,14 @@ def audit_run(run: str | Path, episodes: int = 200, progress: bool = True) -> pd
     """
     run = Path(run)
     path, frames = run / "audit.parquet", []
-    for name, folder in (("base", None), ("trained", run / "model")):
-        weights = _digest(folder or Path(model_of(run)))
-        rows = _played(path, name, weights, "test", episodes)
-        if rows is None:
+    for name, (folder, weights) in _before_and_after(run).items():
+
+        def play(name: str = name, folder: Path | None = folder) -> pd.DataFrame:
             policy = run_policy(run, folder, name)
-            rows = audit(policy, list(TASKS), episodes=episodes, progress=progress)
-            rows = rows.assign(weights=weights)
-        frames.append(rows)
-    frame = pd.concat(frames, ignore_index=True)
-    frame.to_parquet(path, index=False)
-    return frame
+            return audit(policy, list(TASKS), episodes=episodes, progress=progress)
+
+        frames.append(_played_or(path, name, weights, "test", episodes, play))
+    return _written(path, frames)
 
 
 def compare_transcripts(
