@@ -17,7 +17,7 @@ from .scripted import Action, ReadingPolicy
 # service and all seven actions, patiently often enough for patience to be worth rewarding, and
 # blames wrongly often enough to leave reward much to teach.
 ANSWER_STEPS = PAR_STEPS[1]
-MOST_ASKED = 8  # its patience: 1 to this many questions, each number as often
+MOST_ASKED = 9  # its patience: 1 to this many questions, each number as often
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
 DISMISSES = 0.5  # chance, with no alert at first and nothing shown by the last one asked
 BLAMES_LOUDEST = 0.5  # chance; the last one asked is blamed otherwise
@@ -64,7 +64,8 @@ class JuniorPolicy(ReadingPolicy):
 
     def _whom_to_ask(self) -> str:
         """At first the loudest or one that it complains of, later one that the last one asked
-        complains of; often just anybody. Nobody is asked twice before all were asked once.
+        complains of; often just anybody. Nobody is asked twice before all were asked once, and then
+        whoever looks slowest.
         """
         drawn = self._random.random()
         source = self._asked[-1] if self._asked else self._loudest
@@ -72,8 +73,9 @@ class JuniorPolicy(ReadingPolicy):
         if not self._asked and drawn < ASKS_LOUDEST:
             return self._loudest
         unasked = [name for name in self.topology.names if name not in self._asked]
-        anybody = unasked or self.topology.names
-        complained_of = [name for name in named if name in anybody]
+        if not unasked:
+            return self.slowest()
+        complained_of = [name for name in named if name in unasked]
         if complained_of and drawn < FOLLOWS_COMPLAINT:
             return self._random.choice(complained_of)
-        return self._random.choice(anybody)
+        return self._random.choice(unasked)

@@ -29,7 +29,7 @@ Action = tuple[str, str] | tuple[str, str, float | None]
 TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
 # What a careful reader of noisy metrics takes for real: per cent, and times the usual latency.
-EDGE_ERRORS_P2, EDGE_SLOWDOWN_P2 = 0.4, 1.25
+EDGE_ERRORS_P2, REAL_SLOWDOWN = 0.4, 1.25
 
 
 class Policy:
@@ -180,7 +180,7 @@ class ReadingPolicy(Policy):
         self.readings: dict[str, list[Reading]] = {name: [] for name in topology.names}
         self.errors: Counter[str] = Counter()
         self.edge_errors: list[float] = []
-        self.edge_slowdowns: list[float] = []
+        self.slowdowns: dict[str, list[float]] = {name: [] for name in topology.names}
         self.queue: list[Action] = []
         self.see(observation)
 
@@ -197,9 +197,9 @@ class ReadingPolicy(Policy):
             if self.topology.service(alert.service).is_edge and alert.metric == "errors":
                 self.edge_errors.append(float(alert.value))
         for row in observation.metrics or ():
+            self.slowdowns[row.service].append(float(row.latency) / float(row.usual))
             if self.topology.service(row.service).is_edge:
                 self.edge_errors.append(float(row.errors))
-                self.edge_slowdowns.append(float(row.latency) / float(row.usual))
 
     def act(self) -> Action:
         if not self.queue:
@@ -214,13 +214,24 @@ class ReadingPolicy(Policy):
         """The service that has complained most so far; the earlier in the graph among equals."""
         return max(self.topology.names, key=lambda name: self.errors[name])
 
+    def slowdown(self, service: str) -> float:
+        """Its latency in the metrics seen so far, in the mean, in times the usual; 0 before any."""
+        seen = self.slowdowns[service]
+        return sum(seen) / max(1, len(seen))
+
+    def slowest(self) -> str:
+        """The service of the highest `slowdown`; the earlier in the graph among equals."""
+        return max(self.topology.names, key=self.slowdown)
+
     def severity(self) -> str:
         """P1 to P3 from what was seen of the edge."""
         errors = max(self.edge_errors, default=0.0)
-        slowdown = sum(self.edge_slowdowns) / max(1, len(self.edge_slowdowns))
+        edges = [service.name for service in self.topology.services if service.is_edge]
+        slowdowns = [value for name in edges for value in self.slowdowns[name]]
+        slowdown = sum(slowdowns) / max(1, len(slowdowns))
         if errors > EDGE_ERRORS_P1:
             return "P1"
-        return "P2" if errors > EDGE_ERRORS_P2 or slowdown > EDGE_SLOWDOWN_P2 else "P3"
+        return "P2" if errors > EDGE_ERRORS_P2 or slowdown > REAL_SLOWDOWN else "P3"
 
     def fault_at(self, service: str) -> Fault | None:
         """The fault that the service's lines prove; failing that, one they hint at; else None."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from random import Random
 
 from ..agents.junior import JuniorPolicy
-from ..agents.scripted import Action, ReadingPolicy, TracePolicy
+from ..agents.scripted import REAL_SLOWDOWN, Action, ReadingPolicy, TracePolicy
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, Observation
 from ..play.prompts import call_graph_line, render
@@ -34,24 +34,40 @@ TEACHER_INDEX = 4_000_000
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
-KIND_SHARES = {"lines": 0.3, "blocks": 0.3, "edges": 0.16, "opening": 0.08, "rounds": 0.16}
-QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1}  # of a drill, by its kind
+KIND_SHARES = {
+    "lines": 0.28,
+    "blocks": 0.28,
+    "edges": 0.12,
+    "opening": 0.06,
+    "slow": 0.12,
+    "rounds": 0.14,
+}
+QUESTIONS = {
+    "lines": 8,
+    "blocks": 4,
+    "edges": 8,
+    "opening": 1,
+    "slow": 5,
+}  # of a drill, by its kind
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
 # the questions. Drawn blindly, nearly all would say nothing: lines that tell are rare, and reading
 # those is the point.
 SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
+# Rows of metrics that a question about the slowest shows, at least.
+FEWEST_ROWS = 2
 LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
 
 # The same for general examples, which also ask about the call graph and about owners, always on
 # random graphs, where both must be read and cannot be remembered.
 GENERAL_KIND_SHARES = {
-    "lines": 0.27,
-    "blocks": 0.27,
-    "edges": 0.1,
-    "opening": 0.08,
-    "graph": 0.07,
-    "owners": 0.07,
-    "rounds": 0.14,
+    "lines": 0.26,
+    "blocks": 0.26,
+    "edges": 0.08,
+    "opening": 0.06,
+    "graph": 0.06,
+    "owners": 0.06,
+    "slow": 0.1,
+    "rounds": 0.12,
 }
 GENERAL_QUESTIONS = {**QUESTIONS, "graph": 6, "owners": 4}
 PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
@@ -86,9 +102,9 @@ def drill(index: int, general: bool = False) -> list[Message]:
     """One reading exercise: short questions about text of `train`, answered from that text and the
     runbook alone.
 
-    Questions are log lines, blocks of one service's lines, metric rows of the edge, and openings;
-    general ones also who calls whom, and who owns a service. Another kind of drill is to make the
-    rounds.
+    Questions are log lines, blocks of one service's lines, metric rows of the edge and of several
+    services, and openings; general ones also who calls whom, and who owns a service. Another kind
+    of drill is to make the rounds.
     """
     random = Random(f"general-drill/{index}" if general else f"drill/{index}")
     shares = GENERAL_KIND_SHARES if general else KIND_SHARES
@@ -107,6 +123,8 @@ def drill(index: int, general: bool = False) -> list[Message]:
             episode = _open(general, random, first + question)
             if kind in ("lines", "blocks"):
                 exchange.append(_question_of_logs(kind, episode, random))
+            elif kind == "slow":
+                exchange.append(_question_of_latency(episode, random))
             else:
                 exchange.append(_question_of_severity(kind, episode))
     messages = [{"role": "system", "content": DRILL_PROMPT}]
@@ -193,6 +211,22 @@ def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
         reader.begin(topology, observation)
         content, text = "", render(observation)
     return text, _calls(content, ("classify_severity", reader.severity()))
+
+
+def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message]:
+    """Who is slowest against the usual, in metrics of some of the services at some step; nobody is,
+    where noise may have made the difference.
+    """
+    topology, reader = episode.incident.topology, ReadingPolicy()
+    for _ in range(random.randrange(episode.incident.task.max_steps - 1)):
+        episode.act("request_more_logs", topology.names[0])
+    shown = random.sample(topology.names, random.randint(FEWEST_ROWS, len(topology.names)))
+    rows = [episode.telemetry.metric(topology.position[name]) for name in shown]
+    observation = Observation(0, 0, metrics=rows)
+    reader.begin(topology, observation)
+    slowest = reader.slowest()
+    real = reader.slowdown(slowest) > REAL_SLOWDOWN
+    return render(observation), {"content": f"slowest {slowest}" if real else "nobody"}
 
 
 def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:

@@ -1,4 +1,4 @@
-"""Settings of a training run: what they mean, four presets, and the incidents that follow from
+"""Settings of a training run: what they mean, three presets, and the incidents that follow from
 them.
 """
 
@@ -61,8 +61,8 @@ class TrainingConfig:
     lora_rank: int = 0
     lora_alpha: int = 32
     seed: int = 0
-    steps: int = 90
-    incidents: int = 16
+    steps: int = 200
+    incidents: int = 8
     group: int = 8
     micro_batches: int = 1
     learning_rate: float = 4e-4
@@ -75,13 +75,13 @@ class TrainingConfig:
     turn_tokens: int = 40
     shares: dict[str, float] = field(
         default_factory=lambda: {
-            "single_crash": 0.3,
-            "cascading_failure": 0.25,
+            "single_crash": 0.35,
+            "cascading_failure": 0.2,
             "silent_degradation": 0.45,
         }
     )
     varied: bool = False
-    save_every: int = 15
+    save_every: int = 40
 
     def __post_init__(self) -> None:
         for setting, known in CHOICES.items():
@@ -143,7 +143,6 @@ _T4 = {
 # task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
-    "taught": {"learning_rate": 5e-4},
     "model_card": {
         **_T4,
         "learning_rate": 1e-5,

@@ -267,7 +267,7 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
         ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
         ({"shares": {"single_crash": 0.0}}, "not all 0"),
         ({"colour": 1}, "unknown setting 'colour'"),
-        ({"seed": 1420, "steps": 44}, "the highest is 1419"),
+        ({"seed": 2840, "steps": 44}, "the highest is 2839"),
         ({"seed": -1}, "seed must be a whole number from 0"),
         ({"seed": True}, "seed must be a whole number from 0"),
     ],
@@ -288,9 +288,9 @@ def test_presets_are_what_they_are_called():
     assert card.learning_rate == 1e-5 and card.incidents * card.group == 4
     assert card.steps * 4 >= 90  # 30 episodes of each of three tasks
     assert make_config("recommended").loader == "unsloth"
-    with pytest.raises(ValueError, match="mini, taught, model_card, recommended"):
+    with pytest.raises(ValueError, match="mini, model_card, recommended"):
         make_config("fast")
-    assert set(PRESETS) == {"mini", "taught", "model_card", "recommended"}
+    assert set(PRESETS) == {"mini", "model_card", "recommended"}
 
 
 def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
