@@ -18,6 +18,7 @@ from .scripted import Action, ReadingPolicy
 # blames wrongly often enough to leave reward much to teach.
 ANSWER_STEPS = PAR_STEPS[1]
 MOST_ASKED = 9  # its patience: 1 to this many questions, each number as often
+MAKES_SURE = 0.5  # chance, where lines of the last one asked hint at a fault and prove none
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
 DISMISSES = 0.5  # chance, with no alert at first and nothing shown by the last one asked
 BLAMES_LOUDEST = 0.5  # chance; the last one asked is blamed otherwise
@@ -29,8 +30,9 @@ ASKS_LOUDEST, FOLLOWS_COMPLAINT = 0.35, 0.65
 class JuniorPolicy(ReadingPolicy):
     """Reads well, knows the runbook, and blames the loudest. Wanders with the logs it asks for.
 
-    It asks until something shows it what is wrong, or its patience ends; then it mostly blames the
-    loudest anyway. With no alert and nothing shown, it often goes back to bed.
+    It asks until something shows it what is wrong, or its patience ends, and where there is but a
+    hint often asks the same again; then it blames the loudest anyway, every other time. With no
+    alert and nothing shown, it often goes back to bed.
 
     Args:
         random: the stream of its draws.
@@ -55,17 +57,23 @@ class JuniorPolicy(ReadingPolicy):
         # more or less changes all that the stream brings later.
         random = self._random.random
         informed = bool(self._asked) and self.fault_at(self._asked[-1]) is not None
-        if len(self._asked) < self._patience and not (informed and random() < STOPS_ASKING):
-            self._asked.append(self._whom_to_ask())
-            return [("request_more_logs", self._asked[-1])]
+        if len(self._asked) < self._patience:
+            if informed and not self.proven(self._asked[-1]) and random() < MAKES_SURE:
+                return self._ask(self._asked[-1])
+            if not (informed and random() < STOPS_ASKING):
+                return self._ask(self._whom_to_ask())
         if self._quiet and not informed and random() < DISMISSES:
             return [("classify_severity", self.severity()), ("ignore", "")]
         return self.answer(self._loudest if random() < BLAMES_LOUDEST else self._asked[-1])
 
+    def _ask(self, service: str) -> list[Action]:
+        self._asked.append(service)
+        return [("request_more_logs", service)]
+
     def _whom_to_ask(self) -> str:
         """At first the loudest or one that it complains of, later one that the last one asked
-        complains of; often just anybody. Nobody is asked twice before all were asked once, and then
-        whoever looks slowest.
+        complains of; often just anybody. All are asked once before anybody is for the second time,
+        unless to make sure, and then it is whoever looks slowest.
         """
         drawn = self._random.random()
         source = self._asked[-1] if self._asked else self._loudest

@@ -233,6 +233,10 @@ class ReadingPolicy(Policy):
             return "P1"
         return "P2" if errors > EDGE_ERRORS_P2 or slowdown > REAL_SLOWDOWN else "P3"
 
+    def proven(self, service: str) -> bool:
+        """Whether a line of the service has proved a fault there."""
+        return any(reading.kind == "proof" for reading in self.readings[service])
+
     def fault_at(self, service: str) -> Fault | None:
         """The fault that the service's lines prove; failing that, one they hint at; else None."""
         proofs = Counter(r.subject for r in self.readings[service] if r.kind == "proof")
@@ -295,7 +299,7 @@ class TracePolicy(ReadingPolicy):
 
     def decide(self) -> list[Action]:
         while True:
-            if any(reading.kind == "proof" for reading in self.readings[self._at]):
+            if self.proven(self._at):
                 return self.answer(self._at)
             callee = self._complaint(self._at)
             if callee is not None:

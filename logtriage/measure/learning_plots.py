@@ -21,7 +21,7 @@ from .intervals import Interval, mean_interval
 from .palette import FAINT, INK, TASK_COLOURS, policy_colour, words
 from .strata import STRATA, group_order, label, named_once, stratum_changes
 
-WINDOW = 7  # training steps of a running mean
+WINDOW = 15  # training steps of a running mean
 
 
 def seeds_said(count: int) -> str:

@@ -264,7 +264,7 @@ def _meaning(reader: ReadingPolicy, service: str) -> Message:
     fault = reader.fault_at(service)
     if fault is not None:
         fix: Action = ("remediate", f"{fault.remedy}:{service}")
-        if any(reading.kind == "proof" for reading in reader.readings[service]):
+        if reader.proven(service):
             return _calls("", fix, ("escalate", fault.owner_at(reader.topology.service(service))))
         return _calls("", fix)
     named = [reading.subject for reading in reader.readings[service] if reading.kind == "callee"]
