@@ -248,7 +248,7 @@ def train_command(
     from .training.grpo import train
     from .training.presets import make_config
 
-    if preset == "mini" and model is None:
+    if preset in ("mini", "taught") and model is None:
         raise fail(
             ValueError(
                 f"the preset {preset} starts from a base model: build one with `build-base`, name"

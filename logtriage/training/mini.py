@@ -280,7 +280,7 @@ def build_taught(
     base: str | Path,
     seed: int = 0,
     episodes: int = 3000,
-    epochs: int = 2,
+    epochs: int = 1,
     learning_rate: float = 1e-3,
 ) -> Path:
     """Fine-tune a base model on episodes of `trace` and save it; a finished folder is returned as

@@ -1,4 +1,4 @@
-"""Settings of a training run: what they mean, three presets, and the incidents that follow from
+"""Settings of a training run: what they mean, four presets, and the incidents that follow from
 them.
 """
 
@@ -66,7 +66,7 @@ class TrainingConfig:
     group: int = 8
     micro_batches: int = 1
     learning_rate: float = 4e-4
-    warmup: int = 3
+    warmup: int = 20
     temperature: float = 1.0
     scale_rewards: str = "none"
     loop: str = "kept"
@@ -143,6 +143,7 @@ _T4 = {
 # task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
+    "taught": {"learning_rate": 3e-4},
     "model_card": {
         **_T4,
         "learning_rate": 1e-5,
@@ -157,6 +158,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         **_T4,
         "learning_rate": 2e-5,
         "steps": 60,
+        "warmup": 3,
         "incidents": 4,
         "group": 8,
         "micro_batches": 16,
