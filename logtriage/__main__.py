@@ -213,12 +213,17 @@ def build_base_command(
         Path, typer.Argument(help="Where the model goes; a finished one is left as it is.")
     ],
     seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
+    taught: Annotated[
+        Path | None,
+        typer.Option(help="A base to teach by episodes of `trace`, for the preset taught."),
+    ] = None,
 ) -> None:
-    """Build the embedded base model (a few minutes on two cores)."""
-    from .training.mini import build_base
+    """Build the embedded base model (a few minutes on two cores), or teach one."""
+    from .training.mini import build_base, build_taught
 
     try:
-        typer.echo(f"base model in {build_base(folder, seed)}")
+        made = build_taught(folder, taught, seed) if taught else build_base(folder, seed)
+        typer.echo(f"base model in {made}")
     except ValueError as error:
         raise fail(error) from None
 
@@ -249,10 +254,11 @@ def train_command(
     from .training.presets import make_config
 
     if preset in ("mini", "taught") and model is None:
+        command = "`build-base`" if preset == "mini" else "`build-base --taught`"
         raise fail(
             ValueError(
-                f"the preset {preset} starts from a base model: build one with `build-base`, name"
-                " it with --model"
+                f"the preset {preset} starts from a base model: build one with {command}, name it"
+                " with --model"
             )
         )
     changes = {

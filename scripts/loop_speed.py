@@ -19,6 +19,7 @@ from logtriage.training.presets import make_config
 
 ROOT = Path(__file__).resolve().parents[1]
 LOOPS = {"trl": {"micro_batches": 8}, "kept": {"micro_batches": 1}}  # each as it is fastest
+INCIDENTS = 16  # of 8 episodes: enough for either loop to have something to share
 
 
 def main(
@@ -31,11 +32,12 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(turns):
             seconds, rewards = {}, {}
-            for loop, settings in LOOPS.items():
+            for loop, settings in reversed(LOOPS.items()) if turn % 2 else LOOPS.items():
                 config = make_config(
                     "mini",
                     model=str(model),
                     steps=steps,
+                    incidents=INCIDENTS,
                     seed=turn,
                     loop=loop,
                     credit="episode",

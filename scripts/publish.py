@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -33,9 +34,22 @@ def write_episodes(log: Path, table: Path) -> None:
 
 def check(run: Path) -> None:
     """Raise `FileNotFoundError` unless the run is finished."""
-    missing = [file for file in (*LIGHT_FILES, "episodes.jsonl") if not (run / file).exists()]
+    wanted = (*LIGHT_FILES, "episodes.jsonl", "model")
+    missing = [file for file in wanted if not (run / file).exists()]
     if missing:
         raise FileNotFoundError(f"{run} lacks {', '.join(missing)}; run `make seeds` to its end")
+
+
+def check_alike(runs: Sequence[Path]) -> None:
+    """Raise `ValueError` unless the runs differ by their seed alone: one recipe, from one base."""
+    first, *others = [json.loads((run / "config.json").read_text())["settings"] for run in runs]
+    for run, settings in zip(runs[1:], others, strict=True):
+        differing = [key for key in first if key != "seed" and settings.get(key) != first[key]]
+        if differing:
+            raise ValueError(
+                f"{run} and {runs[0]} differ in {', '.join(differing)}: they are no seeds of one "
+                "track; move one of them away"
+            )
 
 
 def publish(run: str | Path, track: str) -> Path:
@@ -65,7 +79,8 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
                 raise FileNotFoundError(f"{runs / track} holds no seed; run `make seeds` first")
             for run in found:
                 check(run)
-    except FileNotFoundError as error:  # nothing has been touched yet
+            check_alike(found)
+    except (FileNotFoundError, ValueError) as error:  # nothing has been touched yet
         raise SystemExit(f"error: {error}") from None
     for track, found in seeds.items():
         shutil.rmtree(ROOT / "results" / track, ignore_errors=True)

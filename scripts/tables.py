@@ -12,14 +12,34 @@ from typing import Any
 
 import pandas as pd
 
-from logtriage.measure.audit import VERDICTS
 from logtriage.measure.strata import describe_falls, stratum_changes
+from logtriage.training.presets import PRESETS, TrainingConfig
 from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 # From reward alone; and fine-tuned on `trace`, then rewarded.
 TRACKS = ("demo", "taught")
+SCRIPTS = ("junior", "trace")  # beside the first track: whom its base imitates, and a careful one
+# Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
+RECIPE = (
+    "steps",
+    "incidents",
+    "group",
+    "learning_rate",
+    "warmup",
+    "temperature",
+    "scale_rewards",
+    "credit",
+    "shares",
+)
+# Split to what is new in it.
+NEW = {
+    "test": "the incidents",
+    "unseen_faults": "(service, fault) pairs",
+    "unseen_wording": "log lines",
+    "unseen_topology": "call graph and names",
+}
 
 
 def seeds_of(track: str) -> list[Path]:
@@ -29,36 +49,21 @@ def seeds_of(track: str) -> list[Path]:
 
 
 def track_table(track: str) -> str:
-    """The README's results of a track, over every training seed in `results/`, and what got
-    worse.
-    """
+    """The results of a track over every training seed in `results/`, and what got worse."""
     runs = seeds_of(track)
     table = summarise_seeds(runs).to_dict("records")
     rows = [_cells(row, taught=track == "taught") for row in table]
     lines = [f"| {' | '.join(rows[0])} |", "|" + "---|" * len(rows[0])]
     lines += [f"| {' | '.join(cells.values())} |" for cells in rows]
-    base = json.loads((runs[0].parent / "base.json").read_text())
-    machine = json.loads((runs[0] / "config.json").read_text())["machine"]
-    metrics = [(run / "metrics.jsonl").read_text().splitlines() for run in runs]
-    seconds = sum(json.loads(steps[-1])["seconds"] for steps in metrics) / len(runs)
-    played = sum(len(pd.read_parquet(run / "episodes.parquet")) for run in runs) / len(runs)
     several = len(runs) > 1
-    made = (
-        f"{base['parameters'] / 1e6:.2f} M parameters; the base took {base['seconds']:.0f} s, GRPO"
-        f" ({played:,.0f} episodes) {seconds:.0f} s{' a seed' if several else ''} on"
-        f" {machine['threads']} of {machine['cores']} cores."
-    )
+    seeds = f"**{len(runs)} training seeds**" if several else "**one training seed**"
     method = (
         f"Benchmark {table[0]['benchmark']}, {table[0]['episodes']} held-out incidents (`test`)"
-        " a task, greedy, 95 % bootstrap intervals over"
-        f" {'incidents and seeds' if several else 'incidents'}, gains paired."
-        f" {f'**{len(runs)} training seeds.**' if several else '**One training seed.**'}"
-        " Faults / false alarms, base → trained: share of real faults whose root was blamed"
-        " first, and of false alarms dismissed."
+        f" a task, greedy, {seeds} of GRPO from one base model; 95 % bootstrap intervals over"
+        f" {'incidents and seeds' if several else 'incidents'}, gains paired. Faults found: the"
+        " service of a real fault was the first one blamed. Arrows: base → trained."
     )
-    how = f"{method} {made}" if track == TRACKS[0] else f"As above. {made}"
-    known = f"{grounded_line(runs)} {splits_line(runs)}"
-    return "\n".join([*lines, "", how, falls_line(runs), known])
+    return "\n".join([*lines, "", method, falls_line(runs), grounded_line(runs)])
 
 
 def _cells(row: dict[str, Any], taught: bool) -> dict[str, str]:
@@ -71,12 +76,54 @@ def _cells(row: dict[str, Any], taught: bool) -> dict[str, str]:
         cells["least gain of a seed"] = f"{row['smallest_gain']:.2f}"
     if row[f"share_of_{CEILING}"] is not None:
         cells[f"share of `{CEILING}`"] = f"{row[f'share_of_{CEILING}'].mean:.2f}"
-    cells["faults / false alarms"] = f"{_detection(row, 'base')} → {_detection(row, 'trained')}"
+    cells["faults found"] = _before_and_after(row, "faults_detected")
+    cells["false alarms dismissed"] = _before_and_after(row, "false_alarms_dismissed")
     if taught:
         return cells | {
             f"over `{TEACHER}`": "{:.2f} [{:.2f}, {:.2f}]".format(*row[f"over_{TEACHER}"])
         }
-    return cells | {f"`{name}`": f"{row[name]:.2f}" for name in ("loudest", "trace")}
+    return cells | {f"`{name}`": f"{row[name]:.2f}" for name in SCRIPTS if name in row}
+
+
+def _before_and_after(row: dict[str, Any], stratum: str) -> str:
+    """Shares of a stratum, base to trained; empty where a task has none of it."""
+    base, trained = row[f"{stratum}_base"], row[f"{stratum}_trained"]
+    return "" if math.isnan(base) else f"{base:.2f} → {trained:.2f}"
+
+
+def cost_line(track: str) -> str:
+    """What the base and the runs of a track took, and where."""
+    runs = seeds_of(track)
+    base = json.loads((runs[0].parent / "base.json").read_text())
+    machine = json.loads((runs[0] / "config.json").read_text())["machine"]
+    metrics = [(run / "metrics.jsonl").read_text().splitlines() for run in runs]
+    seconds = sum(json.loads(steps[-1])["seconds"] for steps in metrics) / len(runs)
+    played = sum(len(pd.read_parquet(run / "episodes.parquet")) for run in runs) / len(runs)
+    return (
+        f"{base['parameters'] / 1e6:.2f} M parameters; the base took {base['seconds']:.0f} s, GRPO"
+        f" ({played:,.0f} episodes) {seconds:.0f} s a seed, on {machine['threads']} of"
+        f" {machine['cores']} cores."
+    )
+
+
+def recipe_table() -> str:
+    """The settings of both tracks' presets that are not the same as TRL's or an old habit's."""
+    presets = [TrainingConfig(**{"model": "", **PRESETS[name]}) for name in ("mini", "taught")]
+    lines = ["| setting | from reward alone (`mini`) | taught, then rewarded (`taught`) |"]
+    lines.append("|---|---|---|")
+    for setting in RECIPE:
+        values = [getattr(preset, setting) for preset in presets]
+        cells = [
+            ", ".join(f"{task} {share}" for task, share in value.items())
+            if isinstance(value, dict)
+            else f"{value:g}"
+            if isinstance(value, float)
+            else str(value)
+            for value in values
+        ]
+        lines.append(f"| `{setting}` | {cells[0]} | {cells[1]} |")
+    costs = [cost_line(track) for track in TRACKS]
+    return "\n".join([*lines, "", f"From reward alone: {costs[0]} Taught: {costs[1]}"])
 
 
 def falls_line(runs: Sequence[Path]) -> str:
@@ -91,46 +138,68 @@ def falls_line(runs: Sequence[Path]) -> str:
     )
 
 
-def splits_line(runs: Sequence[Path]) -> str:
-    """A sentence on the splits that hold something new: shares of `belief`'s score on the same
-    incidents, base to trained, the mean over tasks and seeds.
+def splits_table() -> str:
+    """The tracks and two scripts on each split: shares of `belief`'s score on the same incidents,
+    the mean over tasks and seeds.
     """
-    played = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
+    scripts = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
     coordinates = ["task", "split", "index"]
-    ceiling = played[played.policy == "belief"].set_index(coordinates)["score"]
-    frame = pd.concat([pd.read_parquet(run / "splits.parquet") for run in runs])
-    versions = {*frame["benchmark"], *played["benchmark"]}
+    ceiling = scripts[scripts.policy == CEILING].set_index(coordinates)["score"]
+    columns, versions = {}, {*scripts["benchmark"]}
+    for track in TRACKS:
+        rows = pd.concat(
+            pd.read_parquet(run / f"{name}.parquet")
+            for run in seeds_of(track)
+            for name in ("evaluation", "splits")
+        )
+        versions |= {*rows["benchmark"]}
+        for policy in ("base", "trained") if track == TRACKS[0] else ("trained",):
+            columns[track, policy] = rows[rows.policy == policy]
     if len(versions) > 1:
         raise ValueError(
             f"results of the benchmark's versions {sorted(versions)} are never put together; "
             "run `make benchmark` and `make seeds` again"
         )
-    frame["ceiling"] = ceiling.loc[pd.MultiIndex.from_frame(frame[coordinates])].to_numpy()
-    sums = frame.groupby(["split", "task", "policy"])[["score", "ceiling"]].sum()
-    shares = (sums["score"] / sums["ceiling"]).groupby(["split", "policy"]).mean().unstack()
-    told = [
-        f"`{split}` {row['base']:.2f} → {row['trained']:.2f}" for split, row in shares.iterrows()
-    ]
-    return f"Share of `{CEILING}` where something is new, base → trained: {', '.join(told)}."
+    played = columns[TRACKS[0], "base"][coordinates].drop_duplicates()
+    counts = played.groupby("split")["index"].nunique()
+    same = pd.MultiIndex.from_frame(played)
+    for policy in ("constant", TEACHER):
+        own = scripts[scripts.policy == policy]
+        columns[policy, ""] = own[pd.MultiIndex.from_frame(own[coordinates]).isin(same)]
+    heads = ["base", "from reward alone", "taught, then rewarded", "`constant`", f"`{TEACHER}`"]
+    lines = [f"| split | what is new | {' | '.join(heads)} |", "|" + "---|" * (2 + len(heads))]
+    shares = {}
+    for key, frame in columns.items():
+        best = ceiling.loc[pd.MultiIndex.from_frame(frame[coordinates])].to_numpy()
+        sums = frame.assign(best=best).groupby(["split", "task"])[["score", "best"]].sum()
+        shares[key] = (sums["score"] / sums["best"]).groupby("split").mean()
+    for split, new in NEW.items():
+        cells = " | ".join(f"{share[split]:.2f}" for share in shares.values())
+        lines.append(f"| `{split}` | {new} | {cells} |")
+    caption = (
+        f"Shares of `{CEILING}`'s score on the same incidents ({counts['test']} a task of `test`,"
+        f" {counts['unseen_faults']} of the others), the mean over tasks and seeds."
+        " `constant` is the best script that reads nothing. Scripts can parse all wording, so"
+        " `unseen_wording` is no test of them."
+    )
+    return "\n".join([*lines, "", caption])
 
 
 def grounded_line(runs: Sequence[Path]) -> str:
-    """A sentence on what the model knew: its grounded answers (see `measure.audit`), of all and of
-    the right ones, base to trained, the mean over tasks and seeds.
+    """A sentence on what was seen by the time of the answer: grounded answers (see
+    `measure.audit`), of all and, where luck can be told, of the right ones; base to trained, the
+    mean over seeds.
     """
     frame = pd.concat([pd.read_parquet(run / "audit.parquet") for run in runs])
+    right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
     told = []
-    for of in (VERDICTS, ("grounded", "lucky")):
-        part = frame[frame["verdict"].isin(of)]
+    for part in (frame, frame[right]):
         shares = (part["verdict"] == "grounded").groupby(part["policy"]).mean()
         told.append(f"{shares['base']:.2f} → {shares['trained']:.2f}")
-    return f"Grounded answers, base → trained: {told[0]} of all, {told[1]} of the right ones."
-
-
-def _detection(row: dict[str, Any], policy: str) -> str:
-    """Faults detected / false alarms dismissed, the latter where a task has any."""
-    shares = [row[f"{name}_{policy}"] for name in ("faults_detected", "false_alarms_dismissed")]
-    return " / ".join(f"{share:.2f}" for share in shares if not math.isnan(share))
+    return (
+        "Grounded answers (right, and likelier than not by what"
+        f" had been seen): {told[0]} of all, {told[1]} of the right ones on silent degradation."
+    )
 
 
 def benchmark_table() -> str:
@@ -143,10 +212,11 @@ def benchmark_table() -> str:
     exploits = {row["task"]: row["test"] for row in found if not row["blind"]}
     audit = pd.read_parquet(results / "audit.parquet")
     grounded = (audit["verdict"] == "grounded").groupby(audit["policy"]).mean()
+    audited = audit["index"].nunique()
     lines = [
         (
             f"| policy | {' | '.join(task.replace('_', ' ') for task in TASKS)} | mean | share of"
-            " ceiling | grounded |"
+            " `belief` | grounded |"
         ),
         "|" + "---|" * 7,
     ]
@@ -164,8 +234,8 @@ def benchmark_table() -> str:
         "",
         (
             f"Benchmark {scores['benchmark']}, {scores['incidents']} incidents of `test` a task, 95"
-            " % bootstrap intervals. Grounded: share of answers that are right, and that what was"
-            " seen made likelier than not."
+            f" % bootstrap intervals. Grounded: share of {audited} of them whose answer is"
+            " right and, by what had been seen, likelier than not; empty where it was not asked."
         ),
     ]
     return "\n".join(lines)
@@ -198,9 +268,11 @@ def load_table() -> str:
 # File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
     "README.md": {
-        **{track: partial(track_table, track) for track in TRACKS},
+        "demo": partial(track_table, "demo"),
+        "splits": splits_table,
         "benchmark": benchmark_table,
     },
+    "docs/training.md": {"recipe": recipe_table, "taught": partial(track_table, "taught")},
     "docs/serving.md": {"load": load_table},
 }
 

@@ -191,9 +191,17 @@ def test_evaluate_answers_a_model_that_is_not_there(folder, tmp_path, monkeypatc
     assert folder in refusal("evaluate", "--model", folder, "--episodes", 2)
 
 
-def test_train_mini_asks_for_a_model_and_says_how_to_get_one(tmp_path):
-    told = refusal("train", tmp_path / "run", "--preset", "mini")
-    assert "build-base" in told and "--model" in told and not (tmp_path / "run").exists()
+@pytest.mark.parametrize(
+    "preset, command", [("mini", "`build-base`"), ("taught", "`build-base --taught`")]
+)
+def test_train_asks_for_a_model_and_says_how_to_get_one(preset, command, tmp_path):
+    told = refusal("train", tmp_path / "run", "--preset", preset)
+    assert command in told and "--model" in told and not (tmp_path / "run").exists()
+
+
+def test_a_base_to_teach_must_be_there(tmp_path):
+    told = refusal("build-base", tmp_path / "taught", "--taught", tmp_path / "nowhere")
+    assert "nowhere" in told and not (tmp_path / "taught").exists()
 
 
 def test_train_answers_an_unknown_preset_with_the_valid_ones(tmp_path):

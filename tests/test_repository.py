@@ -119,6 +119,20 @@ def test_publish_refuses_an_unfinished_run(missing, tmp_path, monkeypatch):
     assert not (tmp_path / "results").exists()
 
 
+def test_seeds_of_two_recipes_are_no_track(tmp_path):
+    runs = [tmp_path / f"seed-{seed}" for seed in range(3)]
+    for seed, run in enumerate(runs):
+        run.mkdir()
+        settings = {"seed": seed, "steps": 200, "weights": "abc"}
+        (run / "config.json").write_text(json.dumps({"settings": settings}))
+    publish.check_alike(runs)
+    for changed, value in (("steps", 90), ("weights", "another base")):
+        settings = {"seed": 2, "steps": 200, "weights": "abc", changed: value}
+        (runs[2] / "config.json").write_text(json.dumps({"settings": settings}))
+        with pytest.raises(ValueError, match=f"seed-2 and .*seed-0 differ in {changed}"):
+            publish.check_alike(runs)
+
+
 def test_no_tracked_file_is_large_or_made_by_a_tool():
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     ignored = subprocess.run(

@@ -17,7 +17,7 @@ from .scripted import Action, ReadingPolicy
 # service and all seven actions, patiently often enough for patience to be worth rewarding, and
 # blames wrongly often enough to leave reward much to teach.
 ANSWER_STEPS = PAR_STEPS[1]
-MOST_ASKED = 9  # its patience: 1 to this many questions, each number as often
+MOST_ASKED = 9  # its patience: 1 to this many questions, each number as often, if time allows
 MAKES_SURE = 0.5  # chance, where lines of the last one asked hint at a fault and prove none
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
 DISMISSES = 0.5  # chance, with no alert at first and nothing shown by the last one asked
@@ -72,8 +72,8 @@ class JuniorPolicy(ReadingPolicy):
 
     def _whom_to_ask(self) -> str:
         """At first the loudest or one that it complains of, later one that the last one asked
-        complains of; often just anybody. All are asked once before anybody is for the second time,
-        unless to make sure, and then it is whoever looks slowest.
+        complains of; often just anybody. Nobody is asked again before all were asked, unless to
+        make sure; after that, whoever looks slowest.
         """
         drawn = self._random.random()
         source = self._asked[-1] if self._asked else self._loudest

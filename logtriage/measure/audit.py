@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
@@ -40,8 +41,9 @@ from ..play.actions import ALL_SERVICES
 from ..play.episode import Episode, Observation, OpenEpisode, PlayableEpisode, final_score
 from ..play.rewards import Record, Score
 from ..world.tasks import TASKS, Task
-from .intervals import mean_interval
+from .intervals import crossed_share
 from .rollouts import rollout
+from .strata import FEWEST
 
 GROUNDED = 0.5  # probability from which an answer is likelier than everything else together
 NO_FAULT = "no fault"  # the answer that `ignore` gives
@@ -235,25 +237,32 @@ def audits_of_runs(folder: str | Path, base: str, trained: str) -> pd.DataFrame:
     paths = sorted(Path(folder).glob("seed-*/audit.parquet"))
     if not paths:
         raise FileNotFoundError(f"{folder} holds no audit of a run; `make seeds` makes them")
-    frame = pd.concat([pd.read_parquet(path) for path in paths], ignore_index=True)
+    frames = [pd.read_parquet(path).assign(seed=path.parent.name) for path in paths]
+    frame = pd.concat(frames, ignore_index=True)
     return frame.assign(policy=frame["policy"].map({"base": base, "trained": trained}))
 
 
 def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
     """A row a policy and task: the share of each verdict, and of the grounded among the right
-    answers with its 95 % interval (None below two right answers); the mean questions an episode,
-    the regret a question, and that of answering.
+    answers with its 95 % interval (None below `FEWEST` right answers); the mean questions an
+    episode, the regret a question, and that of answering.
+
+    Where there is a column `seed`, of training, its values played the same incidents.
     """
     rows = []
+    frame = frame if "seed" in frame else frame.assign(seed=0)
     for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
-        right = part[part["verdict"].isin(["grounded", "lucky"])]["verdict"] == "grounded"
+        verdicts = part.pivot(index="seed", columns="index", values="verdict").to_numpy()
+        grounded, right = verdicts == "grounded", np.isin(verdicts, ("grounded", "lucky"))
         asked, regret = part["weighed"].sum(), part["question_regret"] * part["weighed"]
         rows.append(
             {
                 "policy": policy,
                 "task": task,
                 **{verdict: (part["verdict"] == verdict).mean() for verdict in VERDICTS},
-                "grounded_share_of_right": mean_interval(right) if len(right) > 1 else None,
+                "grounded_share_of_right": crossed_share(grounded, right)
+                if right.sum() >= FEWEST
+                else None,
                 "questions": part["questions"].mean(),
                 "question_regret": regret.sum() / asked if asked else float("nan"),
                 "answer_regret": part["answer_regret"].mean(),

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 
 from ..play.rewards import PARTS, WEIGHTS
 from .figure import HALO, SMALL, Picture, draw_interval, label_ends, new_figure, spread
-from .intervals import Interval, mean_interval
+from .intervals import Interval, crossed_mean
 from .palette import FAINT, INK, TASK_COLOURS, policy_colour, words
 from .strata import STRATA, group_order, label, named_once, stratum_changes
 
@@ -32,8 +32,8 @@ def seeds_said(count: int) -> str:
 def seed_means(
     frames: Sequence[pd.DataFrame], task: str, policy: str, column: str = "score"
 ) -> tuple[Interval, list[float]]:
-    """Mean of a column over incidents and seeds, with its interval over incidents, and each seed's
-    mean.
+    """Mean of a column over incidents and seeds, with its interval over both (`crossed_mean`), and
+    each seed's mean.
 
     Args:
         frames: rollouts of the same incidents, one frame a seed.
@@ -43,8 +43,8 @@ def seed_means(
         frame[(frame.task == task) & (frame.policy == policy)].set_index("index")[column]
         for frame in frames
     ]
-    incidents = pd.concat(columns, axis=1).mean(axis=1)
-    return mean_interval(incidents), [float(values.mean()) for values in columns]
+    values = pd.concat(columns, axis=1).to_numpy(float).T
+    return crossed_mean([values]), values.mean(axis=1).tolist()
 
 
 def _step_means(frame: pd.DataFrame, task: str) -> pd.Series:
@@ -87,7 +87,7 @@ def _draw_learning(ax: Axes, training: Sequence[pd.DataFrame]) -> None:
     )
     faint = "each step" if single else "each seed"
     ax.set_title(
-        f"Learning from reward alone\n{seeds_said(len(training))}; faint: {faint}, "
+        f"While learning by GRPO\n{seeds_said(len(training))}; faint: {faint}, "
         f"strong: {WINDOW} steps' mean",
         fontsize=10,
     )
@@ -112,7 +112,7 @@ def plot_checkpoints(
     references: Sequence[str] = ("loudest", "trace"),
 ) -> Picture:
     """Held-out score against training episodes, a panel a task: the base model, then every
-    checkpoint, on the same incidents; faint lines are seeds, bands 95 % intervals over incidents.
+    checkpoint, on the same incidents; faint lines are seeds, bands 95 % intervals.
 
     Args:
         training: one frame of training episodes a seed.
@@ -205,7 +205,7 @@ def plot_gain(
     references: Sequence[str] = ("loudest", "trace", "belief"),
 ) -> Picture:
     """The whole story in one figure: the learning curve, and base against trained on held-out
-    incidents, with 95 % intervals over incidents.
+    incidents, with 95 % intervals over incidents and seeds.
 
     Args:
         training: one frame of training episodes a seed.

@@ -7,6 +7,7 @@ since those steps are played again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -60,6 +61,16 @@ def write_text(path: Path, text: str) -> None:
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text)
     partial.replace(path)
+
+
+def weights_digest(folder: Path) -> str:
+    """Digest of the weights in a folder, by which a result knows its model; empty for a model of a
+    hub, which has no folder here.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        return ""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def keep_until(path: Path, step: int) -> None:

@@ -142,9 +142,11 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
         {"role": "system", "content": DRILL_PROMPT},
         {"role": "user", "content": f"{call_graph_line(topology)}\nask everybody once"},
     ]
-    for step, name in enumerate(random.sample(topology.names, len(topology.names)), start=1):
+    names = random.sample(topology.names, len(topology.names))
+    steps = max(len(names), episode.incident.task.max_steps)
+    for step, name in enumerate(names, start=1):
         row = episode.telemetry.metric(topology.position[name])
-        told = render(Observation(step, episode.incident.task.max_steps, metrics=[row]))
+        told = render(Observation(step, steps, metrics=[row]))
         messages += [
             {"role": "assistant", **_calls("", ("request_more_logs", name))},
             {"role": "tool", "name": "request_more_logs", "content": told},

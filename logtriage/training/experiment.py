@@ -18,7 +18,6 @@ Every step is skipped when its result is there, so the same command continues wh
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,14 +29,14 @@ from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy, load_lang
 from ..agents.registry import make_policy
 from ..measure.audit import audit
 from ..measure.rollouts import rollout
-from ..measure.runs import write_text
+from ..measure.runs import weights_digest, write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from .grpo import model_of
 
-REFERENCES = ("loudest", "trace", "belief", "oracle")
+REFERENCES = ("junior", "loudest", "trace", "belief", "oracle")
 # Scores that make an incident worth showing before and after training: the base fails at it below
 # the first, the trained model solves it above the second.
 FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
@@ -63,16 +62,6 @@ def run_policy(run: str | Path, weights: Path | None, name: str) -> LanguageMode
         model, tokenizer = load_language_model(weights or base, in_4bit)
     turn_tokens = max(TURN_TOKENS, settings["turn_tokens"])
     return LanguageModelPolicy(model, tokenizer, name=name, turn_tokens=turn_tokens)
-
-
-def _digest(folder: Path) -> str:
-    """Digest of the weights in a folder, to which a result about them belongs; empty for a model of
-    a hub, which has no folder here.
-    """
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        return ""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> pd.DataFrame | None:
@@ -106,9 +95,14 @@ def _written(path: Path, frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _before_and_after(run: Path) -> dict[str, tuple[Path | None, str]]:
-    """Name to the folder of the model's weights (None: as it started), and their digest."""
-    trained = run / "model"
-    return {"base": (None, _digest(Path(model_of(run)))), "trained": (trained, _digest(trained))}
+    """Name to the folder of the model's weights (None: as it started), and their digest; a model of
+    a hub is known by its name.
+    """
+    base, trained = model_of(run), run / "model"
+    return {
+        "base": (None, weights_digest(Path(base)) or base),
+        "trained": (trained, weights_digest(trained)),
+    }
 
 
 def evaluate_run(
@@ -175,7 +169,7 @@ def evaluate_checkpoints(
             policy = run_policy(run, folder, folder.name)
             return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
 
-        rows = _played_or(path, folder.name, _digest(folder), split, episodes, play)
+        rows = _played_or(path, folder.name, weights_digest(folder), split, episodes, play)
         frames.append(rows.assign(step=step))
     if not frames:
         raise FileNotFoundError(f"{run} has no checkpoints to evaluate; train it first")
@@ -235,11 +229,12 @@ def compare_transcripts(
     Averages are in `evaluation.parquet`.
     """
     run = Path(run)
-    path, weights = run / "transcripts.json", _digest(run / "model")
-    asked = {"task": task, "split": split, "weights": weights}
+    path = run / "transcripts.json"
+    weights = {name: digest for name, (_, digest) in _before_and_after(run).items()}
+    asked = {"task": task, "split": split, "weights": weights, "benchmark": BENCHMARK_VERSION}
     if path.exists():
         kept = json.loads(path.read_text())
-        if all(kept[key] == value for key, value in asked.items()):
+        if all(kept.get(key) == value for key, value in asked.items()):
             return kept
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     scores = evaluation[evaluation.task == task].pivot_table(
@@ -247,13 +242,7 @@ def compare_transcripts(
     )
     solved = scores[(scores.trained > SOLVED_ABOVE) & (scores.base < FAILED_BELOW)]
     index = int((solved if len(solved) else scores).index[0])
-    comparison: dict[str, Any] = {
-        "task": task,
-        "split": split,
-        "index": index,
-        "weights": weights,
-        "telling": bool(len(solved)),
-    }
+    comparison: dict[str, Any] = {**asked, "index": index, "telling": bool(len(solved))}
     incident = sample_incident(task, split, index)
     for name, folder in (("base", None), ("trained", run / "model")):
         policy, episode = run_policy(run, folder, name), Episode(incident)

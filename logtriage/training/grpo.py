@@ -1,5 +1,5 @@
-"""GRPO through TRL: one route for the mini model on two CPU cores and for Qwen2.5-3B-Instruct on a
-T4.
+"""GRPO through TRL, for the mini model on two CPU cores and for Qwen2.5-3B-Instruct on a T4; they
+differ in who plays the episodes (`TrainingConfig.loop`) and in credit.
 
 `environment_factory` plays the incidents, `TriageTools.get_reward` scores them, and every
 completion of a group plays the same incident, so advantages compare decisions and not luck. A run
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.language_models import load_language_model, with_tool_calls
-from ..measure.runs import rewind, start_run
+from ..measure.runs import rewind, start_run, weights_digest
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
 from .drills import open_varied
@@ -39,11 +39,12 @@ LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", 
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     """What `config.json` holds: a model in a folder is named relative to the run, so that both can
-    move together.
+    move together, and known by its weights, so that another one there is another run.
     """
     settings = asdict(config)
     if Path(config.model).is_dir():
         settings["model"] = os.path.relpath(Path(config.model).resolve(), folder.resolve())
+        settings["weights"] = weights_digest(Path(config.model))
     return settings
 
 

@@ -30,7 +30,7 @@ from tqdm import tqdm
 
 from ..agents.junior import JuniorPolicy
 from ..agents.language_models import LanguageModelPolicy, load_language_model
-from ..measure.runs import write_text
+from ..measure.runs import weights_digest, write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, OpenEpisode, final_score
 from ..play.tools import tool_schemas
@@ -156,7 +156,8 @@ def train_on(
     with tqdm(total=steps, desc=label, mininterval=5.0) as bar:
         for _ in range(epochs):
             for batch in _batches(examples, batch_size, random):
-                ids, weight = _padded(batch, model.config.pad_token_id, observation_weight)
+                padded = _padded(batch, model.config.pad_token_id, observation_weight)
+                ids, weight = (each.to(model.device) for each in padded)
                 logits = model(ids[:, :-1]).logits
                 loss = torch.nn.functional.cross_entropy(
                     logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
@@ -295,11 +296,14 @@ def build_taught(
         learning_rate: peak.
 
     Raises:
-        ValueError: when the folder holds a model made with other settings.
+        ValueError: when the folder holds a model made with other settings, or `base` none.
     """
     folder, base = Path(folder), Path(base)
+    weights = weights_digest(base)
+    if not weights:
+        raise ValueError(f"{base} holds no model; build one first, with `build-base`")
     settings = {
-        "base": hashlib.sha256((base / "model.safetensors").read_bytes()).hexdigest()[:16],
+        "base": weights,
         "seed": seed,
         "episodes": episodes,
         "epochs": epochs,
@@ -311,6 +315,7 @@ def build_taught(
     began = time.perf_counter()
     log: list[dict[str, Any]] = []
     model, tokenizer = load_language_model(base)
+    model.float()  # on a GPU it comes in half precision, which is too little to train in
     schemas = tool_schemas()
     taught = [encode(tokenizer, teacher_episode(index), schemas) for index in range(episodes)]
     train_on(

@@ -241,9 +241,9 @@ def test_two_faults_are_refused_before_anything_is_played():
         audit(make_policy("trace"), ["double_fault"], "test", 2, open_episode=untouched)
 
 
-def row(verdict, questions=0, weighed=0, question=float("nan"), answer=0.0, policy="p", task="t"):
+def row(verdict, questions=0, weighed=0, question=float("nan"), answer=0.0, policy="p", index=0):
     return {
-        "policy": policy, "task": task, "verdict": verdict, "questions": questions,
+        "task": "t", "index": index, "policy": policy, "verdict": verdict, "questions": questions,
         "weighed": weighed, "question_regret": question, "answer_regret": answer,
     }  # fmt: skip
 
@@ -251,20 +251,31 @@ def row(verdict, questions=0, weighed=0, question=float("nan"), answer=0.0, poli
 def test_the_table_counts_verdicts_and_weighs_questions():
     frame = pd.DataFrame(
         [
-            row("grounded", 3, 3, 0.1, 0.2), row("grounded", 1, 1, 0.5, 0.0),
-            row("lucky"), row("misled", 2, 0), row("unanswered", answer=float("nan")),
-            row("reckless", policy="q"), row("reckless", policy="q"),
+            row("grounded", 3, 3, 0.1, 0.2, index=0), row("grounded", 1, 1, 0.5, 0.0, index=1),
+            row("lucky", index=2), row("misled", 2, 0, index=3),
+            row("unanswered", answer=float("nan"), index=4),
+            row("reckless", policy="q", index=0), row("reckless", policy="q", index=1),
         ]
     )  # fmt: skip
     one, other = audit_table(frame).to_dict("records")
     assert [one[verdict] for verdict in VERDICTS] == [0.4, 0.2, 0.2, 0.2, 0.0]
-    share = one["grounded_share_of_right"]
-    assert share.mean == pytest.approx(2 / 3) and share.low < share.mean < share.high
+    assert one["grounded_share_of_right"] is None  # three right answers bear no interval
     assert one["questions"] == 1.2
     assert one["question_regret"] == pytest.approx((3 * 0.1 + 0.5) / 4)  # a question, not a row
     assert one["answer_regret"] == pytest.approx(0.05)
     assert (other["policy"], other["reckless"]) == ("q", 1.0)
     assert other["grounded_share_of_right"] is None and np.isnan(other["question_regret"])
+
+
+def test_the_same_incidents_after_another_seed_are_no_further_evidence():
+    # Five seeds whose every verdict is the same say no more than one of them does.
+    verdicts = ["grounded"] * 20 + ["lucky"] * 10 + ["misled"] * 10
+    one = pd.DataFrame([row(verdict, index=i) for i, verdict in enumerate(verdicts)])
+    five = pd.concat([one.assign(seed=f"seed-{seed}") for seed in range(5)])
+    [alone], [together] = (audit_table(frame).to_dict("records") for frame in (one, five))
+    share, same = alone["grounded_share_of_right"], together["grounded_share_of_right"]
+    assert share.mean == same.mean == pytest.approx(2 / 3)
+    assert share.high - share.low == pytest.approx(same.high - same.low, rel=0.05)
 
 
 def test_the_registrys_policies_are_audited_in_order():

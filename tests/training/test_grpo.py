@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from conftest import free_port
+from safetensors.torch import load_file, save_file
 from test_command_line import refusal
 
 from logtriage.adapters.remote import Server
@@ -277,6 +278,17 @@ def test_bad_settings_are_answered(changes, answer):
         make_config("mini", model="x", **changes)
 
 
+def test_another_model_in_the_same_folder_is_another_run(tiny_base, tmp_path):
+    # Or the old run's end would be compared with the new base's beginning.
+    base, run = tmp_path / "base", tmp_path / "seed-0"
+    shutil.copytree(tiny_base, base)
+    train(tiny(base, steps=1), run, progress=False)
+    weights = load_file(base / "model.safetensors")
+    save_file({name: one * 1.01 for name, one in weights.items()}, base / "model.safetensors")
+    with pytest.raises(ValueError, match=r"other settings \(weights differ\)"):
+        train(tiny(base, steps=1), run, progress=False)
+
+
 def test_presets_are_what_they_are_called():
     card = make_config("model_card")
     assert (card.model, card.load_in_4bit, card.lora_rank, card.lora_alpha) == (
@@ -295,7 +307,8 @@ def test_presets_are_what_they_are_called():
 
 def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
     # What a GPU run does, with a small model: adapter weights out, base weights untouched.
-    model = train(tiny(tiny_base, lora_rank=4, steps=1), tmp_path / "lora", progress=False)
+    config = tiny(tiny_base, lora_rank=4, steps=1, loop="trl", credit="episode")
+    model = train(config, tmp_path / "lora", progress=False)
     assert (model / "adapter_model.safetensors").exists()
     from logtriage.agents.language_models import load_language_model
 

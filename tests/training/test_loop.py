@@ -2,11 +2,13 @@
 
 import inspect
 import itertools
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 from accelerate import Accelerator
+from datasets import Dataset
 from trl import GRPOTrainer
 
 from logtriage.agents.language_models import LanguageModelPolicy, load_language_model
@@ -15,6 +17,8 @@ from logtriage.play.episode import Episode, final_score
 from logtriage.play.rewards import WEIGHTS
 from logtriage.play.tools import TriageTools
 from logtriage.training.loop import KeptTrainer, _calls_of_tokens
+from logtriage.training.presets import incident_rows, make_config
+from logtriage.training.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 
 HOOKS = {  # private methods of TRL that `KeptTrainer` overrides
     "_generate": ("self", "prompts"),
@@ -85,7 +89,37 @@ def groups_of_episodes(tiny_base, incidents=3, group=4):
     return model, tokenizer, tools, written, inputs
 
 
-def test_the_gradient_is_that_of_trl(tiny_base):
+def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
+    # TRL's own trainer and ours, each whole, are handed the same episodes.
+    _, _, _, _, inputs = groups_of_episodes(tiny_base)
+    config = make_config("mini", model=str(tiny_base), incidents=3, group=4)
+    rewards = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    rewards[1] = 0.5  # a group that agrees, and so tells nothing
+    inputs["advantages"] = (rewards - rewards.mean(1, keepdim=True)).flatten()
+    inputs["num_items_in_batch"] = (inputs["completion_mask"] * inputs["tool_mask"]).sum()
+    found = []
+    for kind in (IncidentTrainer, KeptTrainer):
+        model, tokenizer = load_language_model(tiny_base)
+        trainer = kind(
+            model=model,
+            args=grpo_arguments(config, tmp_path / kind.__name__),
+            processing_class=tokenizer,
+            train_dataset=Dataset.from_list(incident_rows(config)),
+            environment_factory=partial(TriageTools, Episode.open),
+            reward_funcs=[EpisodeRecorder(tmp_path, count=False)],
+        )
+        trainer.credit, trainer.current_gradient_accumulation_steps = "episode", 1
+        loss = trainer._compute_loss(model.train(), dict(inputs))
+        loss.backward()
+        found.append((loss.item(), [one.grad for one in model.parameters()]))
+    (theirs, their_gradient), (ours, gradient) = found
+    assert ours == pytest.approx(theirs, abs=1e-6)
+    for one, other in zip(gradient, their_gradient, strict=True):
+        assert other.abs().max() > 0.0
+        assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max()))
+
+
+def test_what_is_read_once_has_the_gradient_of_what_is_read_often(tiny_base):
     _, _, _, _, inputs = groups_of_episodes(tiny_base)
     inputs = {key: torch.cat([value, value[3:6]]) for key, value in inputs.items()}  # some twice
     order = torch.randperm(len(inputs["prompt_ids"]), generator=torch.Generator().manual_seed(1))
