@@ -247,10 +247,11 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
     answers with its 95 % interval (None below `FEWEST` right answers); the mean questions an
     episode, the regret a question, and that of answering.
 
-    Where there is a column `seed`, of training, its values played the same incidents.
+    Where there is a column `seed`, of training, its values played the same incidents; it is empty
+    where nothing was trained.
     """
     rows = []
-    frame = frame if "seed" in frame else frame.assign(seed=0)
+    frame = frame.assign(seed=frame["seed"].fillna("") if "seed" in frame else "")
     for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
         verdicts = part.pivot(index="seed", columns="index", values="verdict").to_numpy()
         grounded, right = verdicts == "grounded", np.isin(verdicts, ("grounded", "lucky"))

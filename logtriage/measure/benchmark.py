@@ -415,5 +415,7 @@ def read_table(results: str | Path, name: str) -> pd.DataFrame:
 
 
 def as_text(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of `read_table` for reading: intervals as `mean [low, high]`."""
-    return table.map(lambda value: str(Interval(*value)) if isinstance(value, list) else value)
+    """A table, of `read_table` or of intervals, for reading: those as `mean [low, high]`."""
+    return table.map(
+        lambda value: str(Interval(*value)) if isinstance(value, (list, Interval)) else value
+    )

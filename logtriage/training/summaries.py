@@ -126,10 +126,9 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
         Columns task, benchmark, seeds and episodes (incidents of each); base, trained and gain,
         means over seeds with intervals in which seeds and incidents are resampled; share_of_belief
         and over_trace (how much better than the script `trace`) likewise, where every run has
-        played those, else None; trained_by_seed, run to mean score, and
-        smallest_gain, of a seed; the references' mean scores; and base and trained shares of faults
-        detected, false alarms dismissed, faults dismissed and edge roots found, nan where a task
-        has none.
+        played those, else None; smallest_gain, of a seed; the references' mean scores; and base and
+        trained shares of faults detected, false alarms dismissed and faults dismissed, nan where a
+        task has none.
 
     Raises:
         ValueError: when the runs were not evaluated on the same incidents.
@@ -138,7 +137,6 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
     frames = [pd.read_parquet(folder / "evaluation.parquet") for folder in folders]
     base, trained = ([one[one.policy == name] for one in frames] for name in ("base", "trained"))
     changes, gained, rows = stratum_changes(base, trained), gains(base, trained), []
-    shown = {name: (name, "") for name in DETECTION} | {"edge_roots": ("root_by_kind", "edge")}
     for task in gained:
 
         def scores(policy: str, task: str = task) -> np.ndarray:
@@ -147,7 +145,6 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
             return np.stack([rows.sort_values("index")["score"] for rows in own])
 
         before, after = scores("base"), scores("trained")
-        names = [folder.name for folder in folders]
         played = [name for name in REFERENCES if all((one.policy == name).any() for one in frames)]
         share = crossed_share(after, scores(CEILING)[0]) if CEILING in played else None
         strata = changes[changes.task == task].set_index(["stratum", "group"])
@@ -163,14 +160,13 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
             f"over_{TEACHER}": crossed_mean([after - scores(TEACHER)])
             if TEACHER in played
             else None,
-            "trained_by_seed": dict(zip(names, after.mean(axis=1), strict=True)),
             "smallest_gain": (after - before).mean(axis=1).min(),
             **{name: scores(name).mean() for name in played},
         }
-        for name, key in shown.items():
+        for name in DETECTION:
             for policy in ("base", "trained"):
-                value = strata.loc[key, policy] if key in strata.index else float("nan")
-                row[f"{name}_{policy}"] = value
+                has = (name, "") in strata.index
+                row[f"{name}_{policy}"] = strata.loc[(name, ""), policy] if has else float("nan")
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -272,7 +272,10 @@ def test_the_same_incidents_after_another_seed_are_no_further_evidence():
     verdicts = ["grounded"] * 20 + ["lucky"] * 10 + ["misled"] * 10
     one = pd.DataFrame([row(verdict, index=i) for i, verdict in enumerate(verdicts)])
     five = pd.concat([one.assign(seed=f"seed-{seed}") for seed in range(5)])
-    [alone], [together] = (audit_table(frame).to_dict("records") for frame in (one, five))
+    other = one.assign(policy="untrained")  # beside it, and without a seed
+    five = pd.concat([five, other])
+    [alone], [together, beside] = (audit_table(frame).to_dict("records") for frame in (one, five))
+    assert beside["grounded_share_of_right"] == alone["grounded_share_of_right"]
     share, same = alone["grounded_share_of_right"], together["grounded_share_of_right"]
     assert share.mean == same.mean == pytest.approx(2 / 3)
     assert share.high - share.low == pytest.approx(same.high - same.low, rel=0.05)
