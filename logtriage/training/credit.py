@@ -12,6 +12,9 @@ does not change what another is worth. So each is given what follows from it:
 | the team | its points, less what the gate took for a wrong one |
 | all else: which call to make, whom to ask, answers given again | the whole reward |
 
+Costs of every kind are taken from the service and the remedy, since nearly all are a remedy's in
+vain; what the gate took is the points before costs.
+
 An advantage is that, less its mean over the episodes of the group which made the same call. Whether
 to make a call at all is judged by the whole reward alone, or never to answer would look as good.
 """

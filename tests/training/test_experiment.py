@@ -87,6 +87,16 @@ def test_rows_of_another_benchmark_are_played_again(evaluation, tmp_path):
         assert rows is None if kept is None else len(rows) == kept
 
 
+def test_rows_of_a_seed_beside_are_taken_for_the_same_weights_alone(evaluation, tmp_path):
+    beside, own = (tmp_path / name / "evaluation.parquet" for name in ("seed-0", "seed-1"))
+    beside.parent.mkdir()
+    evaluation.assign(weights="one base").to_parquet(beside)
+    assert len(_played(own, "base", "one base", "test", 200)) == 600
+    assert _played(own, "base", "another base", "test", 200) is None
+    assert _played(own, "base", "one base", "train", 200) is None
+    assert _played(own, "base", "one base", "test", 100) is None
+
+
 def test_one_seed_is_its_summary(evaluation, runs, tmp_path):
     rows = summarise_run(tmp_path, evaluation)
     for row, alone in zip(rows, summarise_seeds(runs[:1]).to_dict("records"), strict=True):
