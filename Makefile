@@ -66,7 +66,7 @@ benchmark: $(READY)  ## 7 policies on all tasks and splits: tables and figures i
 	$(RUN) -m logtriage benchmark
 	$(RUN) scripts/tables.py
 
-seeds: $(READY)  ## both tracks of the embedded agent, 5 seeds each: about 80 minutes on two cores, resumable
+seeds: $(READY)  ## both tracks of the embedded agent, 5 seeds each: about an hour and a half on two cores, resumable
 	$(RUN) scripts/seeds.py
 
 loop-speed: $(READY)  ## our training loop beside TRL's own, in turns; after `make demo`

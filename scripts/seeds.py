@@ -1,4 +1,4 @@
-"""Both tracks with several seeds: `make seeds`, about seven minutes a seed on two cores.
+"""Both tracks with several seeds: `make seeds`, about nine minutes a seed on two cores.
 
     runs/demo/base, seed-0, ...    from reward alone: the base reads, and imitates the junior
     runs/taught/base, seed-0, ...  taught, then rewarded: that base, fine-tuned on `trace`

@@ -1,4 +1,4 @@
-"""What the README claims of the embedded agent, from nothing: ten minutes on two cores."""
+"""What the README claims of the embedded agent, from nothing: a quarter of an hour on two cores."""
 
 import pytest
 
@@ -16,8 +16,11 @@ def test_the_embedded_agent_learns_to_trace(tmp_path):
     train(make_config("mini", model=str(base)), tmp_path / "seed-0")
     evaluation = evaluate_run(tmp_path / "seed-0", episodes=200)
     rows = {row["task"]: row for row in summarise_run(tmp_path / "seed-0", evaluation)}
-    gain = rows["cascading_failure"]["gain"]
-    assert gain.mean >= 0.30 and gain.low > 0.15
-    assert rows["silent_degradation"]["gain"].low > 0.0
-    # On single crash no gain is claimed, and so none is asked for: only that nothing is lost.
-    assert rows["single_crash"]["gain"].high > 0.0
+    for row in rows.values():
+        assert row["gain"].low > 0.0, row["task"]
+    assert rows["cascading_failure"]["gain"].mean >= 0.25
+    # No gain by looking away: quiet faults are found, and false alarms dismissed.
+    quiet = rows["silent_degradation"]
+    assert quiet["faults_detected"]["trained"] >= 0.75
+    assert quiet["false_alarms_dismissed"]["trained"] >= 0.8
+    assert quiet["share_of_belief"].mean >= 0.75
