@@ -85,12 +85,8 @@ def _draw_learning(ax: Axes, training: Sequence[pd.DataFrame]) -> None:
         ylim=(0.0, 1.02),
         xlim=(0.0, played.iloc[-1]),
     )
-    faint = "each step" if single else "each seed"
-    ax.set_title(
-        f"While learning by GRPO\n{seeds_said(len(training))}; faint: {faint}, "
-        f"strong: {WINDOW} steps' mean",
-        fontsize=10,
-    )
+    seeds = seeds_said(len(training))
+    ax.set_title(f"While learning by GRPO\n{seeds}; strong: {WINDOW} steps' mean", fontsize=10)
     label_ends(ax, ends, weight="bold")
 
 

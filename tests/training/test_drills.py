@@ -249,4 +249,4 @@ def test_general_examples_stay_what_they_are():
     # As above: they make the general base model.
     made = [[drills.drill(index, True), drills.junior_episode(index, True)] for index in range(50)]
     digest = hashlib.sha256(json.dumps(made).encode()).hexdigest()
-    assert digest == "0051c8f69b5f0ec52bfab0dd1afd11c7a61af13452e1ba55cfd4de64599f6af1"
+    assert digest == "fc6de476e1d6647cd94040caae0e14a0fca3a22fd1cccf0b0a233fc7a5099a1a"
