@@ -13,6 +13,8 @@ import typer
 from redraw import draw_track
 from tables import TRACKS, write_tables
 
+from logtriage.measure.runs import differing
+
 ROOT = Path(__file__).resolve().parents[1]
 LIGHT_FILES = (
     "config.json",
@@ -44,10 +46,10 @@ def check_alike(runs: Sequence[Path]) -> None:
     """Raise `ValueError` unless the runs differ by their seed alone: one recipe, from one base."""
     first, *others = [json.loads((run / "config.json").read_text())["settings"] for run in runs]
     for run, settings in zip(runs[1:], others, strict=True):
-        differing = [key for key in first if key != "seed" and settings.get(key) != first[key]]
-        if differing:
+        found = [name for name in differing(first, settings) if name != "seed"]
+        if found:
             raise ValueError(
-                f"{run} and {runs[0]} differ in {', '.join(differing)}: they are no seeds of one "
+                f"{run} and {runs[0]} differ in {', '.join(found)}: they are no seeds of one "
                 "track; move one of them away"
             )
 

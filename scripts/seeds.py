@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from tables import PRESET_OF, TRACKS
 
 from logtriage.training.experiment import (
     audit_run,
@@ -32,7 +33,6 @@ from logtriage.training.presets import make_config
 from logtriage.training.summaries import summarise_run
 
 ROOT = Path(__file__).resolve().parents[1]
-PRESETS = {"demo": "mini", "taught": "taught"}  # of each track
 
 
 def run_seed(track: str, seed: int, folder: Path) -> Path:
@@ -41,7 +41,7 @@ def run_seed(track: str, seed: int, folder: Path) -> Path:
     if track == "taught":
         base = build_taught(folder / "taught" / "base", base)
     run = folder / track / f"seed-{seed}"
-    train(make_config(PRESETS[track], model=str(base), seed=seed), run)
+    train(make_config(PRESET_OF[track], model=str(base), seed=seed), run)
     evaluation = evaluate_run(run)
     evaluate_splits(run)
     evaluate_checkpoints(run)
@@ -60,10 +60,10 @@ def main(
     folder: Annotated[Path, typer.Option(help="Where everything goes.")] = ROOT / "runs",
 ) -> None:
     """Train and evaluate every seed of the tracks, one after the other."""
-    if track not in (*PRESETS, "all"):
-        raise SystemExit(f"error: unknown track {track!r}; choose one of {', '.join(PRESETS)}, all")
+    if track not in (*TRACKS, "all"):
+        raise SystemExit(f"error: unknown track {track!r}; choose one of {', '.join(TRACKS)}, all")
     for seed in range(seeds):
-        for one in PRESETS if track == "all" else [track]:
+        for one in TRACKS if track == "all" else [track]:
             run_seed(one, seed, folder)
 
 

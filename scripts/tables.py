@@ -18,8 +18,9 @@ from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
-# From reward alone; and fine-tuned on `trace`, then rewarded.
-TRACKS = ("demo", "taught")
+# Track to what it is called, and to its preset.
+TRACKS = {"demo": "from reward alone", "taught": "taught, then rewarded"}
+PRESET_OF = {"demo": "mini", "taught": "taught"}
 SCRIPTS = ("junior", "trace")  # beside the first track: whom its base imitates, and a careful one
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
@@ -82,7 +83,7 @@ def _cells(row: dict[str, Any], taught: bool) -> dict[str, str]:
         return cells | {
             f"over `{TEACHER}`": "{:.2f} [{:.2f}, {:.2f}]".format(*row[f"over_{TEACHER}"])
         }
-    return cells | {f"`{name}`": f"{row[name]:.2f}" for name in SCRIPTS if name in row}
+    return cells | {f"`{name}`": f"{row[name]:.2f}" for name in SCRIPTS}
 
 
 def _before_and_after(row: dict[str, Any], stratum: str) -> str:
@@ -107,10 +108,10 @@ def cost_line(track: str) -> str:
 
 
 def recipe_table() -> str:
-    """The settings of both tracks' presets that are not the same as TRL's or an old habit's."""
-    presets = [TrainingConfig(**{"model": "", **PRESETS[name]}) for name in ("mini", "taught")]
-    lines = ["| setting | from reward alone (`mini`) | taught, then rewarded (`taught`) |"]
-    lines.append("|---|---|---|")
+    """The settings of the tracks' presets that make the recipe, and what the tracks took."""
+    presets = [TrainingConfig(**{"model": "", **PRESETS[PRESET_OF[track]]}) for track in TRACKS]
+    heads = [f"{called} (`{PRESET_OF[track]}`)" for track, called in TRACKS.items()]
+    lines = [f"| setting | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
     for setting in RECIPE:
         values = [getattr(preset, setting) for preset in presets]
         cells = [
@@ -121,7 +122,7 @@ def recipe_table() -> str:
             else str(value)
             for value in values
         ]
-        lines.append(f"| `{setting}` | {cells[0]} | {cells[1]} |")
+        lines.append(f"| `{setting}` | {' | '.join(cells)} |")
     costs = [cost_line(track) for track in TRACKS]
     return "\n".join([*lines, "", f"From reward alone: {costs[0]} Taught: {costs[1]}"])
 
@@ -145,36 +146,37 @@ def splits_table() -> str:
     scripts = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
     coordinates = ["task", "split", "index"]
     ceiling = scripts[scripts.policy == CEILING].set_index(coordinates)["score"]
-    columns, versions = {}, {*scripts["benchmark"]}
-    for track in TRACKS:
-        rows = pd.concat(
+    tracks = {
+        called: pd.concat(
             pd.read_parquet(run / f"{name}.parquet")
             for run in seeds_of(track)
             for name in ("evaluation", "splits")
         )
-        versions |= {*rows["benchmark"]}
-        for policy in ("base", "trained") if track == TRACKS[0] else ("trained",):
-            columns[track, policy] = rows[rows.policy == policy]
+        for track, called in TRACKS.items()
+    }
+    versions = {one for frame in (scripts, *tracks.values()) for one in frame["benchmark"].unique()}
     if len(versions) > 1:
         raise ValueError(
             f"results of the benchmark's versions {sorted(versions)} are never put together; "
             "run `make benchmark` and `make seeds` again"
         )
-    played = columns[TRACKS[0], "base"][coordinates].drop_duplicates()
-    counts = played.groupby("split")["index"].nunique()
-    same = pd.MultiIndex.from_frame(played)
+    first = next(iter(tracks.values()))  # shows its base; the other is taught already
+    base = first[first.policy == "base"]
+    counts = base.groupby("split")["index"].nunique()
+    same = pd.MultiIndex.from_frame(base[coordinates].drop_duplicates())
+    columns = {"base": base}
+    columns |= {called: rows[rows.policy == "trained"] for called, rows in tracks.items()}
     for policy in ("constant", TEACHER):
         own = scripts[scripts.policy == policy]
-        columns[policy, ""] = own[pd.MultiIndex.from_frame(own[coordinates]).isin(same)]
-    heads = ["base", "from reward alone", "taught, then rewarded", "`constant`", f"`{TEACHER}`"]
-    lines = [f"| split | what is new | {' | '.join(heads)} |", "|" + "---|" * (2 + len(heads))]
-    shares = {}
-    for key, frame in columns.items():
+        columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[coordinates]).isin(same)]
+    lines = [f"| split | what is new | {' | '.join(columns)} |", "|" + "---|" * (2 + len(columns))]
+    shares = []
+    for frame in columns.values():
         best = ceiling.loc[pd.MultiIndex.from_frame(frame[coordinates])].to_numpy()
         sums = frame.assign(best=best).groupby(["split", "task"])[["score", "best"]].sum()
-        shares[key] = (sums["score"] / sums["best"]).groupby("split").mean()
+        shares.append((sums["score"] / sums["best"]).groupby("split").mean())
     for split, new in NEW.items():
-        cells = " | ".join(f"{share[split]:.2f}" for share in shares.values())
+        cells = " | ".join(f"{share[split]:.2f}" for share in shares)
         lines.append(f"| `{split}` | {new} | {cells} |")
     caption = (
         f"Shares of `{CEILING}`'s score on the same incidents ({counts['test']} a task of `test`,"
@@ -197,8 +199,8 @@ def grounded_line(runs: Sequence[Path]) -> str:
         shares = (part["verdict"] == "grounded").groupby(part["policy"]).mean()
         told.append(f"{shares['base']:.2f} → {shares['trained']:.2f}")
     return (
-        "Grounded answers (right, and likelier than not by what"
-        f" had been seen): {told[0]} of all, {told[1]} of the right ones on silent degradation."
+        "Grounded answers (right, and likelier than not by what had been seen):"
+        f" {told[0]} of all, {told[1]} of the right ones on silent degradation."
     )
 
 

@@ -214,9 +214,9 @@ class ReadingPolicy(Policy):
         """The service that has complained most so far; the earlier in the graph among equals."""
         return max(self.topology.names, key=lambda name: self.errors[name])
 
-    def slowdown(self, service: str) -> float:
-        """Its latency in the metrics seen so far, in the mean, in times the usual; 0 before any."""
-        seen = self.slowdowns[service]
+    def slowdown(self, *services: str) -> float:
+        """Mean latency in their metrics seen so far, in times the usual; 0 before any."""
+        seen = [value for name in services for value in self.slowdowns[name]]
         return sum(seen) / max(1, len(seen))
 
     def slowest(self) -> str:
@@ -226,9 +226,8 @@ class ReadingPolicy(Policy):
     def severity(self) -> str:
         """P1 to P3 from what was seen of the edge."""
         errors = max(self.edge_errors, default=0.0)
-        edges = [service.name for service in self.topology.services if service.is_edge]
-        slowdowns = [value for name in edges for value in self.slowdowns[name]]
-        slowdown = sum(slowdowns) / max(1, len(slowdowns))
+        edges = (service.name for service in self.topology.services if service.is_edge)
+        slowdown = self.slowdown(*edges)
         if errors > EDGE_ERRORS_P1:
             return "P1"
         return "P2" if errors > EDGE_ERRORS_P2 or slowdown > REAL_SLOWDOWN else "P3"

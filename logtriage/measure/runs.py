@@ -92,6 +92,11 @@ def last_checkpoint(folder: Path) -> Path | None:
     return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
 
 
+def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """Names of the settings in which two runs differ."""
+    return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+
+
 def start_run(settings: dict[str, Any], folder: Path) -> None:
     """Write the run's `config.json`, or check that it is the same run.
 
@@ -103,9 +108,9 @@ def start_run(settings: dict[str, Any], folder: Path) -> None:
     if path.exists():
         before = json.loads(path.read_text())["settings"]
         if before != settings:
-            differing = sorted(key for key in settings if before.get(key) != settings[key])
             raise ValueError(
-                f"{folder} holds a run with other settings ({', '.join(differing)} differ); "
+                f"{folder} holds a run with other settings"
+                f" ({', '.join(differing(before, settings))} differ); "
                 "choose another folder, or repeat its settings to continue it"
             )
     else:

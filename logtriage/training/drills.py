@@ -42,13 +42,8 @@ KIND_SHARES = {
     "slow": 0.12,
     "rounds": 0.14,
 }
-QUESTIONS = {
-    "lines": 8,
-    "blocks": 4,
-    "edges": 8,
-    "opening": 1,
-    "slow": 5,
-}  # of a drill, by its kind
+# Questions of a drill, by its kind.
+QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1, "slow": 5}
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
 # the questions. Drawn blindly, nearly all would say nothing: lines that tell are rare, and reading
 # those is the point.

@@ -229,8 +229,8 @@ def compare_transcripts(
     Averages are in `evaluation.parquet`.
     """
     run = Path(run)
-    path = run / "transcripts.json"
-    weights = {name: digest for name, (_, digest) in _before_and_after(run).items()}
+    path, models = run / "transcripts.json", _before_and_after(run)
+    weights = {name: digest for name, (_, digest) in models.items()}
     asked = {"task": task, "split": split, "weights": weights, "benchmark": BENCHMARK_VERSION}
     if path.exists():
         kept = json.loads(path.read_text())
@@ -244,7 +244,7 @@ def compare_transcripts(
     index = int((solved if len(solved) else scores).index[0])
     comparison: dict[str, Any] = {**asked, "index": index, "telling": bool(len(solved))}
     incident = sample_incident(task, split, index)
-    for name, folder in (("base", None), ("trained", run / "model")):
+    for name, (folder, _) in models.items():
         policy, episode = run_policy(run, folder, name), Episode(incident)
         policy.play([episode])
         comparison[name] = {

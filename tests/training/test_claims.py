@@ -18,7 +18,8 @@ def test_the_embedded_agent_learns_to_trace(tmp_path):
     rows = {row["task"]: row for row in summarise_run(tmp_path / "seed-0", evaluation)}
     for row in rows.values():
         assert row["gain"].low > 0.0, row["task"]
-    assert rows["cascading_failure"]["gain"].mean >= 0.25
+    gain = rows["cascading_failure"]["gain"]
+    assert gain.mean >= 0.30 and gain.low > 0.15
     # No gain by looking away: quiet faults are found, and false alarms dismissed.
     quiet = rows["silent_degradation"]
     assert quiet["faults_detected"]["trained"] >= 0.75
