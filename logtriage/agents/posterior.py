@@ -11,7 +11,6 @@ not a wrong one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -114,6 +113,7 @@ class Posterior:
         likelihood = np.ones((len(self.alive), 2))
         if asked is None or asked == ALL_SERVICES:
             self._weigh_alerts(observation, likelihood)
+        if asked is None:  # who has no row then has none later
             self._weigh_missing_rows(observation, likelihood)
         for metric in observation.metrics or ():
             at = self.topology.position[metric.service]
@@ -150,18 +150,13 @@ class Posterior:
         said_by: dict[int, list[Reading]] = {}
         for at, reading in read:
             said_by.setdefault(at, []).append(reading)
+        root = self.prior.position[self.alive]
         for at, readings in said_by.items():
-            likelihood *= self.says(at, readings, step)[:, None]
-        if not of_all:
-            return
-        # Speakers are drawn without regard to the state, but a dark root is never among them. So
-        # many answer when the root speaks, and so many when it is dark:
-        size, root = len(self.topology.services), self.prior.position[self.alive]
-        lit, dark = min(telemetry.STREAM_LINES, size), min(telemetry.STREAM_LINES, size - 1)
-        drawn = comb(size, lit) / comb(size - 1, dark)  # how much likelier this draw is then
-        silent = ~np.isin(root, list(said_by)) * (len(said_by) == dark) * drawn
-        likelihood[:, 0] *= len(said_by) == lit
-        likelihood[:, 1] *= np.where(root < 0, len(said_by) == lit, silent)
+            said = self.says(at, readings, step)
+            # Among all, a dark root's line is an ordinary one.
+            ordinary = float({reading.kind for reading in readings} <= {"normal", "unknown"})
+            dark = np.where(root == at, ordinary, said) if of_all else said
+            likelihood *= np.stack([said, dark], 1)
 
     def states(self, name: str, step: int) -> np.ndarray:
         """Values of the prior's array `name` at that step, (len(alive), S), or (len(alive),) for

@@ -12,7 +12,8 @@ observation is:
 | template of a line | uniform over the split's templates, or over the varied ones |
 | age of a metric | uniform over `STALENESS` |
 | metric | the value of that age, times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
-| missing row of the table | Bernoulli(`task.gaps`); always that of a root still quiet |
+| missing row of the table | Bernoulli(`task.gaps`), once; always that of a root quiet at first |
+| line of a quiet root in an answer about all | an ordinary one |
 """
 
 from __future__ import annotations
@@ -168,6 +169,7 @@ class Telemetry:
         self.topology, self.task = incident.topology, incident.task
         self.decoys = dict(incident.decoys)
         self._at_rest = [False] * len(self.topology.services)
+        self._rows: list[int] | None = None  # positions of who has a row in the metrics table
         self._seen_tick, self._trouble = -1, self._at_rest
 
     def trouble(self) -> list[bool]:
@@ -322,16 +324,21 @@ class Telemetry:
         return self.lines(position, DETAIL_LINES)
 
     def sample(self) -> list[str]:
-        """A little of everything: a line each of `STREAM_LINES` services drawn without replacement,
-        never a dark one.
+        """A little of everything: the last line of each of `STREAM_LINES` services drawn without
+        replacement. A dark one's is an ordinary one, of before: its silence in an answer of all the
+        others would give it away.
         """
         order, random, dark = list(range(len(self.topology.services))), self.random, self.dark()
         # Fisher and Yates by hand: `Random.shuffle` may draw differently in another Python.
         for i in range(len(order) - 1, 0, -1):
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]
-        speakers = [position for position in order if position not in dark][:STREAM_LINES]
-        return [line for position in speakers for line in self.lines(position)]
+        lines = []
+        for position in order[:STREAM_LINES]:
+            lines += (
+                [self._render("normal", position)] if position in dark else self.lines(position)
+            )
+        return lines
 
     def metric(self, position: int) -> Metric:
         """A row of the metrics table, noisy and perhaps stale."""
@@ -349,13 +356,18 @@ class Telemetry:
         )
 
     def metrics(self) -> list[Metric]:
-        """The metrics table, with gaps."""
-        gaps, random, dark = self.task.gaps, self.random, self.dark()
-        return [
-            self.metric(i)
-            for i in range(len(self.topology.services))
-            if random() >= gaps and i not in dark
-        ]
+        """The metrics table, with gaps: whose row is missing at first, by chance or for being dark,
+        has none later either. Were chance drawn anew, who is missing twice would be the root.
+        """
+        if self._rows is None:
+            gaps, random, dark, rows = self.task.gaps, self.random, self.dark(), []
+            self._rows = []
+            for i in range(len(self.topology.services)):
+                if random() >= gaps and i not in dark:
+                    self._rows.append(i)
+                    rows.append(self.metric(i))
+            return rows
+        return [self.metric(i) for i in self._rows]
 
     def alerts(self) -> list[Alert]:
         """The thresholds crossed now.

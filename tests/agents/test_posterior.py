@@ -259,6 +259,22 @@ def play(policy, task, split="train", first=7000, count=60):
 
 
 @pytest.mark.parametrize("task", TASKS)
+def test_an_answer_about_all_services_tells_the_truth_on_the_whole(task):
+    # While the root is dark, and after: the truth's mean log probability rises, by exact reading.
+    before, after = [], []
+    for index in range(7000, 7025):
+        incident = sample_incident(task, "train", index)
+        episode, names = Episode(incident), (*incident.topology.names, None)
+        belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS[task], "train"))
+        belief.see(episode.opening, None)
+        before.append(np.log(belief.roots()[names.index(incident.root)]))
+        for _ in range(6):
+            belief.see(episode.act("request_more_logs", "all"), "all")
+        after.append(np.log(belief.roots()[names.index(incident.root)]))
+    assert np.mean(after) > np.mean(before) and min(after) > np.log(1e-6)
+
+
+@pytest.mark.parametrize("task", TASKS)
 def test_belief_is_above_trace(task):
     belief, trace = (
         np.mean([e.score.total for e in play(policy, task)])

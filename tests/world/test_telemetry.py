@@ -144,6 +144,29 @@ def test_the_root_is_dark_at_first_and_not_for_ever():
         assert not telemetry.dark()
 
 
+def test_an_answer_about_all_services_does_not_tell_who_is_dark():
+    # A dark root speaks in it as often as anybody, in ordinary words; and whose row is missing in
+    # the first table has none later, dark or not, and before or after the root speaks.
+    spoke = asked = 0
+    for incident in (sample_incident("silent_degradation", "train", k) for k in range(300)):
+        telemetry = eyes(incident)
+        rows = [row.service for row in telemetry.metrics()]
+        for _ in range(6):
+            said = [
+                read_line(line)[1].kind
+                for line in telemetry.sample()
+                if line.split()[1] == incident.root
+            ]
+            if telemetry.dark():
+                asked, spoke = asked + 1, spoke + len(said)
+                assert set(said) <= {"normal"}
+            assert [row.service for row in telemetry.metrics()] == rows
+            telemetry.cluster.advance()
+    chance = STREAM_LINES / 7
+    assert asked > 300
+    assert spoke / asked == pytest.approx(chance, abs=4 * (chance * (1 - chance) / asked) ** 0.5)
+
+
 def test_silent_degradation_rarely_raises_an_alert_at_first():
     def share(task):
         return (
