@@ -217,12 +217,25 @@ def build_base_command(
         Path | None,
         typer.Option(help="A base to teach by episodes of `trace`, for the preset taught."),
     ] = None,
+    general: Annotated[
+        bool,
+        typer.Option(
+            "--general", help="On many call graphs and in many words, for the preset general."
+        ),
+    ] = False,
 ) -> None:
     """Build the embedded base model (a few minutes on two cores), or teach one."""
     from .training.mini import build_base, build_taught
 
+    if taught and general:
+        raise fail(
+            ValueError("--taught starts from a finished base, and --general builds one; name one")
+        )
     try:
-        made = build_taught(folder, taught, seed) if taught else build_base(folder, seed)
+        if taught:
+            made = build_taught(folder, taught, seed)
+        else:
+            made = build_base(folder, seed, general=general)
         typer.echo(f"base model in {made}")
     except ValueError as error:
         raise fail(error) from None
@@ -238,7 +251,7 @@ def train_command(
         str | None, typer.Option(help="Model to start from: a folder or a hub name.")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="mini or taught (CPU), recommended or model_card (T4).")
+        str, typer.Option(help="mini, taught or general (CPU), recommended or model_card (T4).")
     ] = "mini",
     seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
     steps: Annotated[
@@ -253,12 +266,12 @@ def train_command(
     from .training.grpo import train
     from .training.presets import make_config
 
-    if preset in ("mini", "taught") and model is None:
-        command = "`build-base`" if preset == "mini" else "`build-base --taught`"
+    bases = {"mini": "", "taught": " --taught", "general": " --general"}
+    if preset in bases and model is None:
         raise fail(
             ValueError(
-                f"the preset {preset} starts from a base model: build one with {command}, name it"
-                " with --model"
+                f"the preset {preset} starts from a base model: build one with"
+                f" `build-base{bases[preset]}`, name it with --model"
             )
         )
     changes = {

@@ -192,7 +192,12 @@ def test_evaluate_answers_a_model_that_is_not_there(folder, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "preset, command", [("mini", "`build-base`"), ("taught", "`build-base --taught`")]
+    "preset, command",
+    [
+        ("mini", "`build-base`"),
+        ("taught", "`build-base --taught`"),
+        ("general", "`build-base --general`"),
+    ],
 )
 def test_train_asks_for_a_model_and_says_how_to_get_one(preset, command, tmp_path):
     told = refusal("train", tmp_path / "run", "--preset", preset)
@@ -204,8 +209,24 @@ def test_a_base_to_teach_must_be_there(tmp_path):
     assert "nowhere" in told and not (tmp_path / "taught").exists()
 
 
+@pytest.mark.parametrize("general", [False, True])
+def test_a_general_base_is_built_when_asked_for(general, tmp_path, monkeypatch):
+    built = []
+    monkeypatch.setattr(
+        "logtriage.training.mini.build_base",
+        lambda folder, seed, general: built.append((folder, seed, general)) or folder,
+    )
+    CliRunner().invoke(app, ["build-base", str(tmp_path), *["--general"] * general])
+    assert built == [(tmp_path, 0, general)]
+
+
+def test_a_base_is_taught_or_general(tmp_path):
+    told = refusal("build-base", tmp_path / "base", "--taught", tmp_path, "--general")
+    assert "--taught" in told and "--general" in told and not (tmp_path / "base").exists()
+
+
 def test_train_answers_an_unknown_preset_with_the_valid_ones(tmp_path):
-    assert "mini, taught, model_card, recommended" in refusal(
+    assert "mini, taught, general, model_card, recommended" in refusal(
         "train", tmp_path / "run", "--preset", "large"
     )
 

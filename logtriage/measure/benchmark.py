@@ -287,8 +287,8 @@ def exploit_table(
     seeds: int = EXPLOIT_SEEDS,
     processes: int = 2,
 ) -> pd.DataFrame:
-    """The best rules found without diagnosis, two rows a task: with features of the opening, and
-    blind.
+    """The best rules found without diagnosis, two rows a task: with features of what was
+    seen, and blind.
 
     Columns: the score on the incidents of `train` that chose the rule, on `test`, that of `loudest`
     there, the rule in words, and its steps, with which it can be played again.

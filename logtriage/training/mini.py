@@ -41,6 +41,7 @@ from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 DIGESTED = 40  # examples of each kind by which a finished model is recognised
 # Of the junior's mean score: a base below that, played greedily, has not learned to read.
 PARITY = 0.9
+JUNIORS, GENERAL_JUNIORS = 3000, 4500  # examples; general ones teach more, and take more
 
 Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
 
@@ -200,7 +201,7 @@ def build_base(
     seed: int = 0,
     drills: int = 3000,
     drill_epochs: int = 2,
-    juniors: int = 3000,
+    juniors: int | None = None,
     junior_epochs: int = 2,
     learning_rate: float = 2.5e-3,
     hidden: int = 128,
@@ -213,7 +214,7 @@ def build_base(
     Args:
         folder: where the model, the tokenizer and `base.json` (settings, seconds, losses) go.
         seed: of initialisation and batch order.
-        drills, juniors: numbers of examples.
+        drills, juniors: numbers of examples; None for `JUNIORS`, or `GENERAL_JUNIORS`.
         drill_epochs, junior_epochs: passes over them.
         learning_rate: peak, of both.
         hidden, layers: the model's width (dimensions a token) and depth.
@@ -229,6 +230,8 @@ def build_base(
     import torch
 
     folder = Path(folder)
+    if juniors is None:
+        juniors = GENERAL_JUNIORS if general else JUNIORS
     settings = {
         "seed": seed,
         "drills": drills,

@@ -1,4 +1,4 @@
-"""Settings of a training run: what they mean, four presets, and the incidents that follow from
+"""Settings of a training run: what they mean, five presets, and the incidents that follow from
 them.
 """
 
@@ -40,6 +40,8 @@ class TrainingConfig:
         group: completions (episodes) of each incident.
         micro_batches: parts a step's episodes are split into for the backward pass.
         learning_rate: peak; linear decay to 0 after `warmup` steps.
+        max_grad_norm: what the gradient's norm is clipped to; 0 for no clip. The loss is a sum over
+            the calls' tokens, divided by `completion_tokens` and the episodes: norms are small.
         temperature: of sampling.
         scale_rewards: what advantages are divided by: `none`, or the standard deviation of the
             rewards of the `group` or of the whole `batch`.
@@ -67,6 +69,7 @@ class TrainingConfig:
     micro_batches: int = 1
     learning_rate: float = 4e-4
     warmup: int = 20
+    max_grad_norm: float = 1.0
     temperature: float = 1.0
     scale_rewards: str = "none"
     loop: str = "kept"
@@ -104,6 +107,8 @@ class TrainingConfig:
                 f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, "
                 f"{self.incidents}, {self.group}; a group of one has no advantage to learn from"
             )
+        if not self.max_grad_norm >= 0.0:
+            raise ValueError(f"max_grad_norm must be >= 0 (0: no clip), got {self.max_grad_norm}")
         episodes = self.incidents * self.group
         if episodes % self.micro_batches:
             raise ValueError(
@@ -143,7 +148,10 @@ _T4 = {
 # task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
-    "taught": {"learning_rate": 3e-4},
+    # Its entropy is low, and a few large steps are enough to ruin it: the clip is the median norm.
+    "taught": {"learning_rate": 3e-4, "max_grad_norm": 0.006},
+    # Names and words are spelled, which takes twice the tokens.
+    "general": {"varied": True, "completion_tokens": 1280},
     "model_card": {
         **_T4,
         "learning_rate": 1e-5,

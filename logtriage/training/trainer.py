@@ -55,7 +55,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
         adam_beta1=0.9,
         adam_beta2=0.99,
         weight_decay=0.0,
-        max_grad_norm=1.0,
+        max_grad_norm=config.max_grad_norm,
         temperature=config.temperature,
         top_p=1.0,
         top_k=0,

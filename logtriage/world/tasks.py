@@ -43,8 +43,8 @@ class Task:
         lead: ticks between the onset of the fault and the arrival of the agent.
         intensity: of the fault, 0 to 1.
         ramp: ticks until that intensity is reached.
-        quiet: ticks after arrival during which the root says nothing by itself, and its row is
-            missing from the table; uniform over the values.
+        quiet: ticks after arrival during which the root says nothing by itself; uniform over the
+            values. The row of a root that is quiet at first is missing from the table for good.
         gaps: chance that a row of the metrics table is missing.
         proof: weight of a line that proves the fault, in the root's own detail; `hint`, of one that
             only narrows it.

@@ -183,9 +183,7 @@ class Telemetry:
         return self._trouble
 
     def dark(self) -> Collection[int]:
-        """Positions of the roots while they print nothing by themselves and their rows are missing
-        from the table.
-        """
+        """Positions of the roots while they print nothing by themselves and raise no alert."""
         return self.cluster.active if self.cluster.tick < self.incident.quiet_until else ()
 
     def own_trouble(self, position: int) -> float:
@@ -324,9 +322,8 @@ class Telemetry:
         return self.lines(position, DETAIL_LINES)
 
     def sample(self) -> list[str]:
-        """A little of everything: the last line of each of `STREAM_LINES` services drawn without
-        replacement. A dark one's is an ordinary one, of before: its silence in an answer of all the
-        others would give it away.
+        """A little of everything: a line each of `STREAM_LINES` services drawn without replacement.
+        A dark one's is an ordinary one: were it silent among all the others, it would stand out.
         """
         order, random, dark = list(range(len(self.topology.services))), self.random, self.dark()
         # Fisher and Yates by hand: `Random.shuffle` may draw differently in another Python.

@@ -213,11 +213,12 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
 
     monkeypatch.setattr(mini, "compare_with_junior", compare)
     monkeypatch.setattr(mini, "TOKENIZER_EXAMPLES", 30)
-    toy = {"drills": 4, "drill_epochs": 1, "juniors": 4, "junior_epochs": 1}
+    toy = {"drills": 4, "drill_epochs": 1, "junior_epochs": 1}
+    monkeypatch.setattr(mini, "GENERAL_JUNIORS", 5)
     folder = mini.build_base(tmp_path / "base", **toy, hidden=32, layers=1, general=True)
     assert compared == [open_varied]  # measured on what it was taught, not on the default graph
     settings = json.loads((folder / "base.json").read_text())["settings"]
-    assert settings["general"] is True
+    assert settings["general"] is True and settings["juniors"] == 5
     _, loaded = load_language_model(folder)
     assert len(ids_of(loaded, DEFAULT_TOPOLOGY.names[0])) > 1
     plain = json.loads((tiny_base / "base.json").read_text())["settings"]

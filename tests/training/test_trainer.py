@@ -46,8 +46,9 @@ def test_trl_has_the_private_parts_that_are_relied_on():
 
 
 def test_a_step_is_one_generation_and_one_update(tmp_path):
-    config = make_config("mini", model="x")
+    config = make_config("mini", model="x", max_grad_norm=0.25)
     arguments = grpo_arguments(config, tmp_path)
+    assert arguments.max_grad_norm == 0.25
     episodes = config.incidents * config.group
     assert arguments.generation_batch_size == episodes
     assert arguments.per_device_train_batch_size * config.micro_batches == episodes
