@@ -66,8 +66,10 @@ benchmark: $(READY)  ## 7 policies on all tasks and splits: tables and figures i
 	$(RUN) -m logtriage benchmark
 	$(RUN) scripts/tables.py
 
-seeds: $(READY)  ## both tracks of the embedded agent, 5 seeds each: about an hour and a half on two cores, resumable
-	$(RUN) scripts/seeds.py
+seeds: $(READY)  ## 5 seeds of both tracks of the embedded agent, and one of the general: about two hours on two cores, resumable
+	$(RUN) scripts/seeds.py demo
+	$(RUN) scripts/seeds.py taught
+	$(RUN) scripts/seeds.py general --seeds 1
 
 loop-speed: $(READY)  ## our training loop beside TRL's own, in turns; after `make demo`
 	$(RUN) scripts/loop_speed.py

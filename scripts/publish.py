@@ -73,7 +73,7 @@ def publish(run: str | Path, track: str) -> Path:
 
 
 def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
-    """Publish every seed of both tracks in place of what was published, and write the tables."""
+    """Publish every seed of all tracks in place of what was published, and write the tables."""
     seeds = {track: sorted((runs / track).glob("seed-*")) for track in TRACKS}
     try:
         for track, found in seeds.items():

@@ -3,7 +3,7 @@
 
 | figure | from |
 |---|---|
-| `results/demo/*.png`, `results/taught/*.png` | the tables of all seeds of that track |
+| `results/<track>/*.png` | the tables of all seeds of that track |
 | `results/benchmark/*.png` | the benchmark's tables |
 """
 

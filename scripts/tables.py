@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -18,9 +18,20 @@ from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
-# Track to what it is called, and to its preset.
-TRACKS = {"demo": "from reward alone", "taught": "taught, then rewarded"}
-PRESET_OF = {"demo": "mini", "taught": "taught"}
+
+
+class Track(NamedTuple):
+    """What a track is called, and its preset."""
+
+    called: str
+    preset: str
+
+
+TRACKS = {
+    "demo": Track("from reward alone", "mini"),
+    "taught": Track("taught, then rewarded", "taught"),
+    "general": Track("from reward alone, general", "general"),
+}
 SCRIPTS = ("junior", "trace")  # beside the first track: whom its base imitates, and a careful one
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
@@ -29,10 +40,13 @@ RECIPE = (
     "group",
     "learning_rate",
     "warmup",
+    "max_grad_norm",
     "temperature",
     "scale_rewards",
     "credit",
     "shares",
+    "completion_tokens",
+    "varied",
 )
 # Split to what is new in it.
 NEW = {
@@ -109,8 +123,10 @@ def cost_line(track: str) -> str:
 
 def recipe_table() -> str:
     """The settings of the tracks' presets that make the recipe, and what the tracks took."""
-    presets = [TrainingConfig(**{"model": "", **PRESETS[PRESET_OF[track]]}) for track in TRACKS]
-    heads = [f"{called} (`{PRESET_OF[track]}`)" for track, called in TRACKS.items()]
+    presets = [
+        TrainingConfig(**{"model": "", **PRESETS[track.preset]}) for track in TRACKS.values()
+    ]
+    heads = [f"{track.called} (`{track.preset}`)" for track in TRACKS.values()]
     lines = [f"| setting | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
     for setting in RECIPE:
         values = [getattr(preset, setting) for preset in presets]
@@ -123,8 +139,8 @@ def recipe_table() -> str:
             for value in values
         ]
         lines.append(f"| `{setting}` | {' | '.join(cells)} |")
-    costs = [cost_line(track) for track in TRACKS]
-    return "\n".join([*lines, "", f"From reward alone: {costs[0]} Taught: {costs[1]}"])
+    costs = [f"- {track.called}: {cost_line(name)}" for name, track in TRACKS.items()]
+    return "\n".join([*lines, "", *costs])
 
 
 def falls_line(runs: Sequence[Path]) -> str:
@@ -147,12 +163,12 @@ def splits_table() -> str:
     coordinates = ["task", "split", "index"]
     ceiling = scripts[scripts.policy == CEILING].set_index(coordinates)["score"]
     tracks = {
-        called: pd.concat(
-            pd.read_parquet(run / f"{name}.parquet")
-            for run in seeds_of(track)
-            for name in ("evaluation", "splits")
+        name: pd.concat(
+            pd.read_parquet(run / f"{file}.parquet")
+            for run in seeds_of(name)
+            for file in ("evaluation", "splits")
         )
-        for track, called in TRACKS.items()
+        for name in TRACKS
     }
     versions = {one for frame in (scripts, *tracks.values()) for one in frame["benchmark"].unique()}
     if len(versions) > 1:
@@ -160,12 +176,15 @@ def splits_table() -> str:
             f"results of the benchmark's versions {sorted(versions)} are never put together; "
             "run `make benchmark` and `make seeds` again"
         )
-    first = next(iter(tracks.values()))  # shows its base; the other is taught already
-    base = first[first.policy == "base"]
-    counts = base.groupby("split")["index"].nunique()
-    same = pd.MultiIndex.from_frame(base[coordinates].drop_duplicates())
-    columns = {"base": base}
-    columns |= {called: rows[rows.policy == "trained"] for called, rows in tracks.items()}
+    first = next(iter(tracks.values()))
+    counts = first.groupby("split")["index"].nunique()
+    same = pd.MultiIndex.from_frame(first[first.policy == "base"][coordinates].drop_duplicates())
+    columns = {}
+    for name, rows in tracks.items():
+        called, seeds = TRACKS[name].called, len(seeds_of(name))
+        if name != "taught":  # its base has been taught already
+            columns[f"base, {called}"] = rows[rows.policy == "base"]
+        columns[f"{called} ({seeds})"] = rows[rows.policy == "trained"]
     for policy in ("constant", TEACHER):
         own = scripts[scripts.policy == policy]
         columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[coordinates]).isin(same)]
@@ -180,7 +199,7 @@ def splits_table() -> str:
         lines.append(f"| `{split}` | {new} | {cells} |")
     caption = (
         f"Shares of `{CEILING}`'s score on the same incidents ({counts['test']} a task of `test`,"
-        f" {counts['unseen_faults']} of the others), the mean over tasks and seeds."
+        f" {counts['unseen_faults']} of the others), the mean over tasks and seeds (how many)."
         " `constant` is the best script that reads nothing. Scripts can parse all wording, so"
         " `unseen_wording` is no test of them."
     )
@@ -274,7 +293,11 @@ TABLES = {
         "splits": splits_table,
         "benchmark": benchmark_table,
     },
-    "docs/training.md": {"recipe": recipe_table, "taught": partial(track_table, "taught")},
+    "docs/training.md": {
+        "recipe": recipe_table,
+        "taught": partial(track_table, "taught"),
+        "general": partial(track_table, "general"),
+    },
     "docs/serving.md": {"load": load_table},
 }
 
