@@ -300,9 +300,9 @@ def test_presets_are_what_they_are_called():
     assert card.learning_rate == 1e-5 and card.incidents * card.group == 4
     assert card.steps * 4 >= 90  # 30 episodes of each of three tasks
     assert make_config("recommended").loader == "unsloth"
-    with pytest.raises(ValueError, match="mini, taught, model_card, recommended"):
+    with pytest.raises(ValueError, match="mini, taught, general, model_card, recommended"):
         make_config("fast")
-    assert set(PRESETS) == {"mini", "taught", "model_card", "recommended"}
+    assert set(PRESETS) == {"mini", "taught", "general", "model_card", "recommended"}
 
 
 def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):

@@ -183,7 +183,7 @@ def test_known_and_unknown_stems_are_spelled_alike(spelled):
         return tokens / sum(map(len, names.stems))
 
     known, unknown = tokens_a_letter(TRAINING_NAMES), tokens_a_letter(UNSEEN_NAMES)
-    assert 0.5 <= known < 0.65 and unknown == pytest.approx(known, rel=0.15)
+    assert 0.5 <= known < 0.7 and unknown == pytest.approx(known, rel=0.15)
     for name in DEFAULT_TOPOLOGY.names:
         stem, _, suffix = name.rpartition("-")
         *_, last = ids_of(spelled, name)
