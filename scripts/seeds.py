@@ -38,10 +38,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def run_seed(track: str, seed: int, folder: Path) -> Path:
     """Train and evaluate one seed of a track; returns its folder."""
-    if track == "general":
-        base = build_base(folder / "general" / "base", general=True)
-    else:
-        base = build_base(folder / "demo" / "base")
+    general = track == "general"
+    base = build_base(folder / ("general" if general else "demo") / "base", general=general)
     if track == "taught":
         base = build_taught(folder / "taught" / "base", base)
     run = folder / track / f"seed-{seed}"

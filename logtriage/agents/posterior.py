@@ -155,8 +155,8 @@ class Posterior:
             said = self.says(at, readings, step)
             # Among all, a dark root's line is an ordinary one.
             ordinary = float({reading.kind for reading in readings} <= {"normal", "unknown"})
-            dark = np.where(root == at, ordinary, said) if of_all else said
-            likelihood *= np.stack([said, dark], 1)
+            likelihood[:, 0] *= said
+            likelihood[:, 1] *= np.where(root == at, ordinary, said) if of_all else said
 
     def states(self, name: str, step: int) -> np.ndarray:
         """Values of the prior's array `name` at that step, (len(alive), S), or (len(alive),) for

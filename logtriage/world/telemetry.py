@@ -169,7 +169,7 @@ class Telemetry:
         self.topology, self.task = incident.topology, incident.task
         self.decoys = dict(incident.decoys)
         self._at_rest = [False] * len(self.topology.services)
-        self._rows: list[int] | None = None  # positions of who has a row in the metrics table
+        self._has_row: dict[int, bool] = {}  # by position; known from the first metrics table on
         self._seen_tick, self._trouble = -1, self._at_rest
 
     def trouble(self) -> list[bool]:
@@ -330,12 +330,10 @@ class Telemetry:
         for i in range(len(order) - 1, 0, -1):
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]
-        lines = []
-        for position in order[:STREAM_LINES]:
-            lines += (
-                [self._render("normal", position)] if position in dark else self.lines(position)
-            )
-        return lines
+        return [
+            self._render("normal", position) if position in dark else self.lines(position)[0]
+            for position in order[:STREAM_LINES]
+        ]
 
     def metric(self, position: int) -> Metric:
         """A row of the metrics table, noisy and perhaps stale."""
@@ -356,15 +354,13 @@ class Telemetry:
         """The metrics table, with gaps: whose row is missing at first, by chance or for being dark,
         has none later either. Were chance drawn anew, who is missing twice would be the root.
         """
-        if self._rows is None:
-            gaps, random, dark, rows = self.task.gaps, self.random, self.dark(), []
-            self._rows = []
-            for i in range(len(self.topology.services)):
-                if random() >= gaps and i not in dark:
-                    self._rows.append(i)
-                    rows.append(self.metric(i))
-            return rows
-        return [self.metric(i) for i in self._rows]
+        gaps, random, dark, rows = self.task.gaps, self.random, self.dark(), []
+        for i in range(len(self.topology.services)):
+            if i not in self._has_row:
+                self._has_row[i] = random() >= gaps and i not in dark
+            if self._has_row[i]:
+                rows.append(self.metric(i))
+        return rows
 
     def alerts(self) -> list[Alert]:
         """The thresholds crossed now.

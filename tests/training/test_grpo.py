@@ -271,6 +271,8 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
         ({"seed": 2840, "steps": 44}, "the highest is 2839"),
         ({"seed": -1}, "seed must be a whole number from 0"),
         ({"seed": True}, "seed must be a whole number from 0"),
+        ({"max_grad_norm": -0.1}, "max_grad_norm must be >= 0"),
+        ({"max_grad_norm": float("nan")}, "max_grad_norm must be >= 0"),
     ],
 )
 def test_bad_settings_are_answered(changes, answer):
