@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -118,6 +119,7 @@ class LanguageModelPolicy(ConversationPolicy):
         self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
         self.completion_tokens = completion_tokens
         self._schemas = tool_schemas()
+        self._stems: dict[str, tuple[list[Message], int]] = {}  # by the name of the call
 
     def play(self, episodes: Iterable[PlayableEpisode]) -> None:
         """Play all episodes at once, as `ConversationPolicy.play` does; `seed` decides what is
@@ -139,10 +141,13 @@ class LanguageModelPolicy(ConversationPolicy):
 
         conversations = self._opened(sessions)
         eos = self.tokenizer.eos_token_id
+        parsed: dict[tuple[int, ...], Message] = {}  # many turns are the same
 
         def answer(seat: int, turn: list[int]) -> list[int] | None:
             session, conversation = sessions[seat], conversations[seat]
-            message = self._parse(turn, conversation.prompt)
+            if tuple(turn) not in parsed:
+                parsed[tuple(turn)] = self._parse(turn, conversation.prompt)
+            message = deepcopy(parsed[tuple(turn)])
             conversation.add(turn, own=True)
             conversation.messages.append(message)
             conversation.turns += 1
@@ -199,17 +204,26 @@ class LanguageModelPolicy(ConversationPolicy):
             ended: whether the turn before them has an end of its own; one that was cut off at
                 `turn_tokens` is given one.
         """
-        # A minimal conversation, whose last turn ends as the real one does, is written with and
-        # without the answers: what follows the turn's end in the longer one is what the template
-        # puts between that turn and the next.
-        call = {"type": "function", "function": {"name": told[0]["name"], "arguments": {}}}
-        stem: list[Message] = [
-            {"role": "user", "content": ""},
-            {"role": "assistant", "content": "", "tool_calls": [call]},
-        ]
-        head = self._ids_of(stem, False)
-        end = len(head) - 1 - head[::-1].index(self.tokenizer.eos_token_id)
+        stem, end = self._stem(told[0]["name"])
         return self._ids_of(stem + told, True)[end + 1 if ended else end :]
+
+    def _stem(self, name: str) -> tuple[list[Message], int]:
+        """A minimal conversation, whose last turn calls `name` and ends as a real one does, and the
+        place of that end among its ids.
+
+        Written with answers, it has after that place what the template puts between a turn and the
+        next.
+        """
+        if name not in self._stems:
+            call = {"type": "function", "function": {"name": name, "arguments": {}}}
+            stem: list[Message] = [
+                {"role": "user", "content": ""},
+                {"role": "assistant", "content": "", "tool_calls": [call]},
+            ]
+            head = self._ids_of(stem, False)
+            end = len(head) - 1 - head[::-1].index(self.tokenizer.eos_token_id)
+            self._stems[name] = stem, end
+        return self._stems[name]
 
 
 class EndpointPolicy(ConversationPolicy):
