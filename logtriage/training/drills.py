@@ -68,8 +68,8 @@ GENERAL_QUESTIONS = {**QUESTIONS, "graph": 6, "owners": 4}
 PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
 # Services of a random call graph for training. Prompts grow with them, and training costs by the
-# token, so it stops far below the 30 that a graph may have.
-GRAPH_SIZES = (5, 12)
+# token, so it stops below the 30 that a graph may have.
+GRAPH_SIZES = (5, 20)
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
@@ -126,6 +126,26 @@ def drill(index: int, general: bool = False) -> list[Message]:
     for text, answer in exchange:
         messages += [{"role": "user", "content": text}, {"role": "assistant", **answer}]
     return messages
+
+
+def copying(index: int, fewest: int, most: int) -> list[Message]:
+    """`fewest` to `most` invented names, to be said again in their order.
+
+    A name that means nothing cannot be known: each pair of its letters is to be found again in what
+    stands before, and so is what follows it there. A small model does not learn that from drills,
+    in which it is one thing among many and names are many; from two names it does, and then from
+    more.
+    """
+    random, stems = Random(f"copying/{fewest}/{most}/{index}"), TRAINING_NAMES.stems
+    names = " ".join(
+        f"{random.choice(stems)}-{random.choice(stems)}"
+        for _ in range(random.randint(fewest, most))
+    )
+    return [
+        {"role": "system", "content": DRILL_PROMPT},
+        {"role": "user", "content": names},
+        {"role": "assistant", "content": names},
+    ]
 
 
 def _rounds(episode: Episode, random: Random) -> list[Message]:

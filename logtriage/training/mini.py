@@ -8,8 +8,8 @@ loudest, and is often wrong. It is never shown the right answer of an incident: 
 see only what an agent sees. What GRPO adds, it learns from reward.
 
 A *general* base learns from incidents of `train` that are also on random call graphs and in other
-words (see `drills`), and spells names and words out. It reads what the plain one cannot, for nearly
-twice the tokens.
+words (see `drills`), and spells names and words out, for nearly twice the tokens. First of all it
+learns to copy names that it has never seen.
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
@@ -35,13 +35,16 @@ from ..play.conversation import Message
 from ..play.episode import Episode, OpenEpisode, final_score
 from ..play.tools import tool_schemas
 from ..world.tasks import TASKS
-from .drills import HOLDOUT_INDEX, drill, junior_episode, open_varied, teacher_episode
+from .drills import HOLDOUT_INDEX, copying, drill, junior_episode, open_varied, teacher_episode
 from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 
 DIGESTED = 40  # examples of each kind by which a finished model is recognised
 # Of the junior's mean score: a base below that, played greedily, has not learned to read.
 PARITY = 0.9
 JUNIORS, GENERAL_JUNIORS = 3000, 4500  # examples; general ones teach more, and take more
+# The lessons in copying that a general base begins with: names from, names to, steps.
+COPYING = ((2, 2, 300), (1, 4, 200), (1, 12, 200))
+COPYING_BATCH = 32  # examples a step of these
 
 Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
 
@@ -247,7 +250,7 @@ def build_base(
             for messages in (drill(i, general), junior_episode(i, general))
         ),
         # Only where it is set: folders that were finished without it stay what they are.
-        **({"general": True} if general else {}),
+        **({"general": True, "copying": [list(one) for one in COPYING]} if general else {}),
     }
     if _is_finished(folder, settings):
         return folder
@@ -261,6 +264,19 @@ def build_base(
     triage = [
         encode(tokenizer, junior_episode(index, general), schemas) for index in range(juniors)
     ]
+    for fewest, most, steps in COPYING if general else ():
+        names = [copying(index, fewest, most) for index in range(steps * COPYING_BATCH)]
+        train_on(
+            model,
+            [encode(tokenizer, messages, None) for messages in names],
+            epochs=1,
+            seed=seed,
+            learning_rate=learning_rate,
+            batch_size=COPYING_BATCH,
+            observation_weight=0.0,  # what is drawn at random cannot be foretold
+            label=f"copying up to {most}",
+            log=log.append,
+        )
     for label, examples, epochs in (
         ("drills", reading, drill_epochs),
         ("junior", triage, junior_epochs),

@@ -148,10 +148,16 @@ _T4 = {
 # task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
-    # Its entropy is low, and a few large steps are enough to ruin it: the clip is the median norm.
+    # A few large steps are enough to ruin these two. The clip is the median norm of `taught`, whose
+    # entropy is low, and twice that of `general`.
     "taught": {"learning_rate": 3e-4, "max_grad_norm": 0.006},
     # Names and words are spelled, which takes twice the tokens.
-    "general": {"varied": True, "completion_tokens": 1280},
+    "general": {
+        "learning_rate": 3e-4,
+        "max_grad_norm": 0.006,
+        "varied": True,
+        "completion_tokens": 1280,
+    },
     "model_card": {
         **_T4,
         "learning_rate": 1e-5,

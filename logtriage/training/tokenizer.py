@@ -14,7 +14,6 @@ from ..play.actions import ACTION_ARGUMENTS
 from ..play.prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
 from ..play.tools import tool_schemas
 from ..world.faults import REMEDIES
-from ..world.random_topology import TRAINING_NAMES
 from ..world.tasks import SEVERITIES
 from ..world.topology import DEFAULT_TOPOLOGY, TEAMS
 from .drills import DRILL_PROMPT, drill, junior_episode
@@ -38,7 +37,7 @@ def build_tokenizer(texts: Iterator[str], spelled: bool = False) -> Any:
 
     `spelled` is for names and wording that were never seen: no token crosses the border of a word,
     and a name is spelled in pairs of letters, the same way wherever it stands, but for the suffixes
-    of training (see `_spelled_pieces`).
+    of the default call graph (see `_spelled_pieces`).
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -78,9 +77,7 @@ def _spelled_pieces() -> str:
     A name (lower-case words and digits, joined by hyphens) falls into pairs of letters, counted
     from the start of each of its words, so that nothing around it changes how it is spelled.
     """
-    names = [*DEFAULT_TOPOLOGY.names, *TRAINING_NAMES.edges]
-    suffixes = {name.rpartition("-")[2] for name in names}
-    suffixes.update(TRAINING_NAMES.apps, TRAINING_NAMES.databases, TRAINING_NAMES.queues)
+    suffixes = {name.rpartition("-")[2] for name in DEFAULT_TOPOLOGY.names}
     remedies = [remedy for remedy in REMEDIES if "-" in remedy]
     # What stands before a pair of an unknown suffix: a lookbehind has alternatives of fixed length.
     before = "|".join(["-", *(f"-[a-z]{{{pairs}}}" for pairs in range(2, LONGEST_SUFFIX, 2))])

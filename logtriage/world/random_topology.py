@@ -6,6 +6,7 @@ names them from `TRAINING_NAMES`, which shares no word with those.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from random import Random
 
@@ -38,49 +39,41 @@ UNSEEN_NAMES = Vocabulary(
     queues=("events",),
 )
 
-_TRAINING_STEMS = """
-acorn alder amber anchor anvil apple apricot arrow artist aspen autumn axle badger baker balance
-bamboo banjo banker barber barley basil basket beacon beaver birch bishop blossom bonsai bottle
-boulder breeze bridge bronze bucket butcher button cactus camel candle canyon captain carpenter
-carpet castle cedar chemist cherry chimney chisel cinder citrus clover cobalt cobbler comet compass
-cook copper coral cotton courage cricket crystal curtain cypress daisy dancer dawn delta dentist
-dingo diver doctor dolphin donkey dragon dream drummer dune eagle echo editor ember engine envelope
-evening fable falcon farmer feather fennel fern fiddle finch fisher fjord flamingo florist flute
-forest fortune fossil foxglove funnel galaxy garden ginger glacier goblin granite gravel gravity
-guard guitar hammer harbor harmony hazel helmet heron hickory hinge honey hornet hunter husky
-iceberg indigo iris island ivory jackal jaguar jasmine jigsaw journey judge jungle juniper kayak
-kettle kiwi knife knight koala ladder lagoon lantern lava lawyer legend lemon lever lilac linden
-lizard lobster lotus lynx magnet mango maple marble mason mayor meadow meteor midnight miller mimosa
-miner mint mirror monsoon moose mortar mosaic mustang mystery nebula needle nickel nurse nutmeg oak
-oasis ocean olive onion opal orbit orchid otter oven oxygen oyster paddle painter panda papaya
-parrot pebble pencil pepper phoenix piano pillow pilot pine planet plum plumber poet polar poppy
-porter potter prairie promise puffin pulley pumpkin puzzle quarry quartz rabbit radish ranger raven
-razor reef ribbon riddle ripple river robin rocket ruby ruler saddle saffron sailor salmon sapphire
-scholar scissors scout sculptor secret senator shadow shark shelter shepherd sierra silver singer
-smith soldier sparrow spoon spruce squirrel stork summit sunset swan sword tailor tango teacher
-teapot thistle thought thunder tiger timber toolbox tornado trader triumph trumpet tulip tundra
-turtle tutor umbrella unicorn valley vanilla velvet venture violet violin volcano vulture waffle
-wagon walnut walrus weaver welder wheel whistle willow window winter wisdom wizard wolf wombat
-wonder wrench writer yak yarrow zebra zenith zigzag zipper zodiac
-"""
-# These tell nothing of the kind of a service, which then must be read from the call graph, from its
-# usual latency, or from the style of its lines: the suffixes of an unknown graph tell no more.
-_PLAIN = ("core", "main", "node", "one", "unit")
+# What a syllable of an invented word begins with, sounds of, and ends with, if with anything.
+_SYLLABLES = (
+    "b,bl,c,ch,cl,d,dr,f,g,gr,h,j,k,l,m,n,p,pl,qu,r,s,sh,st,t,th,tr,v,w,z",
+    "a,e,i,o,u,a,e,i,o,u,ai,ea,oo,y",
+    ",,,d,l,ll,m,n,nd,ng,p,r,rt,s,st,t,x,ck",
+)
+
+
+def _invented(count: int, longest: int) -> tuple[str, ...]:
+    """Different words of one to `longest` syllables that mean nothing, none of which is part of a
+    word of `UNSEEN_NAMES`, or has one as a part: who writes such a name has read it.
+    """
+    random, words = Random(f"invented/{longest}"), dict[str, None]()
+    unseen = [word for names in dataclasses.astuple(UNSEEN_NAMES) for word in names]
+    while len(words) < count:
+        word = "".join(
+            random.choice(part.split(","))
+            for _ in range(random.randint(1, longest))
+            for part in _SYLLABLES
+        )
+        if not any(word in name or part in word for name in unseen for part in name.split("-")):
+            words[word] = None
+    return tuple(words)
+
+
+# A suffix tells little of the kind of a service, which then must be read from the call graph, from
+# its usual latency, or from the style of its lines: the suffixes of an unknown graph tell no more.
+_SUFFIXES = _invented(60, 1)
+_EDGES = _invented(800, 2)
 TRAINING_NAMES = Vocabulary(
-    edges=(
-        "front-door",
-        "public-ingress",
-        "main-entry",
-        "site-router",
-        "traffic-director",
-        "north-balancer",
-        "outer-portal",
-        "http-frontend",
-    ),
-    stems=tuple(_TRAINING_STEMS.split()),
-    apps=("service", "api", "app", "server", "backend", "worker", *_PLAIN),
-    databases=("db", "sql", "postgres", "database", *_PLAIN),
-    queues=("queue", "broker", "mq", "topic", *_PLAIN),
+    edges=tuple(map("-".join, zip(_EDGES[::2], _EDGES[1::2], strict=True))),
+    stems=_invented(1500, 3),
+    apps=("service", "api", "app", "server", "backend", "worker", *_SUFFIXES),
+    databases=("db", "sql", "postgres", "database", *_SUFFIXES),
+    queues=("queue", "broker", "mq", "topic", *_SUFFIXES),
 )
 
 

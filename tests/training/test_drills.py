@@ -14,6 +14,7 @@ from logtriage.play.episode import Episode
 from logtriage.training import drills
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
+from logtriage.world.random_topology import TRAINING_NAMES
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import Telemetry
 from logtriage.world.topology import DEFAULT_TOPOLOGY
@@ -235,6 +236,16 @@ def test_an_owner_can_be_told_without_the_name():
     assert set(teams) == {"sre", "dba", "backend"}
 
 
+def test_names_are_copied_in_their_order():
+    for index in range(30):
+        _, asked, answer = drills.copying(index, 1, 12)
+        assert answer == {"role": "assistant", "content": asked["content"]}
+        names = asked["content"].split(" ")
+        assert 1 <= len(names) <= 12
+        assert {stem for name in names for stem in name.split("-")} <= set(TRAINING_NAMES.stems)
+    assert drills.copying(0, 1, 12) == drills.copying(0, 1, 12) != drills.copying(1, 1, 12)
+
+
 def test_general_examples_name_nothing_of_the_unseen_graphs():
     unseen = {
         name
@@ -247,6 +258,9 @@ def test_general_examples_name_nothing_of_the_unseen_graphs():
 
 def test_general_examples_stay_what_they_are():
     # As above: they make the general base model.
-    made = [[drills.drill(index, True), drills.junior_episode(index, True)] for index in range(50)]
+    made = [
+        [drills.drill(i, True), drills.junior_episode(i, True), drills.copying(i, 1, 12)]
+        for i in range(50)
+    ]
     digest = hashlib.sha256(json.dumps(made).encode()).hexdigest()
-    assert digest == "fc6de476e1d6647cd94040caae0e14a0fca3a22fd1cccf0b0a233fc7a5099a1a"
+    assert digest == "22fa563a0fa884660af8ef83e4032e3b37e873b6d775fa31c5a3ec43b4d52bd7"

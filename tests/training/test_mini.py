@@ -215,15 +215,20 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
     monkeypatch.setattr(mini, "TOKENIZER_EXAMPLES", 30)
     toy = {"drills": 4, "drill_epochs": 1, "junior_epochs": 1}
     monkeypatch.setattr(mini, "GENERAL_JUNIORS", 5)
+    monkeypatch.setattr(mini, "COPYING", ((2, 2, 20), (1, 3, 20)))
+    monkeypatch.setattr(mini, "COPYING_BATCH", 2)
     folder = mini.build_base(tmp_path / "base", **toy, hidden=32, layers=1, general=True)
     assert compared == [open_varied]  # measured on what it was taught, not on the default graph
-    settings = json.loads((folder / "base.json").read_text())["settings"]
+    record = json.loads((folder / "base.json").read_text())
+    settings = record["settings"]
     assert settings["general"] is True and settings["juniors"] == 5
+    assert settings["copying"] == [[2, 2, 20], [1, 3, 20]]
+    assert [row["phase"] for row in record["log"]] == ["copying up to 2", "copying up to 3"]
     _, loaded = load_language_model(folder)
     assert len(ids_of(loaded, DEFAULT_TOPOLOGY.names[0])) > 1
     plain = json.loads((tiny_base / "base.json").read_text())["settings"]
-    del settings["examples"], plain["examples"]
-    assert "general" not in plain
+    del settings["examples"], settings["copying"], plain["examples"]
+    assert "general" not in plain and "copying" not in plain
     with pytest.raises(ValueError, match="built with"):
         mini.build_base(tiny_base, **plain, general=True)
     assert mini.build_base(folder, **settings) == folder
