@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from logtriage.measure.intervals import crossed_mean, matched
-from logtriage.measure.strata import describe_falls, stratum_changes
+from logtriage.measure.strata import describe_falls, gains, stratum_changes
 from logtriage.training.presets import PRESETS, TrainingConfig
 from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
@@ -220,7 +220,31 @@ def splits_table() -> str:
         " `constant` is the best script that reads nothing. Scripts can parse all wording, so"
         " `unseen_wording` is no test of them."
     )
-    return "\n".join([*lines, "", caption])
+    return "\n".join([*lines, "", caption, losses_line()])
+
+
+def losses_line() -> str:
+    """A sentence that names every task of the splits that hold something new on which training
+    lowered the mean score by more than the interval.
+    """
+    lost = []
+    for name, track in TRACKS.items():
+        played = pd.concat(
+            pd.read_parquet(run / "splits.parquet").assign(seed=run.name) for run in seeds_of(name)
+        )
+        for split, rows in played.groupby("split"):
+            base, trained = (
+                [one for _, one in rows[rows.policy == policy].groupby("seed")]
+                for policy in ("base", "trained")
+            )
+            lost += [
+                f"{track.called}, `{split}`, {task.replace('_', ' ')}: {gain.mean:+.2f}"
+                for task, gain in gains(base, trained).items()
+                if gain.high < 0.0
+            ]
+    if not lost:
+        return "No task's score there is lower after training by more than its interval."
+    return f"**Worse than its base by more than the interval**: {'; '.join(lost)}."
 
 
 def grounded_line(runs: Sequence[Path]) -> str:
