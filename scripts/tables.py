@@ -227,7 +227,7 @@ def losses_line() -> str:
     """A sentence that names every task of the splits that hold something new on which training
     lowered the mean score by more than the interval.
     """
-    lost = []
+    lost, compared = [], 0
     for name, track in TRACKS.items():
         played = pd.concat(
             pd.read_parquet(run / "splits.parquet").assign(seed=run.name) for run in seeds_of(name)
@@ -237,14 +237,18 @@ def losses_line() -> str:
                 [one for _, one in rows[rows.policy == policy].groupby("seed")]
                 for policy in ("base", "trained")
             )
+            gained = gains(base, trained)
+            compared += len(gained)
             lost += [
                 f"{track.called}, `{split}`, {task.replace('_', ' ')}: {gain.mean:+.2f}"
-                for task, gain in gains(base, trained).items()
+                for task, gain in gained.items()
                 if gain.high < 0.0
             ]
-    if not lost:
-        return "No task's score there is lower after training by more than its interval."
-    return f"**Worse than its base by more than the interval**: {'; '.join(lost)}."
+    told = "; ".join(lost) or "none"
+    return (
+        "**Worse than its base by more than the interval**, of"
+        f" {compared} scores on the splits that hold something new: {told}."
+    )
 
 
 def grounded_line(runs: Sequence[Path]) -> str:

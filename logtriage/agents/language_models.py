@@ -141,7 +141,9 @@ class LanguageModelPolicy(ConversationPolicy):
 
         conversations = self._opened(sessions)
         eos = self.tokenizer.eos_token_id
-        parsed: dict[tuple[int, ...], Message] = {}  # many turns are the same
+        # Many turns are the same, and what they mean does not depend on the prompt, which always
+        # ends alike.
+        parsed: dict[tuple[int, ...], Message] = {}
 
         def answer(seat: int, turn: list[int]) -> list[int] | None:
             session, conversation = sessions[seat], conversations[seat]

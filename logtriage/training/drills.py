@@ -131,10 +131,9 @@ def drill(index: int, general: bool = False) -> list[Message]:
 def copying(index: int, fewest: int, most: int) -> list[Message]:
     """`fewest` to `most` invented names, to be said again in their order.
 
-    A name that means nothing cannot be known: each pair of its letters is to be found again in what
-    stands before, and so is what follows it there. A small model does not learn that from drills,
-    in which it is one thing among many and names are many; from two names it does, and then from
-    more.
+    Each pair of a name's letters is to be found again in what stands before, and so is what follows
+    it there. A small model does not learn that from drills, in which it is one thing among many and
+    names are many; from two names it does, and then from more.
     """
     random, stems = Random(f"copying/{fewest}/{most}/{index}"), TRAINING_NAMES.stems
     names = " ".join(

@@ -8,8 +8,8 @@ loudest, and is often wrong. It is never shown the right answer of an incident: 
 see only what an agent sees. What GRPO adds, it learns from reward.
 
 A *general* base learns from incidents of `train` that are also on random call graphs and in other
-words (see `drills`), and spells names and words out, for nearly twice the tokens. First of all it
-learns to copy names that it has never seen.
+words (see `drills`), and spells names and words out, for more than twice the tokens. Before it
+reads, it learns to copy invented names.
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
@@ -219,12 +219,12 @@ def build_base(
         seed: of initialisation and batch order.
         drills, juniors: numbers of examples; None for `JUNIORS`, or `GENERAL_JUNIORS`.
         drill_epochs, junior_epochs: passes over them.
-        learning_rate: peak, of both.
+        learning_rate: peak, of each lesson.
         hidden, layers: the model's width (dimensions a token) and depth.
         parity: share of the junior's mean score that the model must reach; 0 for toys that learn
             nothing.
-        general: whether to learn from general examples (see `drills`), with a tokenizer that spells
-            names and words, and to reach `parity` on such incidents.
+        general: whether to learn from general examples (see `drills`), after lessons in copying and
+            with a tokenizer that spells names and words, and to reach `parity` on such incidents.
 
     Raises:
         ValueError: when the folder holds a base built with other settings, or the model fails to
@@ -250,7 +250,18 @@ def build_base(
             for messages in (drill(i, general), junior_episode(i, general))
         ),
         # Only where it is set: folders that were finished without it stay what they are.
-        **({"general": True, "copying": [list(one) for one in COPYING]} if general else {}),
+        **(
+            {
+                "general": True,
+                "copying": [list(lesson) for lesson in COPYING],
+                "copying_batch": COPYING_BATCH,
+                "copied": _digest(
+                    copying(i, fewest, most) for i in range(DIGESTED) for fewest, most, _ in COPYING
+                ),
+            }
+            if general
+            else {}
+        ),
     }
     if _is_finished(folder, settings):
         return folder
@@ -265,10 +276,10 @@ def build_base(
         encode(tokenizer, junior_episode(index, general), schemas) for index in range(juniors)
     ]
     for fewest, most, steps in COPYING if general else ():
-        names = [copying(index, fewest, most) for index in range(steps * COPYING_BATCH)]
+        lesson = (copying(index, fewest, most) for index in range(steps * COPYING_BATCH))
         train_on(
             model,
-            [encode(tokenizer, messages, None) for messages in names],
+            [encode(tokenizer, messages, None) for messages in lesson],
             epochs=1,
             seed=seed,
             learning_rate=learning_rate,

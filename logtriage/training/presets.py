@@ -148,10 +148,9 @@ _T4 = {
 # task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
-    # A few large steps are enough to ruin these two. The clip is the median norm of `taught`, whose
-    # entropy is low, and twice that of `general`.
+    # A few large steps are enough to ruin these two: the clip is a little above their median norm.
     "taught": {"learning_rate": 3e-4, "max_grad_norm": 0.006},
-    # Names and words are spelled, which takes twice the tokens.
+    # Names and words are spelled, and graphs are larger, which takes more than twice the tokens.
     "general": {
         "learning_rate": 3e-4,
         "max_grad_norm": 0.006,

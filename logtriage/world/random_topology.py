@@ -6,7 +6,6 @@ names them from `TRAINING_NAMES`, which shares no word with those.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from random import Random
 
@@ -49,17 +48,19 @@ _SYLLABLES = (
 
 def _invented(count: int, longest: int) -> tuple[str, ...]:
     """Different words of one to `longest` syllables that mean nothing, none of which is part of a
-    word of `UNSEEN_NAMES`, or has one as a part: who writes such a name has read it.
+    word of `UNSEEN_NAMES`, or has one as a part.
     """
     random, words = Random(f"invented/{longest}"), dict[str, None]()
-    unseen = [word for names in dataclasses.astuple(UNSEEN_NAMES) for word in names]
+    unseen = {
+        part for names in vars(UNSEEN_NAMES).values() for name in names for part in name.split("-")
+    }
     while len(words) < count:
         word = "".join(
             random.choice(part.split(","))
             for _ in range(random.randint(1, longest))
             for part in _SYLLABLES
         )
-        if not any(word in name or part in word for name in unseen for part in name.split("-")):
+        if not any(word in part or part in word for part in unseen):
             words[word] = None
     return tuple(words)
 
@@ -116,9 +117,8 @@ def random_topology(
         owner = app_names[int(random.random() * apps)]
         (calls if kind == "database" else publishes)[owner].append(name)
     logins, cached = app_names[int(random.random() * front)], app_names[int(random.random() * apps)]
-    edge = Service(
-        names.edges[int(random.random() * len(names.edges))], "edge", calls=tuple(app_names[:front])
-    )
+    edges = [name for name in names.edges if name not in calls and name not in leaves]
+    edge = Service(edges[int(random.random() * len(edges))], "edge", calls=tuple(app_names[:front]))
     middle = tuple(
         Service(
             name,

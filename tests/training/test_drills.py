@@ -252,7 +252,11 @@ def test_general_examples_name_nothing_of_the_unseen_graphs():
         for index in range(100)
         for name in sample_incident("single_crash", "unseen_topology", index).topology.names
     }
-    text = json.dumps([[drills.drill(i, True), drills.junior_episode(i, True)] for i in range(60)])
+    made = (
+        [drills.drill(i, True), drills.junior_episode(i, True), drills.copying(i, 1, 12)]
+        for i in range(60)
+    )
+    text = json.dumps(list(made))
     assert not [name for name in unseen if name in text]
 
 

@@ -11,7 +11,7 @@ from logtriage.play.episode import Episode
 from logtriage.play.prompts import call_graph_line, render
 from logtriage.play.tools import tool_schemas
 from logtriage.training import mini
-from logtriage.training.drills import junior_episode, open_varied
+from logtriage.training.drills import GRAPH_SIZES, junior_episode, open_varied
 from logtriage.training.tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
 from logtriage.world.random_topology import TRAINING_NAMES, UNSEEN_NAMES, random_topology
@@ -161,7 +161,7 @@ PLACES = (
     "name",
     [
         *DEFAULT_TOPOLOGY.names,
-        *random_topology(Random(0), 5, 12, TRAINING_NAMES).names,
+        *random_topology(Random(0), *GRAPH_SIZES, TRAINING_NAMES).names,
         *random_topology(Random(0)).names,
         "a-b-c",
         "orders-v2",
@@ -222,12 +222,14 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
     record = json.loads((folder / "base.json").read_text())
     settings = record["settings"]
     assert settings["general"] is True and settings["juniors"] == 5
-    assert settings["copying"] == [[2, 2, 20], [1, 3, 20]]
+    assert settings["copying"] == [[2, 2, 20], [1, 3, 20]] and settings["copying_batch"] == 2
     assert [row["phase"] for row in record["log"]] == ["copying up to 2", "copying up to 3"]
     _, loaded = load_language_model(folder)
     assert len(ids_of(loaded, DEFAULT_TOPOLOGY.names[0])) > 1
     plain = json.loads((tiny_base / "base.json").read_text())["settings"]
-    del settings["examples"], settings["copying"], plain["examples"]
+    for name in ("examples", "copying", "copying_batch", "copied"):
+        settings.pop(name)
+    del plain["examples"]
     assert "general" not in plain and "copying" not in plain
     with pytest.raises(ValueError, match="built with"):
         mini.build_base(tiny_base, **plain, general=True)

@@ -2,6 +2,7 @@ from random import Random
 
 import pytest
 
+from logtriage.training.drills import GRAPH_SIZES
 from logtriage.world.incidents import sample_incident
 from logtriage.world.random_topology import TRAINING_NAMES, UNSEEN_NAMES, random_topology
 from logtriage.world.topology import (
@@ -121,13 +122,13 @@ def words(names):
 def test_training_and_unseen_graphs_share_no_name():
     # Or a name of `unseen_topology` would have been seen. No word of one is part of a word of the
     # other, so that no stem can occur within a name either.
-    assert len(TRAINING_NAMES.stems) == len(set(TRAINING_NAMES.stems)) >= 80
+    assert len(TRAINING_NAMES.stems) == len(set(TRAINING_NAMES.stems)) >= 1000
     for trained in words(TRAINING_NAMES):
         for unseen in words(UNSEEN_NAMES):
             assert trained not in unseen and unseen not in trained, (trained, unseen)
     drawn = {"train": set(), "unseen": set()}
     for i in range(200):
-        drawn["train"].update(random_topology(Random(i), 5, 12, TRAINING_NAMES).names)
+        drawn["train"].update(random_topology(Random(i), *GRAPH_SIZES, TRAINING_NAMES).names)
         drawn["unseen"].update(sample_incident("single_crash", "unseen_topology", i).topology.names)
     assert words(UNSEEN_NAMES) >= {part for name in drawn["unseen"] for part in name.split("-")}
     assert words(TRAINING_NAMES) >= {part for name in drawn["train"] for part in name.split("-")}
@@ -138,7 +139,7 @@ def test_a_name_of_training_does_not_always_tell_the_kind():
     # In an unknown graph no suffix does: an agent must learn to look elsewhere.
     kinds = {}
     for i in range(300):
-        for service in random_topology(Random(i), 5, 12, TRAINING_NAMES).services:
+        for service in random_topology(Random(i), *GRAPH_SIZES, TRAINING_NAMES).services:
             suffix = service.name.rpartition("-")[2]
             kinds.setdefault(suffix, set()).add(service.kind)
     assert sum(found == {"app", "database", "queue"} for found in kinds.values()) >= 5
