@@ -65,6 +65,12 @@ def seeds_of(track: str) -> list[Path]:
     return sorted(found, key=lambda run: int(run.name.removeprefix("seed-")))
 
 
+def rows_of(runs: Sequence[Path], file: str, policies: Sequence[str]) -> list[list[pd.DataFrame]]:
+    """The rows that a file of the runs holds of each policy, a frame a run."""
+    frames = [pd.read_parquet(run / f"{file}.parquet") for run in runs]
+    return [[one[one.policy == name] for one in frames] for name in policies]
+
+
 def track_table(track: str) -> str:
     """The results of a track over every training seed in `results/`, and what got worse."""
     runs = seeds_of(track)
@@ -105,12 +111,12 @@ def _cells(row: dict[str, Any], taught: bool) -> dict[str, str]:
 
 def beyond_line(runs: Sequence[Path]) -> str:
     """A sentence on how far beyond its teacher a track is, the mean over the tasks."""
-    frames = [pd.read_parquet(run / "evaluation.parquet") for run in runs]
+    teacher, trained = rows_of(runs, "evaluation", (TEACHER, "trained"))
     gained = []
     for task in TASKS:
-        parts = [one[one.task == task] for one in frames]
         pairs = [
-            matched(*(one[one.policy == name] for name in (TEACHER, "trained"))) for one in parts
+            matched(*(one[one.task == task] for one in pair))
+            for pair in zip(teacher, trained, strict=True)
         ]
         gained.append(np.stack([after - before for before, after in pairs]))
     mean = "{:.3f} [{:.3f}, {:.3f}]".format(*crossed_mean(gained))
@@ -162,8 +168,7 @@ def recipe_table() -> str:
 
 def falls_line(runs: Sequence[Path]) -> str:
     """A sentence that names every stratum which training made worse by more than its interval."""
-    frames = [pd.read_parquet(run / "evaluation.parquet") for run in runs]
-    base, trained = ([one[one.policy == name] for one in frames] for name in ("base", "trained"))
+    base, trained = rows_of(runs, "evaluation", ("base", "trained"))
     falls = describe_falls(stratum_changes(base, trained))
     if not falls:
         return "No stratum got worse by more than its interval."
@@ -229,15 +234,9 @@ def losses_line() -> str:
     """
     lost, compared = [], 0
     for name, track in TRACKS.items():
-        played = pd.concat(
-            pd.read_parquet(run / "splits.parquet").assign(seed=run.name) for run in seeds_of(name)
-        )
-        for split, rows in played.groupby("split"):
-            base, trained = (
-                [one for _, one in rows[rows.policy == policy].groupby("seed")]
-                for policy in ("base", "trained")
-            )
-            gained = gains(base, trained)
+        sides = rows_of(seeds_of(name), "splits", ("base", "trained"))
+        for split in sorted(sides[0][0]["split"].unique()):
+            gained = gains(*([one[one.split == split] for one in side] for side in sides))
             compared += len(gained)
             lost += [
                 f"{track.called}, `{split}`, {task.replace('_', ' ')}: {gain.mean:+.2f}"

@@ -24,9 +24,10 @@ from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, Observation
 from ..play.prompts import call_graph_line, render
 from ..world.incidents import sample_incident
-from ..world.random_topology import TRAINING_NAMES, random_topology
+from ..world.random_topology import random_topology
 from ..world.tasks import Task, check_task
 from ..world.topology import Topology
+from .names import TRAINING_NAMES
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
 DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000

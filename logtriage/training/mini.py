@@ -249,20 +249,16 @@ def build_base(
             for i in range(DIGESTED)
             for messages in (drill(i, general), junior_episode(i, general))
         ),
-        # Only where it is set: folders that were finished without it stay what they are.
-        **(
-            {
-                "general": True,
-                "copying": [list(lesson) for lesson in COPYING],
-                "copying_batch": COPYING_BATCH,
-                "copied": _digest(
-                    copying(i, fewest, most) for i in range(DIGESTED) for fewest, most, _ in COPYING
-                ),
-            }
-            if general
-            else {}
-        ),
     }
+    if general:  # only then: folders that were finished without it stay what they are
+        settings |= {
+            "general": True,
+            "copying": [list(lesson) for lesson in COPYING],
+            "copying_batch": COPYING_BATCH,
+            "copied": _digest(
+                copying(i, fewest, most) for i in range(DIGESTED) for fewest, most, _ in COPYING
+            ),
+        }
     if _is_finished(folder, settings):
         return folder
     began = time.perf_counter()

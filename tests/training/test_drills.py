@@ -12,9 +12,9 @@ import pytest
 from logtriage.agents.scripted import REAL_SLOWDOWN
 from logtriage.play.episode import Episode
 from logtriage.training import drills
+from logtriage.training.names import TRAINING_NAMES
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
-from logtriage.world.random_topology import TRAINING_NAMES
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import Telemetry
 from logtriage.world.topology import DEFAULT_TOPOLOGY

@@ -12,9 +12,10 @@ from logtriage.play.prompts import call_graph_line, render
 from logtriage.play.tools import tool_schemas
 from logtriage.training import mini
 from logtriage.training.drills import GRAPH_SIZES, junior_episode, open_varied
+from logtriage.training.names import TRAINING_NAMES
 from logtriage.training.tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
-from logtriage.world.random_topology import TRAINING_NAMES, UNSEEN_NAMES, random_topology
+from logtriage.world.random_topology import UNSEEN_NAMES, random_topology
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 
@@ -183,7 +184,7 @@ def test_known_and_unknown_stems_are_spelled_alike(spelled):
         return tokens / sum(map(len, names.stems))
 
     known, unknown = tokens_a_letter(TRAINING_NAMES), tokens_a_letter(UNSEEN_NAMES)
-    assert 0.5 <= known < 0.7 and unknown == pytest.approx(known, rel=0.15)
+    assert 0.5 <= known < 0.65 and unknown == pytest.approx(known, rel=0.15)
     for name in DEFAULT_TOPOLOGY.names:
         stem, _, suffix = name.rpartition("-")
         *_, last = ids_of(spelled, name)

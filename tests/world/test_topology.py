@@ -3,8 +3,9 @@ from random import Random
 import pytest
 
 from logtriage.training.drills import GRAPH_SIZES
+from logtriage.training.names import TRAINING_NAMES
 from logtriage.world.incidents import sample_incident
-from logtriage.world.random_topology import TRAINING_NAMES, UNSEEN_NAMES, random_topology
+from logtriage.world.random_topology import UNSEEN_NAMES, random_topology
 from logtriage.world.topology import (
     DEFAULT_TOPOLOGY,
     REST_UTILISATION,
