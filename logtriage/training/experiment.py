@@ -25,11 +25,12 @@ from typing import Any
 
 import pandas as pd
 
-from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy, load_language_model
+from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy
+from ..agents.loading import load_language_model, runnable
 from ..agents.registry import make_policy
 from ..measure.audit import audit
 from ..measure.rollouts import rollout
-from ..measure.runs import weights_digest, write_text
+from ..measure.runs import record_of, weights_digest, write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..world.incidents import sample_incident
@@ -54,8 +55,8 @@ def run_policy(run: str | Path, weights: Path | None, name: str) -> LanguageMode
     """A run's model as a greedy policy: with the weights (or the adapter) in a folder, or, for
     None, as it started.
     """
-    settings = json.loads((Path(run) / "config.json").read_text())["settings"]
-    base, in_4bit = model_of(run), settings["load_in_4bit"]
+    settings = record_of(run)["settings"]
+    base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
     if weights is not None and (weights / "adapter_config.json").exists():
         model, tokenizer = load_language_model(base, in_4bit, adapter=weights)
     else:

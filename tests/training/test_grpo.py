@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +23,7 @@ from logtriage.measure.runs import keep_until, last_checkpoint
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
-from logtriage.training.grpo import model_of, train
+from logtriage.training.grpo import LONGEST, episodes_at_once, model_of, train
 from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
 from logtriage.training.summaries import first_and_last
 from logtriage.world.tasks import TASKS
@@ -299,12 +300,16 @@ def test_presets_are_what_they_are_called():
         16,
         32,
     )
-    assert card.learning_rate == 1e-5 and card.incidents * card.group == 4
-    assert card.steps * 4 >= 90  # 30 episodes of each of three tasks
+    assert card.learning_rate == 1e-5 and episodes_at_once(card) <= 4 and card.steps == 10
+    dealt = Counter(row["task"] for row in incident_rows(card))
+    assert {task: count * card.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
     assert make_config("recommended").loader == "unsloth"
-    with pytest.raises(ValueError, match="mini, taught, general, model_card, recommended"):
+    with pytest.raises(ValueError, match="choose one of mini, taught, general, recommended"):
         make_config("fast")
-    assert set(PRESETS) == {"mini", "taught", "general", "model_card", "recommended"}
+    for preset in set(PRESETS) - {"mini", "taught", "general"}:
+        config = make_config(preset)
+        assert config.completion_tokens + 1500 <= LONGEST  # and the longest opening
+        assert config.save_every <= 5
 
 
 def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
@@ -312,7 +317,7 @@ def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
     config = tiny(tiny_base, lora_rank=4, steps=1, loop="trl", credit="episode")
     model = train(config, tmp_path / "lora", progress=False)
     assert (model / "adapter_model.safetensors").exists()
-    from logtriage.agents.language_models import load_language_model
+    from logtriage.agents.loading import load_language_model
 
     loaded, _ = load_language_model(tiny_base, adapter=model)
     assert any("lora" in name for name, _ in loaded.named_parameters())
