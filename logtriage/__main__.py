@@ -341,8 +341,6 @@ def train_command(
     try:
         config = asked_config(preset, task or [], episodes, steps, batch, changes)
         config, told = on_this_machine(config)
-        if told:
-            typer.echo(told)
         for name in filter(None, (keep_on_hub, push_to_hub)):
             check_name(name)  # rather now than after hours
         callbacks = []
@@ -351,6 +349,8 @@ def train_command(
             callbacks.append(PushRun(run, keep_on_hub))
         with ExitStack() as stack:
             open_episode = stack.enter_context(Server(env_url)).open if env_url else None
+            if told:
+                typer.echo(told)
             made = train(config, run, open_episode=open_episode, until=until, callbacks=callbacks)
         if made == run:
             typer.echo(f"stopped after step {until}; the same command without --until goes on")
@@ -360,6 +360,27 @@ def train_command(
             typer.echo(f"published at {publish_model(run, push_to_hub)}")
     except (ValueError, ConnectionError) as error:
         raise fail(error) from None
+
+
+@app.command("evaluate-run")
+def evaluate_run_command(
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    episodes: Annotated[int, typer.Option(min=2, help="Incidents of each task.")] = 200,
+    batch: Annotated[int, typer.Option(min=1, help="Incidents played at once.")] = 100,
+) -> None:
+    """Play a run's model on held-out incidents of `test`, before and after training; keep the
+    episodes in RUN.
+
+    A run that is not finished is played as it started.
+    """
+    from .training.experiment import evaluate_run
+
+    try:
+        frame = evaluate_run(run, episodes, batch=batch)
+    except (ValueError, FileNotFoundError) as error:
+        raise fail(error) from None
+    typer.echo(_score_table(frame))
+    typer.echo(f"{len(frame)} episodes in {run / 'evaluation.parquet'}")
 
 
 @app.command("benchmark")

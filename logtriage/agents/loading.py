@@ -13,7 +13,8 @@ QUANTISED = {
     f"Qwen/Qwen2.5-{size}-Instruct": f"unsloth/Qwen2.5-{size}-Instruct-unsloth-bnb-4bit"
     for size in ("0.5B", "1.5B", "3B", "7B")
 }
-WHOLE = {quantised: whole for whole, quantised in QUANTISED.items()}
+# The other way; Unsloth writes these names in small letters.
+WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}
 
 
 def quantised_name(source: str | Path) -> str:
@@ -27,9 +28,10 @@ def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
     """
     import torch
 
-    in_4bit = load_in_4bit or str(source) in WHOLE
+    name = str(source).lower()
+    in_4bit = load_in_4bit or name in WHOLE
     if in_4bit and not torch.cuda.is_available():
-        return WHOLE.get(str(source), str(source)), False
+        return WHOLE.get(name, str(source)), False
     return str(source), in_4bit
 
 
@@ -73,7 +75,7 @@ def load_language_model(
         kind = PreTrainedTokenizerFast if generic else AutoTokenizer
         tokenizer = kind.from_pretrained(name)
         config = AutoConfig.from_pretrained(name)
-        if load_in_4bit and name not in WHOLE:
+        if load_in_4bit and name.lower() not in WHOLE:
             options["quantization_config"] = BitsAndBytesConfig(
                 load_in_4bit=True,
                 bnb_4bit_quant_type="nf4",

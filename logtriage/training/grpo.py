@@ -119,7 +119,7 @@ def train(
             note_in_record(folder, at_once=fewer)
             print(f"out of memory with {at_once} episodes at once; going on with {fewer}")
         # Here the traceback, and with it the last attempt's model, is gone.
-        _free_memory()
+        free_memory()
 
 
 def _attempt(
@@ -188,7 +188,7 @@ def _memory_error() -> type[Exception]:
     return OutOfMemoryError
 
 
-def _free_memory() -> None:
+def free_memory() -> None:
     """Give back the GPU memory that nothing refers to any more."""
     import torch
 

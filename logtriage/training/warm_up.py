@@ -69,7 +69,7 @@ def _arguments(config: TrainingConfig, folder: Path) -> Any:
         gradient_accumulation_steps=TOGETHER,
         learning_rate=RATE,
         lr_scheduler_type="linear",
-        warmup_steps=2,
+        warmup_steps=0,
         optim="adamw_torch",
         weight_decay=0.0,
         max_grad_norm=1.0,
