@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .templates import with_short_tools
+
 # Models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation in 4
 # bit start from these: to quantise the whole ones again would give other weights.
 QUANTISED = {
@@ -112,10 +114,14 @@ def computed_in_half(config: Any) -> Any:
 
 def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
     """The tokenizer, able to parse tool calls; `qwen` puts TRL's own Qwen2.5 template in, which
-    training relies on.
+    training relies on, and which prints the tools in fewer tokens for Qwen's own tokenizer. The
+    embedded model's has it as it is: it has learned to read that.
     """
+    from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
 
     if qwen:
         tokenizer.chat_template = qwen2_5_chat_template
-    return add_response_schema(tokenizer)
+    tokenizer = add_response_schema(tokenizer)
+    embedded = type(tokenizer) is PreTrainedTokenizerFast
+    return with_short_tools(tokenizer) if qwen and not embedded else tokenizer

@@ -5,7 +5,8 @@ import json
 import pytest
 from test_language_models import right_calls
 
-from logtriage.agents.language_models import LanguageModelPolicy, load_language_model
+from logtriage.agents.language_models import LanguageModelPolicy
+from logtriage.agents.loading import load_language_model
 from logtriage.agents.templates import short_template, with_short_tools
 from logtriage.play.conversation import answers, opening_messages
 from logtriage.play.episode import Episode
@@ -57,18 +58,8 @@ def test_no_word_about_a_tool_is_lost(tiny_base, conversation):
     text = rendered(short, conversation, tool_schemas())
     lines = text.split("<tools>\n")[1].split("\n</tools>")[0].splitlines()
     for line, schema in zip(lines, tool_schemas(), strict=True):
-        function = schema["function"]
-        parameters = function["parameters"]
-        assert list(parameters["properties"]) == parameters.get("required", [])
-        assert all(one["type"] == "string" for one in parameters["properties"].values())
-        assert function["return"] == {"type": "string"}
-        assert json.loads(line) == {
-            "name": function["name"],
-            "description": function["description"],
-            "arguments": {
-                name: one["description"] for name, one in parameters["properties"].items()
-            },
-        }
+        assert schema["function"].pop("return") == {"type": "string"}
+        assert line == json.dumps(schema)
 
 
 def test_calls_are_parsed_as_before(tiny_base, conversation):
@@ -102,9 +93,8 @@ def test_the_trainer_takes_it(tiny_base, tmp_path):
         reward_funcs=[lambda completions, **rest: [0.0] * len(completions)],
     )
     assert trainer.chat_template is None  # it reads with the tokenizer's
-    assert '{"name": "escalate"' in rendered(
-        trainer.processing_class, opening_messages(""), tool_schemas()
-    )
+    text = rendered(trainer.processing_class, opening_messages(""), tool_schemas())
+    assert '"name": "escalate"' in text and '"return"' not in text
 
 
 def test_a_model_plays_with_it(tiny_base):
