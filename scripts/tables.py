@@ -356,7 +356,7 @@ def tokens_table() -> str:
     ]
     lines = [
         f"The same in every episode: {', '.join(prompts)}.",
-        f"Seven schemas, each time less: {', '.join(cuts)}.",
+        f"Seven schemas {cuts[0]}; less, in turn, {', '.join(cuts[1:])}.",
         "",
         "| what | tokens | least | most |",
         "|---|---|---|---|",

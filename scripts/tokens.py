@@ -169,7 +169,7 @@ def schema_stages() -> Iterator[tuple[str, list[dict[str, Any]]]]:
         for schema in schemas
     ]
     yield "`return`", [{"type": "function", "function": one} for one in functions]
-    yield "the wrapper `function`", functions
+    yield "wrapper", functions
     for one in functions:
         one["parameters"] = {k: v for k, v in one["parameters"].items() if k != "required"}
     yield "`required`", functions
@@ -179,7 +179,7 @@ def schema_stages() -> Iterator[tuple[str, list[dict[str, Any]]]]:
         texts = {name: value["description"] for name, value in properties.items()}
         short.append({**one, "arguments": texts})
         del short[-1]["parameters"]
-    yield "types (which is the short template)", short
+    yield "types", short
     bare = [{"name": one["name"], "arguments": one["arguments"]} for one in short]
     yield "descriptions of tools", bare
 
