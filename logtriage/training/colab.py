@@ -23,6 +23,7 @@ from huggingface_hub import get_token
 from packaging.requirements import Requirement
 
 from ..measure.runs import find_gpu, record_of
+from .cost import A100, L4, T4, Gpu
 from .experiment import read_jsonl
 
 PROFILES = {"T4": "recommended", "L4": "l4", "A100": "a100"}  # by a GPU's name, the preset
@@ -51,6 +52,13 @@ def choose_preset(profile: str) -> str:
         )
     found = [preset for name, preset in PROFILES.items() if name in gpu.name]
     return found[0] if found else PROFILES["A100" if gpu.bf16 else "T4"]
+
+
+def choose_gpu() -> Gpu:
+    """What the cost model knows of the GPU that is there, or of the nearest below it."""
+    gpu = find_gpu()
+    known = [one for one in (T4, L4, A100) if gpu is not None and one.name in gpu.name]
+    return known[0] if known else A100 if gpu is not None and gpu.bf16 else T4
 
 
 def problems(requirements: Iterable[str | Path]) -> list[str]:

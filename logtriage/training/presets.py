@@ -241,7 +241,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "load_in_4bit": False,
         "warm_up": "trace:200",
         "steps": 20,
-        "micro_batches": 6,
     },
     # A reproduction of the card that this project starts from: 30 episodes a task, 10 steps, at
     # most 4 episodes at once. At this rate Adam moves no entry of the adapter by more than 1e-4.
@@ -250,7 +249,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rate": 1e-5,
         "warmup": 0,
         **deal(30, tasks=3, group=4, most_steps=10),
-        "micro_batches": 3,
+        "micro_batches": 9,
     },
 }
 
