@@ -288,6 +288,57 @@ def train_command(
         raise fail(error) from None
 
 
+@app.command("publish-model")
+def publish_model_command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    name: Annotated[str, typer.Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
+    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
+    merged: Annotated[
+        bool, typer.Option("--merged", help="Merge the adapter into its base, in 16 bit.")
+    ] = False,
+    dataset: Annotated[str, typer.Option(help="A dataset of the Hub that the card names.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
+    ] = False,
+) -> None:
+    """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
+    from .training.publication import publish_model
+
+    try:
+        where = publish_model(run, name, private, merged, dry_run, dataset=dataset)
+        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+
+
+@app.command("publish-dataset")
+def publish_dataset_command(
+    name: Annotated[
+        str, typer.Argument(help="Of the dataset on the Hugging Face Hub, owner/name.")
+    ],
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="A run whose conversations are added. Repeat for several."),
+    ] = None,
+    incidents: Annotated[int, typer.Option(min=1, help="Of each task, by each policy.")] = 500,
+    folder: Annotated[Path, typer.Option(help="What is published is written here.")] = Path(
+        "runs/conversations"
+    ),
+    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
+    ] = False,
+) -> None:
+    """Publish conversations of scripted policies, and of runs, on incidents of train."""
+    from .training.conversations import publish_dataset
+
+    try:
+        where = publish_dataset(name, folder, run or [], incidents, private, dry_run)
+        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+
+
 @app.command("benchmark")
 def benchmark_command(
     folder: Annotated[Path, typer.Option(help="Finished parts are kept here.")] = Path(
