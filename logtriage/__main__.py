@@ -318,8 +318,9 @@ def train_command(
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .adapters.remote import Server
     from .training.grpo import on_this_machine, train
-    from .training.hub import PushRun, check_name, publish_model, pull_run
+    from .training.hub import check_name, check_token
     from .training.presets import asked_config
+    from .training.publication import publish_model
 
     bases = {"mini": "", "taught": " --taught", "general": " --general"}
     if preset in bases and model is None:
@@ -343,15 +344,14 @@ def train_command(
         config, told = on_this_machine(config)
         for name in filter(None, (keep_on_hub, push_to_hub)):
             check_name(name)  # rather now than after hours
-        callbacks = []
-        if keep_on_hub:
-            pull_run(keep_on_hub, run)
-            callbacks.append(PushRun(run, keep_on_hub))
+            check_token()
         with ExitStack() as stack:
             open_episode = stack.enter_context(Server(env_url)).open if env_url else None
             if told:
                 typer.echo(told)
-            made = train(config, run, open_episode=open_episode, until=until, callbacks=callbacks)
+            made = train(
+                config, run, open_episode=open_episode, until=until, keep_on_hub=keep_on_hub
+            )
         if made == run:
             typer.echo(f"stopped after step {until}; the same command without --until goes on")
             return
@@ -381,6 +381,57 @@ def evaluate_run_command(
         raise fail(error) from None
     typer.echo(_score_table(frame))
     typer.echo(f"{len(frame)} episodes in {run / 'evaluation.parquet'}")
+
+
+@app.command("publish-model")
+def publish_model_command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    name: Annotated[str, typer.Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
+    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
+    merged: Annotated[
+        bool, typer.Option("--merged", help="Merge the adapter into its base, in 16 bit.")
+    ] = False,
+    dataset: Annotated[str, typer.Option(help="A dataset of the Hub that the card names.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
+    ] = False,
+) -> None:
+    """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
+    from .training.publication import publish_model
+
+    try:
+        where = publish_model(run, name, private, merged, dry_run, dataset=dataset)
+        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+
+
+@app.command("publish-dataset")
+def publish_dataset_command(
+    name: Annotated[
+        str, typer.Argument(help="Of the dataset on the Hugging Face Hub, owner/name.")
+    ],
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="A run whose conversations are added. Repeat for several."),
+    ] = None,
+    incidents: Annotated[int, typer.Option(min=1, help="Of each task, by each policy.")] = 500,
+    folder: Annotated[Path, typer.Option(help="What is published is written here.")] = Path(
+        "runs/conversations"
+    ),
+    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
+    ] = False,
+) -> None:
+    """Publish conversations of scripted policies, and of runs, on incidents of train."""
+    from .training.conversations import publish_dataset
+
+    try:
+        where = publish_dataset(name, folder, run or [], incidents, private, dry_run)
+        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
 
 
 @app.command("benchmark")

@@ -16,7 +16,10 @@ from logtriage.play.rewards import PARTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
-COMMANDS = ("evaluate", "build-base", "train", "benchmark", "serve")
+COMMANDS = (
+    *("evaluate", "serve", "build-base", "train", "publish-model", "publish-dataset"),
+    "benchmark",
+)
 REGISTERED = {
     command.name or command.callback.__name__: command.callback
     for command in app.registered_commands

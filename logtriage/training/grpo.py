@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +33,7 @@ from ..measure.runs import find_gpu, note_in_record, record_of, rewind, start_ru
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
 from .drills import open_varied
+from .hub import pull_run
 from .presets import TrainingConfig, incident_rows
 
 # Settings that the first runs were made before, with the values that they were made with.
@@ -65,7 +65,7 @@ def train(
     progress: bool = True,
     open_episode: OpenEpisode | None = None,
     until: int | None = None,
-    callbacks: Sequence[Any] = (),
+    keep_on_hub: str = "",
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
 
@@ -81,7 +81,8 @@ def train(
             on a server, with the same result. By default they are played in this process, as
             `config.varied` has it.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
-        callbacks: `transformers.TrainerCallback` that the trainer is to have besides.
+        keep_on_hub: a private repository of the Hub, `owner/name`, in which the run is kept at each
+            checkpoint, and from which it is brought back; empty for none.
 
     Returns:
         The trained model's folder; the run's, when `until` stopped it before.
@@ -89,8 +90,8 @@ def train(
     Raises:
         ValueError: when the folder holds a run with other settings, there is no such model, this
             machine cannot train so, or varied incidents are to be played elsewhere.
-        ConnectionError: when the server does not answer; the same command goes on from the last
-            checkpoint.
+        ConnectionError: when the server or the Hub does not answer; the same command goes on from
+            the last checkpoint.
     """
     if config.varied and open_episode is not None:
         raise ValueError(
@@ -100,6 +101,8 @@ def train(
     if open_episode is None:
         open_episode = open_varied if config.varied else Episode.open
     folder = Path(folder)
+    if keep_on_hub:
+        pull_run(keep_on_hub, folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
         start_run(settings, folder, NEWER)  # only checks that it is the same run
@@ -107,7 +110,7 @@ def train(
         return folder / "model"
     while True:
         try:
-            return _attempt(config, settings, folder, progress, open_episode, until, callbacks)
+            return _attempt(config, settings, folder, progress, open_episode, until, keep_on_hub)
         except _memory_error() as error:
             at_once = record_of(folder).get("at_once", episodes_at_once(config))
             if at_once == 1:
@@ -129,7 +132,7 @@ def _attempt(
     progress: bool,
     open_episode: OpenEpisode,
     until: int | None,
-    callbacks: Sequence[Any],
+    keep_on_hub: str,
 ) -> Path:
     """`train`, without its checks: from the last checkpoint to the end, or until memory ends."""
     model, tokenizer = _load(config)
@@ -142,7 +145,14 @@ def _attempt(
     from transformers.trainer_callback import PrinterCallback
 
     from .loop import KeptTrainer
-    from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, StopAt, grpo_arguments
+    from .trainer import (
+        EpisodeRecorder,
+        IncidentTrainer,
+        MetricsLog,
+        PushRun,
+        StopAt,
+        grpo_arguments,
+    )
     from .warm_up import warm_up
 
     if config.warm_up and checkpoint is None:
@@ -159,13 +169,15 @@ def _attempt(
         train_dataset=Dataset.from_list(incident_rows(config)),
         environment_factory=partial(TriageTools, open_episode),
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
-        callbacks=[MetricsLog(folder, config.steps, progress), *callbacks],
+        callbacks=[MetricsLog(folder, config.steps, progress)],
     )
     # TRL's constructor takes no setting of ours
     trainer.credit, trainer.at_once = config.credit, at_once
     trainer.remove_callback(PrinterCallback)
     if until is not None and until < config.steps:
         trainer.add_callback(StopAt(until))
+    if keep_on_hub:
+        trainer.add_callback(PushRun(folder, keep_on_hub))
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     if trainer.state.global_step < config.steps:
         return folder

@@ -25,6 +25,7 @@ from ..play.prompts import CLOSED
 from ..play.rewards import PARTS
 from ..play.tools import ToolSession, TriageTools
 from ..world.tasks import TASKS
+from .hub import check_name, push_run
 from .presets import TrainingConfig
 
 # of `episode_row`, what says nothing of an episode of training
@@ -346,3 +347,23 @@ class MetricsLog(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.bar.close()
+
+
+class PushRun(TrainerCallback):
+    """Keeps the run in a private repository of the Hub at each checkpoint: see `hub.push_run`.
+
+    A push that fails is told and no more: the next one takes everything along.
+
+    Args:
+        folder: the run's.
+        name: of the repository, `owner/name`.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, check_name(name)
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        try:
+            push_run(self.folder, self.name)
+        except ConnectionError as error:
+            tqdm.write(f"step {state.global_step} is not kept: {error}")

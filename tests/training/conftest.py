@@ -1,0 +1,73 @@
+"""What tests of training share: a Hub that is a folder."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.utils import filter_repo_objects
+
+from logtriage.training import hub
+
+
+class FakeHub:
+    """The Hub's API, of which the repositories are folders of `root`; `calls` says what was asked.
+
+    With `down`, it cannot be reached.
+    """
+
+    def __init__(self, root):
+        self.root, self.calls, self.down = root, [], False
+
+    def _asked(self, call, name, **details):
+        if self.down:
+            raise ConnectionError("no route to host")
+        self.calls.append((call, name, details))
+        return self.root / name
+
+    def create_repo(self, name, *, repo_type="model", private, exist_ok):
+        assert exist_ok
+        self._asked("create", name, repo_type=repo_type, private=private).mkdir(
+            parents=True, exist_ok=True
+        )
+        return f"https://huggingface.co/{name}"
+
+    def upload_folder(
+        self, *, repo_id, folder_path, repo_type="model", allow_patterns=None, delete_patterns
+    ):
+        target, source = self._asked("upload", repo_id, repo_type=repo_type), Path(folder_path)
+        files = [path.relative_to(source).as_posix() for path in source.rglob("*")]
+        added = [
+            file
+            for file in filter_repo_objects(files, allow_patterns=allow_patterns)
+            if (source / file).is_file()
+        ]
+        # as the Hub does: what is uploaded is not deleted
+        there = [file for file in self._files(target) if file not in added]
+        for file in filter_repo_objects(there, allow_patterns=delete_patterns):
+            (target / file).unlink()
+        for file in added:
+            (target / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / file, target / file)
+
+    def list_repo_files(self, name):
+        folder = self._asked("list", name)
+        if not folder.exists():
+            raise RepositoryNotFoundError.__new__(RepositoryNotFoundError)
+        return self._files(folder)
+
+    def snapshot_download(self, name, *, local_dir):
+        shutil.copytree(self._asked("download", name), local_dir, dirs_exist_ok=True)
+        (local_dir / ".cache").mkdir(exist_ok=True)
+
+    def _files(self, folder):
+        return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def fake_hub(tmp_path, monkeypatch):
+    """A Hub in a folder, where somebody is logged in."""
+    fake = FakeHub(tmp_path / "hub")
+    monkeypatch.setattr(hub, "HfApi", lambda: fake)
+    monkeypatch.setattr(hub, "get_token", lambda: "hf_token")
+    return fake

@@ -1,0 +1,174 @@
+"""Names and folders of the Hub, and a run that survives its machine, against a Hub that is a
+folder.
+"""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from logtriage.training import hub
+from logtriage.training.hub import check_name, fresh_folder, kept_files, pull_run, push_run, upload
+from logtriage.training.trainer import PushRun
+
+KEPT = "you/kept"
+
+
+def checkpoint(run, step, complete=True):
+    folder = run / f"checkpoint-{step}"
+    folder.mkdir(parents=True)
+    (folder / "optimizer.pt").write_text(f"optimizer at {step}")
+    if complete:
+        (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+    (run / "metrics.jsonl").write_text(
+        "".join(json.dumps({"step": one}) + "\n" for one in range(1, step + 1))
+    )
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "here" / "seed-0"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"settings": {"seed": 0}}))
+    (folder / "README.md").write_text("TRL's")
+    (folder / "metrics.jsonl.partial").write_text("half")
+    checkpoint(folder, 20)
+    return folder
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_names_have_an_owner():
+    assert check_name("you/logtriage-demo") == "you/logtriage-demo"
+    for name in ("logtriage-demo", "../base", "a b/c", "/tmp/run", "you/logtriage--demo", ""):
+        with pytest.raises(ValueError, match=r"owner|no name of the Hub"):
+            check_name(name)
+
+
+def test_a_folder_of_somebody_elses_is_not_touched(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ValueError, match="holds something else; choose another folder"):
+        fresh_folder(tmp_path, "run.json")
+    ours = fresh_folder(tmp_path / "ours", "run.json")
+    (ours / "run.json").write_text("{}")
+    assert not files(fresh_folder(ours, "run.json"))
+
+
+def test_what_is_new_replaces_weights_and_leaves_the_rest(fake_hub, tmp_path):
+    # An adapter that stays beside merged weights would be loaded with them.
+    before, now = tmp_path / "adapter", tmp_path / "merged"
+    for folder, name in ((before, "adapter_model.safetensors"), (now, "model.safetensors")):
+        folder.mkdir()
+        (folder / name).write_text("weights")
+    assert upload(before, "you/m", private=True) == "https://huggingface.co/you/m"
+    (fake_hub.root / "you/m" / "LICENSE").write_text("put there by hand")
+    upload(now, "you/m", private=False)
+    assert files(fake_hub.root / "you/m") == {"LICENSE", "model.safetensors"}
+    assert fake_hub.calls[0] == ("create", "you/m", {"repo_type": "model", "private": True})
+
+
+def test_the_last_checkpoint_is_kept_and_older_ones_are_deleted(fake_hub, run):
+    push_run(run, KEPT)
+    checkpoint(run, 40)
+    checkpoint(run, 60, complete=False)  # killed while it was saved
+    push_run(run, KEPT)
+    assert files(fake_hub.root / KEPT) == {
+        "config.json",
+        "metrics.jsonl",
+        "checkpoint-40/optimizer.pt",
+        "checkpoint-40/trainer_state.json",
+    }
+    assert all(details.get("private", True) for _, _, details in fake_hub.calls)
+    (run / "model").mkdir()
+    (run / "model" / "model.safetensors").write_text("trained")
+    assert "model/model.safetensors" in kept_files(run)
+
+
+def test_a_new_machine_goes_on_where_the_old_one_was(fake_hub, run, tmp_path):
+    push_run(run, KEPT)
+    there = tmp_path / "there" / "seed-0"
+    assert pull_run(KEPT, there) and files(there) == set(kept_files(run))
+    assert (there / "checkpoint-20" / "optimizer.pt").read_text() == "optimizer at 20"
+    assert not there.with_name("seed-0.partial").exists()
+    assert not pull_run(KEPT, there)  # as far as that
+    checkpoint(there, 40)
+    assert not pull_run(KEPT, there)  # further
+    checkpoint(run, 60)
+    push_run(run, KEPT)
+    assert pull_run(KEPT, there)
+    assert len((there / "metrics.jsonl").read_text().splitlines()) == 60
+    assert (there / "checkpoint-60").exists()
+    (run / "model").mkdir()
+    (run / "model" / "model.safetensors").write_text("trained")
+    push_run(run, KEPT)
+    assert pull_run(KEPT, there) and (there / "model").exists()
+
+
+def test_half_a_checkpoint_here_is_replaced(fake_hub, run, tmp_path):
+    push_run(run, KEPT)
+    there = tmp_path / "there"
+    checkpoint(there, 20, complete=False)
+    assert pull_run(KEPT, there) and "checkpoint-20/trainer_state.json" in files(there)
+
+
+def test_another_run_in_the_folder_is_left_alone(fake_hub, run, tmp_path):
+    push_run(run, KEPT)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text(json.dumps({"settings": {"seed": 1}}))
+    with pytest.raises(ValueError, match=r"other settings \(seed differ\); choose another folder"):
+        pull_run(KEPT, other)
+    assert files(other) == {"config.json"}
+
+
+def test_nothing_is_brought_from_a_repository_that_is_not_there(fake_hub, tmp_path):
+    assert not pull_run("you/nothing", tmp_path / "run") and not (tmp_path / "run").exists()
+
+
+def test_a_hub_that_is_down_is_told(fake_hub, run, tmp_path, capsys):
+    fake_hub.down = True
+    for act in (
+        lambda: push_run(run, KEPT),
+        lambda: pull_run(KEPT, tmp_path / "there"),
+        lambda: upload(run, KEPT, private=True),
+    ):
+        with pytest.raises(ConnectionError, match=r"you/kept: no route to host"):
+            act()
+    # Training goes on, and the next checkpoint takes along what this one could not.
+    keeper = PushRun(run, KEPT)
+    keeper.on_save(None, SimpleNamespace(global_step=20), None)
+    told = capsys.readouterr().out
+    assert told == "step 20 is not kept: the Hub did not take you/kept: no route to host\n"
+    fake_hub.down = False
+    keeper.on_save(None, SimpleNamespace(global_step=20), None)
+    assert "checkpoint-20/optimizer.pt" in files(fake_hub.root / KEPT)
+    with pytest.raises(ValueError, match="lacks its owner"):
+        PushRun(run, "kept")
+
+
+def test_switched_off_network_and_the_hubs_own_errors_are_known():
+    # The real ones, of which the fake knows nothing: both must be caught by what `hub` catches.
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    assert issubclass(HfHubHTTPError, hub.UNREACHED)
+    assert issubclass(OfflineModeIsEnabled, hub.UNREACHED)
+
+
+def test_the_real_api_takes_what_it_is_handed():
+    # The fake's signatures are ours: they must be the real ones' too.
+    from inspect import signature
+
+    from huggingface_hub import HfApi
+
+    asked = {
+        "create_repo": {"repo_type", "private", "exist_ok"},
+        "upload_folder": {
+            *("repo_id", "folder_path", "repo_type", "allow_patterns", "delete_patterns")
+        },
+        "list_repo_files": {"repo_id"},
+        "snapshot_download": {"repo_id", "local_dir"},
+    }
+    for name, parameters in asked.items():
+        assert parameters <= set(signature(getattr(HfApi, name)).parameters), name
