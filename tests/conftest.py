@@ -1,4 +1,4 @@
-"""Shared settings. Tests run offline, on toy sizes; `slow` ones, of which one installs packages, by
+"""Shared settings. Tests run offline, on toy sizes; `slow` ones, some of which install packages, by
 `make test-slow`.
 """
 
