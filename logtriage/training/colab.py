@@ -177,7 +177,7 @@ def progress(run: str | Path) -> pd.DataFrame:
             "seconds a step": [round(each, 1)],
             "peak memory, GB": [round(last.get("peak_memory_gb", float("nan")), 1)],
             "tokens an episode": [round(last["num_tokens"] / episodes)],
-            "steps": [f"{last['step']} of {settings['steps']}"],
+            "steps": [f"{int(last['step'])} of {settings['steps']}"],
             "training ends": [(datetime.now() + left).strftime("%H:%M")],
         }
     )

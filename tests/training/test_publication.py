@@ -20,7 +20,7 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 from test_command_line import refusal
 from test_command_line import run as run_command
 
-from logtriage.agents.language_models import load_language_model
+from logtriage.agents.loading import load_language_model
 from logtriage.play.prompts import SYSTEM_PROMPT
 from logtriage.training import hub
 from logtriage.training.experiment import evaluate_run
