@@ -12,7 +12,7 @@ SOURCES := logtriage tests notebooks scripts
 ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
-.PHONY: help setup demo serve test test-slow lint format benchmark seeds loop-speed speed load screenshot pictures gallery \
+.PHONY: help setup demo serve test test-slow lint format benchmark seeds loop-speed speed tokens load screenshot pictures gallery \
   constraints address results tables redraw notebooks clean
 
 help:  ## this list
@@ -77,6 +77,9 @@ loop-speed: $(READY)  ## our training loop beside TRL's own, in turns; after `ma
 
 speed: $(READY)  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Class measures another world beside it
 	$(RUN) scripts/speed.py $(SPEED_OTHER)
+
+tokens: setup  ## what an episode costs in Qwen2.5's tokens: results/tokens, and the table of docs/t4.md
+	$(RUN) scripts/tokens.py
 
 load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo environment: results/serving
 	$(RUN) scripts/load.py

@@ -21,6 +21,11 @@ app = typer.Typer(
 )
 
 
+# `--load_in_4bit` is read as `--load-in-4bit`: the card that this project starts from writes its
+# options with underscores.
+UNDERSCORES = {"token_normalize_func": lambda name: name.replace("_", "-")}
+
+
 def fail(error: Exception) -> typer.Exit:
     """Print an error as one line and return the exit to raise."""
     typer.secho(f"error: {error}", fg="red", err=True)
@@ -163,7 +168,8 @@ def _make_policies(
 
     policies = [make_policy(name) for name in dict.fromkeys(scripted)]
     if models:
-        from .agents.language_models import LanguageModelPolicy, load_language_model
+        from .agents.language_models import LanguageModelPolicy
+        from .agents.loading import load_language_model
 
         for source in models:
             loaded = load_language_model(source)
@@ -241,30 +247,79 @@ def build_base_command(
         raise fail(error) from None
 
 
-@app.command("train")
+@app.command("train", context_settings=UNDERSCORES)
 def train_command(
     folder: Annotated[
-        Path,
-        typer.Argument(help="The run's folder; repeat the command to continue an interrupted run."),
-    ],
+        Path | None,
+        typer.Argument(
+            help="The run's folder, by default runs/<preset>/seed-<seed>; repeat the command to "
+            "continue an interrupted run."
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="Model to start from: a folder or a hub name.")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="mini, taught or general (CPU), recommended or model_card (T4).")
-    ] = "mini",
-    seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
+        str,
+        typer.Option(
+            help="mini, taught or general (CPU); recommended, t4_starter or model_card (T4); l4, "
+            "a100."
+        ),
+    ] = "model_card",
+    task: Annotated[
+        list[str] | None, typer.Option(help="Task, or all, in equal shares. Repeat for several.")
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(min=2, help="Episodes of each task, dealt in turn.")
+    ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Optimizer steps, instead of the preset's.")
+        int | None,
+        typer.Option(
+            "--steps",
+            "--grpo-max-steps",
+            min=1,
+            help="Optimizer steps, instead of the preset's; with --episodes, at most so many.",
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Episodes at once in the backward pass, at most.")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(min=0.0, help="Peak, instead of the preset's.")
+    ] = None,
+    lora_rank: Annotated[
+        int | None, typer.Option(min=0, help="Of the adapter; 0 trains all weights.")
+    ] = None,
+    load_in_4bit: Annotated[
+        bool | None,
+        typer.Option(
+            "--load-in-4bit/--no-load-in-4bit",
+            help="Quantise the frozen weights (NVIDIA GPUs), instead of the preset's.",
+        ),
+    ] = None,
+    warm_up: Annotated[
+        str | None,
+        typer.Option(help="Imitate before reward, as trace:200: a policy and how many episodes."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
+    until: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this step; repeat without, to go on.")
     ] = None,
     env_url: Annotated[
         str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
     ] = "",
+    keep_on_hub: Annotated[
+        str, typer.Option(help="Keep the run in this private repository of the Hub, as owner/name.")
+    ] = "",
+    push_to_hub: Annotated[
+        str, typer.Option(help="Publish the trained model there, as owner/name.")
+    ] = "",
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .adapters.remote import Server
-    from .training.grpo import train
-    from .training.presets import make_config
+    from .training.grpo import on_this_machine, train
+    from .training.hub import check_name, check_token, pull_run
+    from .training.presets import asked_config
 
     bases = {"mini": "", "taught": " --taught", "general": " --general"}
     if preset in bases and model is None:
@@ -275,17 +330,60 @@ def train_command(
             )
         )
     changes = {
+        "model": model,
+        "learning_rate": learning_rate,
+        "lora_rank": lora_rank,
+        "load_in_4bit": load_in_4bit,
+        "warm_up": warm_up,
         "seed": seed,
-        **({"model": model} if model else {}),
-        **({"steps": steps} if steps else {}),
     }
+    run = folder or Path("runs") / preset / f"seed-{seed}"
     try:
-        config = make_config(preset, **changes)
+        config = asked_config(preset, task or [], episodes, steps, batch, changes)
+        config, told = on_this_machine(config)
+        for name in filter(None, (keep_on_hub, push_to_hub)):
+            check_name(name)  # rather now than after hours
+            check_token()
+        if keep_on_hub and pull_run(keep_on_hub, run):
+            typer.echo(f"brought back from {keep_on_hub}")
         with ExitStack() as stack:
             open_episode = stack.enter_context(Server(env_url)).open if env_url else None
-            typer.echo(f"trained model in {train(config, folder, open_episode=open_episode)}")
+            if told:
+                typer.echo(told)
+            made = train(
+                config, run, open_episode=open_episode, until=until, keep_on_hub=keep_on_hub
+            )
+        if made == run:
+            typer.echo(f"stopped after step {until}; the same command without --until goes on")
+            return
+        typer.echo(f"trained model in {made}")
+        if push_to_hub:
+            from .training.publication import publish_model
+
+            typer.echo(f"published at {publish_model(run, push_to_hub)}")
     except (ValueError, ConnectionError) as error:
         raise fail(error) from None
+
+
+@app.command("evaluate-run")
+def evaluate_run_command(
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    episodes: Annotated[int, typer.Option(min=2, help="Incidents of each task.")] = 200,
+    batch: Annotated[int, typer.Option(min=1, help="Incidents played at once.")] = 100,
+) -> None:
+    """Play a run's model on held-out incidents of `test`, before and after training; keep the
+    episodes in RUN.
+
+    A run that is not finished is played as it started.
+    """
+    from .training.experiment import evaluate_run
+
+    try:
+        frame = evaluate_run(run, episodes, batch=batch)
+    except (ValueError, FileNotFoundError) as error:
+        raise fail(error) from None
+    typer.echo(_score_table(frame))
+    typer.echo(f"{len(frame)} episodes in {run / 'evaluation.parquet'}")
 
 
 @app.command("publish-model")

@@ -15,7 +15,8 @@ import pandas as pd
 
 from logtriage.measure.intervals import crossed_mean, matched
 from logtriage.measure.strata import describe_falls, gains, stratum_changes
-from logtriage.training.presets import PRESETS, TrainingConfig
+from logtriage.training.cost import A100, L4, T4, TERSE, USUAL, WORDY, estimate
+from logtriage.training.presets import PRESETS, TrainingConfig, make_config
 from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 
@@ -50,6 +51,17 @@ RECIPE = (
     "completion_tokens",
     "varied",
 )
+# What docs/t4.md tells the cost of: a run that ends within a session, and the presets as they are.
+# Its name, the preset, changes, held-out incidents a task before and after.
+SESSION_RUN = {"steps": 40, "incidents": 3, "turn_tokens": 128}
+COSTED: tuple[tuple[str, str, dict[str, Any], int], ...] = (
+    ("40 steps of 24 episodes, 40 held out", "recommended", SESSION_RUN, 40),
+    ("`model_card`", "model_card", {}, 0),
+    ("`recommended`", "recommended", {}, 0),
+)
+# What docs/t4.md does not tell of the counted tokens, by what it ends in.
+UNTOLD = ("short tools: kept", "one call a turn: kept", "one call a turn: written", *TASKS)
+MANNERS = {"terse": TERSE, "usual": USUAL, "wordy": WORDY}
 # Split to what is new in it.
 NEW = {
     "test": "the incidents",
@@ -329,6 +341,66 @@ def load_table() -> str:
     return "\n".join(lines)
 
 
+def tokens_table() -> str:
+    """What an episode costs in Qwen2.5's tokens, from `results/tokens`, and its share of the manner
+    that reads everything anew for every call.
+    """
+    frame = pd.read_csv(ROOT / "results" / "tokens" / "tokens.csv").set_index("what")
+    same = frame[frame["count"] == 1]["mean"]  # in every episode
+    stages = "seven schemas, "
+    prompts = [f"{what} {one:.0f}" for what, one in same.items() if not what.startswith(stages)]
+    cuts = [
+        f"{what.removeprefix(stages)} {one:.0f}"
+        for what, one in same.items()
+        if what.startswith(stages)
+    ]
+    lines = [
+        f"The same in every episode: {', '.join(prompts)}.",
+        f"Seven schemas {cuts[0]}; less, in turn, {', '.join(cuts[1:])}.",
+        "",
+        "| what | tokens | least | most |",
+        "|---|---|---|---|",
+    ]
+    for what, row in frame[frame["count"] > 1].iterrows():
+        if not str(what).endswith(UNTOLD) and not str(what).startswith("one call a turn, short"):
+            cells = [f"{row['mean']:,.0f}" if row["mean"] >= 20 else f"{row['mean']:.1f}"]
+            cells += [f"{row[end]:,.0f}" for end in ("least", "most")]
+            lines.append(f"| {what} | {' | '.join(cells)} |")
+    mean = frame["mean"]
+    compared = next(str(what) for what in mean.index if str(what).startswith("reference"))
+
+    def share(packed: str, task: str = "") -> str:
+        return f"{mean[f'packed{packed}{task}'] / mean[f'{compared}{task}']:.0%}"
+
+    anew = ": read anew each turn"
+    by_task = ", ".join(f"{share(anew, f', {task}')} of {task.replace('_', ' ')}" for task in TASKS)
+    lines += [
+        "",
+        (f"Read anew, a packed episode costs {share(anew)} of the reference's tokens ({by_task}),"),
+        f"with short tools {share(f', short tools{anew}')}; kept, it costs {share(': kept')}.",
+    ]
+    return "\n".join(lines)
+
+
+def cost_table() -> str:
+    """Hours and memory of runs on a T4 in three manners of writing, and of the usual one on others,
+    from `training.cost`.
+    """
+    heads = [f"T4, {manner}" for manner in MANNERS]
+    lines = [
+        f"| run | {' | '.join(heads)} | L4, usual | A100, usual | GiB on a T4 |",
+        "|" + "---|" * (len(heads) + 4),
+    ]
+    for name, preset, changes, held_out in COSTED:
+        config = make_config(preset, **changes)
+        runs = [estimate(config, T4, manner, held_out) for manner in MANNERS.values()]
+        runs += [estimate(config, gpu, USUAL, held_out) for gpu in (L4, A100)]
+        cells = [f"{run.seconds * (1 / 3600)} h" for run in runs]
+        usual = list(MANNERS).index("usual")
+        lines.append(f"| {name} | {' | '.join(cells)} | {runs[usual].gib} |")
+    return "\n".join(lines)
+
+
 # File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
     "README.md": {
@@ -342,6 +414,7 @@ TABLES = {
         "general": partial(track_table, "general"),
     },
     "docs/serving.md": {"load": load_table},
+    "docs/t4.md": {"tokens": tokens_table, "cost": cost_table},
 }
 
 

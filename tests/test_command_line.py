@@ -17,8 +17,8 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = (
-    *("evaluate", "serve", "build-base", "train", "publish-model", "publish-dataset"),
-    "benchmark",
+    *("evaluate", "serve", "build-base", "train", "evaluate-run"),
+    *("publish-model", "publish-dataset", "benchmark"),
 )
 REGISTERED = {
     command.name or command.callback.__name__: command.callback

@@ -1,5 +1,4 @@
-"""Language models as policies: loaded from a folder, from a hub, in 4 bit, through Unsloth, or
-behind an endpoint.
+"""Language models as policies: held in memory (see `loading`), or behind an endpoint.
 
 Whatever the model, it reads `prompts.render`, calls the tools of `tools.TriageTools`, and may make
 several calls in one message (see `conversation`).
@@ -12,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from ..play.conversation import Message, answers, from_wire, opening_messages, to_wire
@@ -20,7 +18,7 @@ from ..play.episode import PlayableEpisode
 from ..play.tools import ToolSession, tool_schemas
 from .scripted import Policy
 
-TURN_TOKENS = 64  # new tokens a turn; five calls of the mini model need 24, of Qwen about 180
+TURN_TOKENS = 128  # new tokens a turn; five calls of the mini model need 24, of Qwen 110
 
 
 class ConversationPolicy(Policy):
@@ -280,74 +278,3 @@ class EndpointPolicy(ConversationPolicy):
                     temperature=0.0,
                 )
         return from_wire(answer.choices[0].message)
-
-
-def load_language_model(
-    source: str | Path, load_in_4bit: bool = False, adapter: str | Path | None = None
-) -> tuple[Any, Any]:
-    """Load (model, tokenizer) with plain transformers, from a folder or a hub.
-
-    Args:
-        source: a folder made by `mini.build_base` or by training, or a hub name such as
-            `Qwen/Qwen2.5-3B-Instruct`.
-        load_in_4bit: quantise to NF4 by bitsandbytes; needs an NVIDIA GPU.
-        adapter: a LoRA adapter to put on top.
-
-    Raises:
-        ValueError: when 4 bit is asked for without a GPU, or there is no such model.
-    """
-    import torch
-    from transformers import (
-        AutoModelForCausalLM,
-        AutoTokenizer,
-        BitsAndBytesConfig,
-        PreTrainedTokenizerFast,
-    )
-    from transformers.models.auto.tokenization_auto import get_tokenizer_config
-
-    gpu = torch.cuda.is_available()
-    options: dict[str, Any] = {}
-    if load_in_4bit:
-        if not gpu:
-            raise ValueError(
-                "load_in_4bit=True needs an NVIDIA GPU, and none was found; leave it out on a CPU"
-            )
-        options["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=torch.float16,
-        )
-    if gpu:
-        options["device_map"] = "auto"
-    half = gpu and not torch.cuda.is_bf16_supported(including_emulation=False)  # a T4
-    # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
-    # be loaded as saved.
-    try:
-        generic = get_tokenizer_config(str(source)).get("tokenizer_class") == "TokenizersBackend"
-        kind = PreTrainedTokenizerFast if generic else AutoTokenizer
-        tokenizer = kind.from_pretrained(str(source))
-        model = AutoModelForCausalLM.from_pretrained(
-            str(source), dtype=torch.float16 if half else "auto", **options
-        )
-    except OSError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            f"cannot load {source}: no folder here holds it, and the hub answered: {reason}"
-        ) from error
-    if adapter is not None:
-        from peft import PeftModel
-
-        model = PeftModel.from_pretrained(model, str(adapter))
-    return model.eval(), with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
-
-
-def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
-    """The tokenizer, able to parse tool calls; `qwen` puts TRL's own Qwen2.5 template in, which
-    training relies on.
-    """
-    from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
-
-    if qwen:
-        tokenizer.chat_template = qwen2_5_chat_template
-    return add_response_schema(tokenizer)

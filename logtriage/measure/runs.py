@@ -14,7 +14,9 @@ import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+BF16_CAPABILITY = 8.0  # CUDA compute capability from which a GPU has bf16; a T4 has 7.5
 
 
 def environment_record() -> dict[str, Any]:
@@ -54,6 +56,36 @@ def environment_record() -> dict[str, Any]:
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         },
     }
+
+
+class Gpu(NamedTuple):
+    """An NVIDIA GPU: its name, its memory in GB, and whether it computes in bf16."""
+
+    name: str
+    memory_gb: float
+    bf16: bool
+
+
+def find_gpu() -> Gpu | None:
+    """The first NVIDIA GPU that the driver tells of; None where there is none.
+
+    torch is not asked: it would take some of the memory of the process that is to train.
+    """
+    asked = "--query-gpu=name,memory.total,compute_cap"
+    try:
+        told = subprocess.run(
+            ["nvidia-smi", asked, "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    lines = told.stdout.splitlines()
+    if not lines:
+        return None
+    name, mebibytes, capability = (part.strip() for part in lines[0].split(","))
+    return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -97,24 +129,41 @@ def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
 
 
-def start_run(settings: dict[str, Any], folder: Path) -> None:
+def record_of(folder: str | Path) -> dict[str, Any]:
+    """A run's `config.json`; `FileNotFoundError` where there is no run."""
+    path = Path(folder) / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{folder} holds no run; train one first, with `train`")
+    return json.loads(path.read_text())  # type: ignore[no-any-return]
+
+
+def note_in_record(folder: Path, **notes: Any) -> None:
+    """Add to a run's `config.json`, beside its settings."""
+    write_text(folder / "config.json", json.dumps({**record_of(folder), **notes}, indent=1))
+
+
+def start_run(settings: dict[str, Any], folder: Path, defaults: dict[str, Any]) -> None:
     """Write the run's `config.json`, or check that it is the same run.
+
+    Args:
+        settings: all of them.
+        folder: the run's.
+        defaults: values of settings that an older run may lack: it was made as they say.
 
     Raises:
         ValueError: when the folder holds a run with other settings.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "config.json"
-    if path.exists():
-        before = json.loads(path.read_text())["settings"]
-        if before != settings:
+    if (folder / "config.json").exists():
+        changed = differing({**defaults, **record_of(folder)["settings"]}, settings)
+        if changed:
             raise ValueError(
-                f"{folder} holds a run with other settings"
-                f" ({', '.join(differing(before, settings))} differ); "
+                f"{folder} holds a run with other settings ({', '.join(changed)} differ); "
                 "choose another folder, or repeat its settings to continue it"
             )
     else:
-        write_text(path, json.dumps({"settings": settings, **environment_record()}, indent=1))
+        record = {"settings": settings, **environment_record()}
+        write_text(folder / "config.json", json.dumps(record, indent=1))
 
 
 def rewind(folder: Path) -> Path | None:

@@ -16,6 +16,7 @@ Names and words of the splits that hold such things out occur in neither.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from ..agents.junior import JuniorPolicy
@@ -331,3 +332,11 @@ def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
 
 def _draw_task(random: Random) -> str:
     return random.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0]
+
+
+# By name, what may be imitated before reward: a function of the conversation's number, whose
+# incidents are a slice of `train` of their own.
+TEACHERS: dict[str, Callable[[int], list[Message]]] = {
+    "junior": junior_episode,
+    "trace": teacher_episode,
+}

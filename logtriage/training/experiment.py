@@ -24,17 +24,20 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from torch import OutOfMemoryError
 
-from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy, load_language_model
+from ..agents.language_models import TURN_TOKENS, LanguageModelPolicy
+from ..agents.loading import load_language_model, runnable
 from ..agents.registry import make_policy
+from ..agents.scripted import Policy
 from ..measure.audit import audit
 from ..measure.rollouts import rollout
-from ..measure.runs import weights_digest, write_text
+from ..measure.runs import record_of, weights_digest, write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
-from .grpo import model_of
+from .grpo import free_memory, model_of
 
 REFERENCES = ("junior", "loudest", "trace", "belief", "oracle")
 # Scores that make an incident worth showing before and after training: the base fails at it below
@@ -54,8 +57,8 @@ def run_policy(run: str | Path, weights: Path | None, name: str) -> LanguageMode
     """A run's model as a greedy policy: with the weights (or the adapter) in a folder, or, for
     None, as it started.
     """
-    settings = json.loads((Path(run) / "config.json").read_text())["settings"]
-    base, in_4bit = model_of(run), settings["load_in_4bit"]
+    settings = record_of(run)["settings"]
+    base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
     if weights is not None and (weights / "adapter_config.json").exists():
         model, tokenizer = load_language_model(base, in_4bit, adapter=weights)
     else:
@@ -96,13 +99,28 @@ def _written(path: Path, frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 def _before_and_after(run: Path) -> dict[str, tuple[Path | None, str]]:
     """Name to the folder of the model's weights (None: as it started), and their digest; a model of
-    a hub is known by its name.
+    a hub is known by its name. Before the end of training there is no `trained`.
     """
     base, trained = model_of(run), run / "model"
-    return {
-        "base": (None, weights_digest(Path(base)) or base),
-        "trained": (trained, weights_digest(trained)),
+    models: dict[str, tuple[Path | None, str]] = {
+        "base": (None, weights_digest(Path(base)) or base)
     }
+    if trained.exists():
+        models["trained"] = (trained, weights_digest(trained))
+    return models
+
+
+def _rollout(policy: Policy, split: str, episodes: int, batch: int, progress: bool) -> pd.DataFrame:
+    """`rollout` on all tasks; where a GPU's memory ends, once more with half as many at once."""
+    while True:
+        try:
+            return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+        except OutOfMemoryError:
+            if batch == 1:
+                raise
+        print(f"out of memory with {batch} episodes at once; playing {batch // 2}")
+        batch //= 2
+        free_memory()
 
 
 def evaluate_run(
@@ -113,14 +131,14 @@ def evaluate_run(
     batch: int = 100,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Greedy rollouts of the run's model before and after, and of scripted policies, on the same
-    held-out incidents.
+    """Greedy rollouts of the run's model before training and, where that has ended, after, and of
+    scripted policies, on the same held-out incidents.
 
     Kept in `evaluation.parquet`; what is there for the same weights and benchmark is not played
     again.
 
     Args:
-        run: folder of a finished run.
+        run: the run's folder.
         episodes: incidents of each task.
         split: of the incidents.
         references: names of scripted policies.
@@ -138,7 +156,7 @@ def evaluate_run(
 
         def play(name: str = name, folder: Path | None = folder) -> pd.DataFrame:
             policy = run_policy(run, folder, name) if name in models else make_policy(name)
-            return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+            return _rollout(policy, split, episodes, batch, progress)
 
         frames.append(_played_or(path, name, weights, split, episodes, play))
     return _written(path, frames)
@@ -167,7 +185,7 @@ def evaluate_checkpoints(
 
         def play(folder: Path = folder) -> pd.DataFrame:
             policy = run_policy(run, folder, folder.name)
-            return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+            return _rollout(policy, split, episodes, batch, progress)
 
         rows = _played_or(path, folder.name, weights_digest(folder), split, episodes, play)
         frames.append(rows.assign(step=step))
@@ -193,7 +211,7 @@ def evaluate_splits(
                 name: str = name, folder: Path | None = folder, split: str = split
             ) -> pd.DataFrame:
                 policy = run_policy(run, folder, name)
-                return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+                return _rollout(policy, split, episodes, batch, progress)
 
             frames.append(_played_or(path, name, weights, split, episodes, play))
     return _written(path, frames)

@@ -11,6 +11,7 @@ is a folder:
 | `metrics.jsonl` | what TRL logs and what the episodes scored, a line a step |
 | `episodes.jsonl` | a row a training episode: step, task, index, score and its parts |
 | `completions.jsonl` | one conversation a step, to read |
+| `warm-up/` | the adapter before reward, where there was a warm-up |
 | `checkpoint-*` | to resume from |
 | `model/` | the trained model, and the sign that the run is finished |
 
@@ -20,20 +21,24 @@ alone.
 
 from __future__ import annotations
 
-import json
+import gc
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..agents.language_models import load_language_model, with_tool_calls
-from ..measure.runs import rewind, start_run, weights_digest
+from ..agents.loading import load_language_model, quantised_name, with_tool_calls
+from ..measure.runs import find_gpu, note_in_record, record_of, rewind, start_run, weights_digest
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
 from .drills import open_varied
+from .hub import keep_run
 from .presets import TrainingConfig, incident_rows
 
+# Settings that the first runs were made before, with the values that they were made with.
+NEWER = {"deal": "drawn", "warm_up": ""}
+LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
@@ -50,7 +55,7 @@ def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
 
 def model_of(run: str | Path) -> str:
     """Folder or hub name of the model that a run started from."""
-    name = json.loads((Path(run) / "config.json").read_text())["settings"]["model"]
+    name = record_of(run)["settings"]["model"]
     return str((Path(run) / name).resolve()) if (Path(run) / name).is_dir() else name
 
 
@@ -59,10 +64,14 @@ def train(
     folder: str | Path,
     progress: bool = True,
     open_episode: OpenEpisode | None = None,
+    until: int | None = None,
+    keep_on_hub: str = "",
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
 
-    Returns the trained model's folder.
+    What does not fit into a GPU's memory is tried again from the last checkpoint with half as many
+    episodes at once, which `config.json` then says beside the settings (`at_once`); the gradient of
+    a step stays the same sum.
 
     Args:
         config: the settings.
@@ -71,10 +80,16 @@ def train(
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
             on a server, with the same result. By default they are played in this process, as
             `config.varied` has it.
+        until: stop after this step, with a checkpoint, to go on another time; None for the last.
+        keep_on_hub: private repository of the Hub, `owner/name`, in which the run is kept (see
+            `hub.push_run`); empty for none.
+
+    Returns:
+        The trained model's folder; the run's, when `until` stopped it before.
 
     Raises:
-        ValueError: when the folder holds a run with other settings, there is no such model, or
-            varied incidents are to be played elsewhere.
+        ValueError: when the folder holds a run with other settings, there is no such model, this
+            machine cannot train so, or varied incidents are to be played elsewhere.
         ConnectionError: when the server does not answer; the same command goes on from the last
             checkpoint.
     """
@@ -82,59 +97,159 @@ def train(
         raise ValueError(
             "varied incidents are made in this process; set varied to False, or do without a server"
         )
+    check_route(config)
     if open_episode is None:
         open_episode = open_varied if config.varied else Episode.open
     folder = Path(folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
-        start_run(settings, folder)  # only checks that it is the same run
+        start_run(settings, folder, NEWER)  # only checks that it is the same run
     if (folder / "model").exists():
         return folder / "model"
-    model, tokenizer, peft_config = _load(config)
-    start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
+    while True:
+        try:
+            return _attempt(config, settings, folder, progress, open_episode, until, keep_on_hub)
+        except _memory_error() as error:
+            at_once = record_of(folder).get("at_once", episodes_at_once(config))
+            if at_once == 1:
+                raise ValueError(
+                    "not even one episode at once fits into the GPU's memory; choose a smaller "
+                    f"model, or fewer completion_tokens than {config.completion_tokens}"
+                ) from error
+            fewer = max(n for n in range(1, at_once) if at_once % n == 0 and n <= at_once / 2)
+            note_in_record(folder, at_once=fewer)
+            print(f"out of memory with {at_once} episodes at once; going on with {fewer}")
+        # Here the traceback, and with it the last attempt's model, is gone.
+        free_memory()
+
+
+def _attempt(
+    config: TrainingConfig,
+    settings: dict[str, Any],
+    folder: Path,
+    progress: bool,
+    open_episode: OpenEpisode,
+    until: int | None,
+    keep_on_hub: str,
+) -> Path:
+    """`train`, without its checks: from the last checkpoint to the end, or until memory ends."""
+    model, tokenizer = _load(config)
+    start_run(settings, folder, NEWER)  # a model that could not be loaded leaves nothing behind
     checkpoint = rewind(folder)
+    at_once = record_of(folder).get("at_once")
 
     # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
     from datasets import Dataset
     from transformers.trainer_callback import PrinterCallback
 
     from .loop import KeptTrainer
-    from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, grpo_arguments
+    from .trainer import (
+        EpisodeRecorder,
+        IncidentTrainer,
+        MetricsLog,
+        PushRun,
+        StopAt,
+        grpo_arguments,
+    )
+    from .warm_up import warm_up
 
+    if config.warm_up and checkpoint is None:
+        warm_up(model, tokenizer, config, folder)
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
+    if at_once is not None:
+        config = replace(config, micro_batches=config.incidents * config.group // at_once)
     trainer = kind(
         model=model,
         args=grpo_arguments(config, folder),
         processing_class=tokenizer,
-        peft_config=peft_config,
         train_dataset=Dataset.from_list(incident_rows(config)),
         environment_factory=partial(TriageTools, open_episode),
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
         callbacks=[MetricsLog(folder, config.steps, progress)],
     )
-    trainer.credit = config.credit  # TRL's constructor takes no setting of ours
+    # TRL's constructor takes no setting of ours
+    trainer.credit, trainer.at_once = config.credit, at_once
     trainer.remove_callback(PrinterCallback)
+    if keep_on_hub:
+        trainer.add_callback(PushRun(folder, keep_on_hub))
+    if until is not None and until < config.steps:
+        trainer.add_callback(StopAt(until))
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if trainer.state.global_step < config.steps:
+        return folder
     # Renamed when whole: a run with `model/` is finished.
     trainer.save_model(str(folder / "model.partial"))
     tokenizer.save_pretrained(str(folder / "model.partial"))
     (folder / "model.partial").rename(folder / "model")
+    if keep_on_hub:
+        keep_run(folder, keep_on_hub)
     return folder / "model"
 
 
-def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
-    """(model, tokenizer, peft_config) ready to train; no peft_config where the adapter is in the
-    model already, or all weights are trained.
+def episodes_at_once(config: TrainingConfig) -> int:
+    """Episodes of one backward pass."""
+    return config.incidents * config.group // config.micro_batches
+
+
+def _memory_error() -> type[Exception]:
+    """What torch raises when a GPU's memory ends."""
+    from torch import OutOfMemoryError
+
+    return OutOfMemoryError
+
+
+def free_memory() -> None:
+    """Give back the GPU memory that nothing refers to any more."""
+    import torch
+
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def check_route(config: TrainingConfig) -> None:
+    """Raise `ValueError` for what cannot be trained on this machine's GPU."""
+    gpu = find_gpu()
+    if (
+        gpu is not None
+        and not gpu.bf16
+        and config.loader == "transformers"
+        and config.load_in_4bit
+        and config.lora_rank
+    ):
+        raise ValueError(
+            f"a {gpu.name} has no bf16, into which TRL puts the adapter of a model in 4 bit; "
+            "choose the loader 'unsloth' with the loop 'trl', or leave out load_in_4bit"
+        )
+
+
+def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
+    """The settings as this machine can run them, and in a sentence what was changed; empty for
+    nothing.
+
+    Unsloth and 4 bit need an NVIDIA GPU. Without one, the whole model is loaded by `transformers`.
     """
+    if find_gpu() is not None or (config.loader == "transformers" and not config.load_in_4bit):
+        return config, ""
+    told = (
+        "no NVIDIA GPU here, so the whole model is loaded by transformers, not in 4 bit by Unsloth:"
+        " with billions of parameters that takes days"
+    )
+    return replace(config, loader="transformers", load_in_4bit=False), told
+
+
+def _load(config: TrainingConfig) -> tuple[Any, Any]:
+    """(model, tokenizer) ready to train, with the adapter that is trained, if one is."""
     if config.loader == "unsloth":
-        return *_load_with_unsloth(config), None
+        return _load_with_unsloth(config)
     model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
-        return model, tokenizer, None
-    from peft import LoraConfig
+        return model, tokenizer
+    import torch
+    from peft import LoraConfig, get_peft_model
 
+    torch.manual_seed(config.seed)  # of the adapter's first weights
     lora = LoraConfig(
         r=config.lora_rank,
         lora_alpha=config.lora_alpha,
@@ -142,15 +257,28 @@ def _load(config: TrainingConfig) -> tuple[Any, Any, Any]:
         target_modules=list(LORA_TARGETS),
         task_type="CAUSAL_LM",
     )
-    return model, tokenizer, lora
+    return get_peft_model(model, lora), tokenizer
 
 
 def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
-    """(model with its adapter, tokenizer). Unsloth has an adapter of its own and ignores TRL's."""
-    from unsloth import FastLanguageModel  # must come before TRL and transformers
+    """(model with its adapter, tokenizer). Unsloth has an adapter of its own and ignores TRL's.
+
+    Raises:
+        ValueError: when it is not installed.
+    """
+    try:
+        from unsloth import FastLanguageModel  # must come before TRL and transformers
+    except ImportError as error:
+        raise ValueError(
+            f"the loader 'unsloth' is not there ({error}); install requirements-gpu.txt, or choose "
+            "the loader 'transformers'"
+        ) from error
 
     model, tokenizer = FastLanguageModel.from_pretrained(
-        config.model, max_seq_length=4096, load_in_4bit=config.load_in_4bit, fast_inference=False
+        quantised_name(config.model) if config.load_in_4bit else config.model,
+        max_seq_length=LONGEST,
+        load_in_4bit=config.load_in_4bit,
+        fast_inference=False,
     )
     model = FastLanguageModel.get_peft_model(
         model,

@@ -29,7 +29,8 @@ from typing import Any
 from tqdm import tqdm
 
 from ..agents.junior import JuniorPolicy
-from ..agents.language_models import LanguageModelPolicy, load_language_model
+from ..agents.language_models import LanguageModelPolicy
+from ..agents.loading import load_language_model
 from ..measure.runs import weights_digest, write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, OpenEpisode, final_score

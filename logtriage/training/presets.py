@@ -1,18 +1,19 @@
-"""Settings of a training run: what they mean, five presets, and the incidents that follow from
+"""Settings of a training run: what they mean, the presets, and the incidents that follow from
 them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.tasks import TASKS, check_task, is_whole
+from ..world.tasks import TASKS, check_task, check_tasks, is_whole
 from .credit import CREDITS
-from .drills import DRILL_INDEX
+from .drills import DRILL_INDEX, TEACHERS
 
 # Settings that are one of a few words.
 CHOICES = {
@@ -20,7 +21,9 @@ CHOICES = {
     "loop": ("kept", "trl"),
     "credit": CREDITS,
     "scale_rewards": ("none", "group", "batch"),
+    "deal": ("drawn", "in_turn"),
 }
+MOST_LESSONS = 10_000  # of a warm-up
 MAX_SEED = 2**32 - 1  # the largest that numpy takes
 
 
@@ -52,6 +55,10 @@ class TrainingConfig:
         completion_tokens: of one episode, all turns and tool answers together.
         turn_tokens: new tokens of one turn.
         shares: task to its share of the incidents.
+        deal: `drawn` draws each incident's task by these shares, `in_turn` deals the tasks out in
+            turn, which takes equal shares.
+        warm_up: what is imitated before reward, as `trace:200`: a policy, and how many of its
+            conversations; empty for nothing.
         varied: play half of them on random call graphs, or in other words (see
             `drills.open_varied`).
         save_every: steps between checkpoints.
@@ -83,6 +90,8 @@ class TrainingConfig:
             "silent_degradation": 0.45,
         }
     )
+    deal: str = "drawn"
+    warm_up: str = ""
     varied: bool = False
     save_every: int = 40
 
@@ -118,6 +127,18 @@ class TrainingConfig:
             check_task(task)
         if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
             raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
+        if self.deal == "in_turn" and len(set(self.shares.values())) > 1:
+            raise ValueError(
+                f"tasks that are dealt in turn have equal shares, got {self.shares}; choose deal "
+                "'drawn', or equal shares"
+            )
+        if self.warm_up:
+            lessons_of(self.warm_up)
+            if not self.lora_rank:
+                raise ValueError(
+                    "a warm-up teaches an adapter; choose a lora_rank > 0, or start from a base "
+                    "that was taught (`build-base --taught`)"
+                )
         if not is_whole(self.seed, 0, MAX_SEED):
             raise ValueError(
                 f"seed must be a whole number from 0 to {MAX_SEED}, got {self.seed!r:.60}"
@@ -132,20 +153,72 @@ class TrainingConfig:
             )
 
 
-_T4 = {
+def lessons_of(warm_up: str) -> tuple[str, int]:
+    """The teacher (see `drills.TEACHERS`) and the number of conversations that a `warm_up` names.
+
+    Raises:
+        ValueError: for another form, an unknown teacher, or a number out of range.
+    """
+    teacher, _, count = warm_up.partition(":")
+    if teacher not in TEACHERS or not count.isdecimal() or not 1 <= int(count) <= MOST_LESSONS:
+        raise ValueError(
+            f"warm_up must be a teacher ({', '.join(TEACHERS)}), a colon and 1 to {MOST_LESSONS} "
+            f"conversations, as trace:200; got {warm_up!r:.60}"
+        )
+    return teacher, int(count)
+
+
+def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -> dict[str, int]:
+    """Sizes of a run that plays exactly so many episodes of each task: steps, incidents, group.
+
+    Every step plays the same number of incidents of each task, each by a group: one, or as few as
+    keep to `most_steps`.
+
+    Args:
+        episodes: of each task.
+        tasks: number of them.
+        group: episodes of an incident, or the next fewer that divide `episodes`.
+        most_steps: None for any number.
+
+    Raises:
+        ValueError: when no group of two or more divides the episodes.
+    """
+    groups = [size for size in range(2, group + 1) if episodes % size == 0]
+    if not groups:
+        raise ValueError(
+            f"{episodes} episodes a task cannot be played in groups of 2 to {group}; choose a "
+            f"multiple of 2, as {episodes + episodes % 2 or 2}"
+        )
+    rounds = episodes // groups[-1]
+    each = next(
+        count
+        for count in range(1, rounds + 1)
+        if rounds % count == 0 and (most_steps is None or rounds // count <= most_steps)
+    )
+    return {"steps": rounds // each, "incidents": each * tasks, "group": groups[-1]}
+
+
+# What the presets for a GPU share. They fit a free session on a T4 by `cost`; docs/t4.md.
+_GPU: dict[str, Any] = {
     "model": "Qwen/Qwen2.5-3B-Instruct",
-    "loader": "unsloth",
-    "load_in_4bit": True,
     "lora_rank": 16,
     "lora_alpha": 32,
     "loop": "trl",
     "credit": "episode",
     "completion_tokens": 2048,
-    "turn_tokens": 256,
+    "turn_tokens": 128,
+    "shares": dict.fromkeys(TASKS, 1.0),
+    "deal": "in_turn",
+    "learning_rate": 5e-5,
+    "steps": 40,
+    "warmup": 3,
+    "incidents": 3,
+    "group": 8,
+    "micro_batches": 12,
+    "save_every": 2,  # a disconnect costs minutes
 }
+_T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True}
 
-# `model_card` repeats the hyperparameters of the card that this project starts from: 30 episodes a
-# task in batches of 4.
 PRESETS: dict[str, dict[str, Any]] = {
     "mini": {},
     # A few large steps are enough to ruin these two: the clip is a little above their median norm.
@@ -157,33 +230,36 @@ PRESETS: dict[str, dict[str, Any]] = {
         "varied": True,
         "completion_tokens": 1280,
     },
+    "recommended": _T4,
+    # Plain transformers in bf16, which these GPUs have and a T4 has not.
+    "l4": {**_GPU, "micro_batches": 6},
+    "a100": {**_GPU, "micro_batches": 3},
+    # For the impatient: a small model, which hardly calls tools by itself, and so is taught first.
+    "t4_starter": {
+        **_T4,
+        "model": "Qwen/Qwen2.5-0.5B-Instruct",
+        "load_in_4bit": False,
+        "warm_up": "trace:200",
+        "steps": 20,
+        "micro_batches": 6,
+    },
+    # A reproduction of the card that this project starts from: 30 episodes a task, 10 steps, at
+    # most 4 episodes at once. At this rate Adam moves no entry of the adapter by more than 1e-4.
     "model_card": {
         **_T4,
         "learning_rate": 1e-5,
-        "steps": 23,
-        "incidents": 1,
-        "group": 4,
-        "micro_batches": 4,
         "warmup": 0,
-        "shares": dict.fromkeys(TASKS, 1.0),
-    },
-    "recommended": {
-        **_T4,
-        "learning_rate": 2e-5,
-        "steps": 60,
-        "warmup": 3,
-        "incidents": 4,
-        "group": 8,
-        "micro_batches": 16,
+        **deal(30, tasks=3, group=4, most_steps=10),
+        "micro_batches": 3,
     },
 }
 
 
-def make_config(preset: str, **changes: Any) -> TrainingConfig:
+def make_config(preset: str, at_once: int | None = None, **changes: Any) -> TrainingConfig:
     """A preset with changes.
 
     Without `micro_batches` among the changes, a micro-batch holds as many episodes as the preset's,
-    or the next fewer that divide a step.
+    or `at_once`, or the next fewer that divide a step.
 
     Raises:
         ValueError: for an unknown preset or setting, naming the valid ones, and as `TrainingConfig`
@@ -198,12 +274,46 @@ def make_config(preset: str, **changes: Any) -> TrainingConfig:
     settings = {**PRESETS[preset], **changes}
     if "micro_batches" not in changes:  # as many episodes at once as the preset, or fewer
         own = TrainingConfig(**{"model": "", **PRESETS[preset]})
-        most = own.incidents * own.group // own.micro_batches
+        most = at_once or own.incidents * own.group // own.micro_batches
         episodes = settings.get("incidents", own.incidents) * settings.get("group", own.group)
         settings["micro_batches"] = next(
             (n for n in range(1, episodes) if episodes % n == 0 and episodes // n <= most), episodes
         )
     return TrainingConfig(**settings)
+
+
+def asked_config(
+    preset: str,
+    tasks: Sequence[str],
+    episodes: int | None,
+    steps: int | None,
+    batch: int | None,
+    changes: dict[str, Any],
+) -> TrainingConfig:
+    """A preset as a command asks for it.
+
+    Args:
+        preset: its name.
+        tasks: names, or `all`, to be played in equal shares; none for the preset's shares.
+        episodes: of each task, dealt in turn (see `deal`); None for the preset's number.
+        steps: optimizer steps, with `episodes` the most of them; None for the preset's.
+        batch: episodes at once in the backward pass; None for the preset's.
+        changes: other settings; None leaves one as it is in the preset.
+
+    Raises:
+        ValueError: as `make_config` and `deal`, and for an unknown task.
+    """
+    asked = {name: value for name, value in changes.items() if value is not None}
+    if tasks:
+        asked["shares"] = dict.fromkeys(check_tasks(tasks), 1.0)
+    if steps is not None:
+        asked["steps"] = steps
+    if episodes is not None:
+        plain = make_config(preset, **asked)
+        sizes = deal(episodes, len(plain.shares), plain.group, steps)
+        shares = dict.fromkeys(plain.shares, 1.0)
+        asked |= {**sizes, "shares": shares, "deal": "in_turn"}
+    return make_config(preset, at_once=batch, **asked)
 
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
@@ -216,12 +326,11 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
     count = config.steps * config.incidents
     first = config.seed * count
+    if config.deal == "in_turn":
+        dealt = [tasks[i % len(tasks)] for i in range(count)]
+    else:
+        dealt = [random.choices(tasks, weights)[0] for _ in range(count)]
     return [
-        {
-            "prompt": prompt,
-            "task": random.choices(tasks, weights)[0],
-            "split": "train",
-            "index": first + i,
-        }
-        for i in range(count)
+        {"prompt": prompt, "task": task, "split": "train", "index": first + i}
+        for i, task in enumerate(dealt)
     ]

@@ -175,18 +175,17 @@ def first_and_last(episodes: pd.DataFrame, count: int = 10) -> pd.DataFrame:
     """The model card's table: mean training score of the first and the last `count` incidents of
     each task.
 
-    One completion of each incident counts, so that the ten are ten different ones.
+    One completion of each incident counts, so that the ten are ten different ones. Where first and
+    last would share some, it says "too few": they would be compared with themselves.
     """
     rows = []
     for task, group in episodes.drop_duplicates(["task", "index"]).groupby("task", sort=False):
-        first, last = group["score"].iloc[:count].mean(), group["score"].iloc[-count:].mean()
+        told: list[Any] = ["too few"] * 3
+        if len(group) >= 2 * count:
+            first, last = group["score"].iloc[:count].mean(), group["score"].iloc[-count:].mean()
+            told = [first, last, last - first]
+        columns = (f"first {count}", f"last {count}", "change")
         rows.append(
-            {
-                "task": task,
-                f"first {count}": first,
-                f"last {count}": last,
-                "change": last - first,
-                "incidents": len(group),
-            }
+            {"task": task, **dict(zip(columns, told, strict=True)), "incidents": len(group)}
         )
     return pd.DataFrame(rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..agents.language_models import with_tool_calls
+from ..agents.loading import with_tool_calls
 from ..play.actions import ACTION_ARGUMENTS
 from ..play.prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
 from ..play.tools import tool_schemas

@@ -25,69 +25,119 @@ from ..play.prompts import CLOSED
 from ..play.rewards import PARTS
 from ..play.tools import ToolSession, TriageTools
 from ..world.tasks import TASKS
-from .hub import check_name, push_run
+from .hub import keep_run
 from .presets import TrainingConfig
 
 # of `episode_row`, what says nothing of an episode of training
 LEFT_OUT = ("policy", "seconds", "split", "confidence", "benchmark")
 
 
-def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
-    """TRL's settings of a run in `folder`. All that matters is set: Unsloth has other defaults."""
+# TRL's `scale_rewards` after its config is built: ours, by what may stand there.
+SCALES = {True: "group", False: "none", "group": "group", "batch": "batch", "none": "none"}
+
+
+def precision(config: TrainingConfig) -> dict[str, Any]:
+    """What a trainer is told of the machine: CPU or GPU, the number format, and whether activations
+    are computed again in the backward pass instead of being kept.
+    """
     gpu = torch.cuda.is_available()
     bf16 = gpu and torch.cuda.is_bf16_supported(including_emulation=False)  # a T4 has none
-    return GRPOConfig(
-        output_dir=str(folder),
-        seed=config.seed,
-        data_seed=config.seed,
-        shuffle_dataset=False,  # `incident_rows` has the order
-        remove_unused_columns=False,  # `TriageTools.reset` takes the row
-        max_steps=config.steps,
-        # A step is one generation of all its episodes, and one update from them.
-        num_generations=config.group,
-        per_device_train_batch_size=config.incidents * config.group // config.micro_batches,
-        gradient_accumulation_steps=config.micro_batches,
-        steps_per_generation=config.micro_batches,
-        num_iterations=1,
-        learning_rate=config.learning_rate,
-        lr_scheduler_type="linear",
-        warmup_steps=config.warmup,
-        optim="adamw_torch",
-        adam_beta1=0.9,
-        adam_beta2=0.99,
-        weight_decay=0.0,
-        max_grad_norm=config.max_grad_norm,
-        temperature=config.temperature,
-        top_p=1.0,
-        top_k=0,
-        beta=0.0,  # no KL penalty, and so no reference model in memory
-        epsilon=0.2,
-        loss_type="dr_grpo",
-        scale_rewards=config.scale_rewards,
-        mask_truncated_completions=False,
-        # The first counts a whole episode, tool answers included; the second one turn.
-        max_completion_length=config.completion_tokens,
-        generation_kwargs={"max_new_tokens": config.turn_tokens},
-        max_tool_calling_iterations=max(TASKS[task].max_steps for task in config.shares),
-        reward_weights=[1.0],
-        logging_steps=1,
-        report_to=[],
-        save_strategy="steps",
-        save_steps=config.save_every,
-        disable_tqdm=True,
-        use_cpu=not gpu,
-        bf16=bf16,  # True by default, which fails on a CPU
-        fp16=gpu and not bf16,
+    return {
+        "use_cpu": not gpu,
+        "bf16": bf16,  # True by default, which fails on a CPU
+        "fp16": gpu and not bf16,
         # It does without kept keys and values, and so with our loop.
-        gradient_checkpointing=gpu and config.loop == "trl",
-        dataloader_num_workers=0,
-    )
+        "gradient_checkpointing": gpu and config.loop == "trl",
+    }
+
+
+def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
+    """TRL's settings of a run in `folder`, the same on every route: all that matters is set, since
+    Unsloth has other defaults, and looked at once they are built, since Unsloth changes some.
+
+    Raises:
+        RuntimeError: when one is not what was asked for.
+    """
+    asked: dict[str, Any] = {
+        "output_dir": str(folder),
+        "seed": config.seed,
+        "data_seed": config.seed,
+        "shuffle_dataset": False,  # `incident_rows` has the order
+        "remove_unused_columns": False,  # `TriageTools.reset` takes the row
+        "max_steps": config.steps,
+        # A step is one generation of all its episodes, and one update from them.
+        "num_generations": config.group,
+        "per_device_train_batch_size": config.incidents * config.group // config.micro_batches,
+        "gradient_accumulation_steps": config.micro_batches,
+        "steps_per_generation": config.micro_batches,
+        "num_iterations": 1,
+        "learning_rate": config.learning_rate,
+        "lr_scheduler_type": "linear",
+        "warmup_steps": config.warmup,
+        "optim": "adamw_torch",
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.99,
+        "weight_decay": 0.0,
+        "max_grad_norm": config.max_grad_norm,
+        "temperature": config.temperature,
+        "top_p": 1.0,
+        "top_k": 0,
+        "repetition_penalty": 1.0,  # Qwen2.5 brings 1.05, which is for chat
+        "beta": 0.0,  # no KL penalty, and so no reference model in memory
+        "epsilon": 0.2,
+        "loss_type": "dr_grpo",
+        "scale_rewards": config.scale_rewards,
+        "mask_truncated_completions": False,
+        # The first counts a whole episode, tool answers included; the second one turn.
+        "max_completion_length": config.completion_tokens,
+        "generation_kwargs": {"max_new_tokens": config.turn_tokens},
+        "max_tool_calling_iterations": max(TASKS[task].max_steps for task in config.shares),
+        "reward_weights": [1.0],
+        "logging_steps": 1,
+        "report_to": [],
+        "save_strategy": "steps",
+        "save_steps": config.save_every,
+        "disable_tqdm": True,
+        "dataloader_num_workers": 0,
+        **precision(config),
+    }
+    if config.loader == "unsloth" and config.scale_rewards == "group":
+        # Unsloth takes "group" for False with this loss, and None for "group".
+        arguments = GRPOConfig(**{**asked, "scale_rewards": None})
+    else:
+        arguments = GRPOConfig(**asked)
+    check_arguments(arguments, asked)
+    return arguments
+
+
+def check_arguments(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
+    """Raise `RuntimeError` unless TRL's settings are those that were asked for, one algorithm on
+    every route.
+    """
+    found = {name: getattr(arguments, name) for name in asked}
+    found["scale_rewards"] = SCALES.get(found["scale_rewards"], found["scale_rewards"])
+    changed = [
+        f"{name} {found[name]!r} instead of {value!r}"
+        for name, value in asked.items()
+        if found[name] != value
+    ]
+    if changed:
+        raise RuntimeError(
+            f"the trainer's settings were changed: {'; '.join(changed)}; install the versions of "
+            "trl and unsloth that requirements.txt and requirements-gpu.txt name"
+        )
 
 
 class IncidentTrainer(GRPOTrainer):
-    """TRL's trainer, which ends a sample when its incident is closed, and pads less."""
+    """TRL's trainer, which ends a sample when its incident is closed, pads less, and generates no
+    more at once than fits.
+
+    Attributes:
+        at_once: episodes that generate a turn together; None for all of a step.
+    """
 
     args: GRPOConfig
+    at_once: int | None = None
     _buffered_inputs: Any  # TRL's: the micro-batches of the step, a dictionary of tensors each
 
     def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
@@ -101,6 +151,20 @@ class IncidentTrainer(GRPOTrainer):
         if any(str(message["content"]).endswith(CLOSED) for message in tool_messages):
             return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
         return super()._get_tool_suffix_ids(tool_messages)
+
+    def _generate_single_turn(
+        self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any
+    ) -> tuple[Any, Any]:
+        """The next turn of each conversation, `at_once` of them together."""
+        size = self.at_once or len(prompt_ids)
+        turns = [
+            turn
+            for start in range(0, len(prompt_ids), size)
+            for turn in super(IncidentTrainer, self)._generate_single_turn(
+                prompt_ids[start : start + size], *args, **kwargs
+            )[0]
+        ]
+        return turns, None  # what a token's probability was is known of vLLM alone
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """The next micro-batch.
@@ -155,7 +219,8 @@ class EpisodeRecorder:
     is 0.
 
     Logged metrics: `score/<task>`, `part/<part>`, `part/gate`, `part/steps`, `malformed` (calls
-    that were no valid action, an episode), and `environment_seconds` (time spent in the simulator).
+    that were no valid action, an episode), `environment_seconds` (time spent in the simulator), and
+    on a GPU `peak_memory_gb` (the most that torch has reserved so far).
 
     Args:
         folder: the run's.
@@ -205,6 +270,8 @@ class EpisodeRecorder:
             for part in (*PARTS, "gate", "steps"):
                 values[f"part/{part}"].append(float(row[part]))
         values["malformed"] = [session.malformed for session in sessions]
+        if torch.cuda.is_available():
+            values["peak_memory_gb"] = [torch.cuda.max_memory_reserved() / 1e9]
         for name, each in values.items():
             log_metric(name, sum(each) / len(each))
         log_metric("environment_seconds", sum(session.seconds for session in sessions))
@@ -223,6 +290,17 @@ def unreachable_calls(completion: list[Message]) -> int:
     # closed; the latter is counted by the session.
     answered = [str(message["content"]) for message in completion if message["role"] == "tool"]
     return unread + sum(text.startswith("{'error'") and CLOSED not in text for text in answered)
+
+
+class StopAt(TrainerCallback):
+    """Ends training after a step before its last, with a checkpoint to go on from."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step >= self.step:
+            control.should_save = control.should_training_stop = True
 
 
 class MetricsLog(TrainerCallback):
@@ -272,9 +350,7 @@ class MetricsLog(TrainerCallback):
 
 
 class PushRun(TrainerCallback):
-    """Keeps the run in a private repository of the Hub at each checkpoint: see `hub.push_run`.
-
-    A push that fails is told and no more: the next one takes everything along.
+    """Keeps the run in a private repository of the Hub at each checkpoint: see `hub.keep_run`.
 
     Args:
         folder: the run's.
@@ -282,10 +358,7 @@ class PushRun(TrainerCallback):
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name = folder, check_name(name)
+        self.folder, self.name = folder, name
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        try:
-            push_run(self.folder, self.name)
-        except ConnectionError as error:
-            tqdm.write(f"step {state.global_step} is not kept: {error}")
+        keep_run(self.folder, self.name)

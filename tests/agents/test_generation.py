@@ -5,7 +5,8 @@ from random import Random
 import torch
 
 from logtriage.agents.generation import Writer
-from logtriage.agents.language_models import LanguageModelPolicy, load_language_model
+from logtriage.agents.language_models import LanguageModelPolicy
+from logtriage.agents.loading import load_language_model
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession

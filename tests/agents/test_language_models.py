@@ -12,12 +12,8 @@ from pathlib import Path
 import pytest
 from test_rewards import right_answers
 
-from logtriage.agents.language_models import (
-    ConversationPolicy,
-    EndpointPolicy,
-    LanguageModelPolicy,
-    load_language_model,
-)
+from logtriage.agents.language_models import ConversationPolicy, EndpointPolicy, LanguageModelPolicy
+from logtriage.agents.loading import load_language_model
 from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.conversation import answers, opening_messages, tool_call
 from logtriage.play.episode import Episode

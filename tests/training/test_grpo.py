@@ -9,20 +9,35 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from conftest import free_port
 from safetensors.torch import load_file, save_file
 from test_command_line import refusal
+from trl import GRPOTrainer
 
 from logtriage.adapters.remote import Server
-from logtriage.measure.runs import keep_until, last_checkpoint
+from logtriage.measure.runs import Gpu, keep_until, last_checkpoint, note_in_record, start_run
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
+from logtriage.training import grpo
 from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
-from logtriage.training.grpo import model_of, train
+from logtriage.training.grpo import (
+    LONGEST,
+    NEWER,
+    check_route,
+    episodes_at_once,
+    model_of,
+    on_this_machine,
+    run_settings,
+    train,
+)
+from logtriage.training.loop import KeptTrainer
 from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
 from logtriage.training.summaries import first_and_last
 from logtriage.world.tasks import TASKS
@@ -199,10 +214,12 @@ def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
 
 def test_first_and_last_counts_different_incidents():
     rows = pd.DataFrame(
-        {"task": "a", "index": [0, 0, 1, 1, 2, 2], "score": [0.0, 1.0, 0.2, 1.0, 0.4, 1.0]}
+        {"task": "a", "index": [0, 0, 1, 1, 2, 2, 3], "score": [0.0, 1.0, 0.2, 1.0, 0.4, 1.0, 0.6]}
     )
     table = first_and_last(rows, count=2).iloc[0]
-    assert (table["first 2"], table["last 2"], table["incidents"]) == (0.1, pytest.approx(0.3), 3)
+    assert (table["first 2"], table["last 2"], table["incidents"]) == (0.1, pytest.approx(0.5), 4)
+    few = first_and_last(rows, count=3).iloc[0]  # two incidents would be among first and last
+    assert (few["first 3"], few["last 3"], few["change"]) == ("too few",) * 3
 
 
 def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
@@ -273,6 +290,12 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
         ({"seed": True}, "seed must be a whole number from 0"),
         ({"max_grad_norm": -0.1}, "max_grad_norm must be >= 0"),
         ({"max_grad_norm": float("nan")}, "max_grad_norm must be >= 0"),
+        ({"deal": "in_turn"}, "dealt in turn have equal shares"),
+        ({"deal": "shuffled"}, "choose one of drawn, in_turn"),
+        ({"warm_up": "trace:200"}, "choose a lora_rank > 0"),
+        ({"warm_up": "oracle:200", "lora_rank": 4}, "a teacher .junior, trace., a colon"),
+        ({"warm_up": "trace:0", "lora_rank": 4}, "got 'trace:0'"),
+        ({"warm_up": "trace", "lora_rank": 4}, "as trace:200; got 'trace'"),
     ],
 )
 def test_bad_settings_are_answered(changes, answer):
@@ -299,12 +322,16 @@ def test_presets_are_what_they_are_called():
         16,
         32,
     )
-    assert card.learning_rate == 1e-5 and card.incidents * card.group == 4
-    assert card.steps * 4 >= 90  # 30 episodes of each of three tasks
+    assert card.learning_rate == 1e-5 and episodes_at_once(card) <= 4 and card.steps == 10
+    dealt = Counter(row["task"] for row in incident_rows(card))
+    assert {task: count * card.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
     assert make_config("recommended").loader == "unsloth"
-    with pytest.raises(ValueError, match="mini, taught, general, model_card, recommended"):
+    with pytest.raises(ValueError, match="choose one of mini, taught, general, recommended"):
         make_config("fast")
-    assert set(PRESETS) == {"mini", "taught", "general", "model_card", "recommended"}
+    for preset in set(PRESETS) - {"mini", "taught", "general"}:
+        config = make_config(preset)
+        assert config.completion_tokens + 1500 <= LONGEST  # and the longest opening
+        assert config.save_every <= 5
 
 
 def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
@@ -312,7 +339,111 @@ def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
     config = tiny(tiny_base, lora_rank=4, steps=1, loop="trl", credit="episode")
     model = train(config, tmp_path / "lora", progress=False)
     assert (model / "adapter_model.safetensors").exists()
-    from logtriage.agents.language_models import load_language_model
+    from logtriage.agents.loading import load_language_model
 
     loaded, _ = load_language_model(tiny_base, adapter=model)
     assert any("lora" in name for name, _ in loaded.named_parameters())
+
+
+def test_a_run_stops_where_it_is_told_and_goes_on(run, tiny_base, tmp_path):
+    stopped = train(tiny(tiny_base), tmp_path / "run", progress=False, until=2)
+    assert stopped == tmp_path / "run" and not (stopped / "model").exists()
+    assert len(lines(stopped / "metrics.jsonl")) == 2
+    train(tiny(tiny_base), tmp_path / "run", progress=False)
+    for name in ("episodes.jsonl", "completions.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_memory_that_ends_halves_what_is_done_at_once(tiny_base, tmp_path, monkeypatch, capsys):
+    config = tiny(tiny_base, steps=2, incidents=3, group=4, micro_batches=1)
+    train(config, tmp_path / "whole", progress=False)
+    taken, loss = [], KeptTrainer._compute_loss
+
+    def limited(self, model, inputs):
+        taken.append(len(inputs["completion_ids"]))
+        if len(taken) > 1 and taken[-1] > 3:  # not before the second step
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return loss(self, model, inputs)
+
+    monkeypatch.setattr(KeptTrainer, "_compute_loss", limited)
+    train(config, tmp_path / "halved", progress=False)
+    assert taken == [12, 12, 6, 3, 3, 3, 3]  # the first step's checkpoint was gone on from
+    said = capsys.readouterr().out
+    assert "with 12 episodes at once; going on with 6" in said and "going on with 3" in said
+    record = json.loads((tmp_path / "halved" / "config.json").read_text())
+    assert record["at_once"] == 3 and record["settings"]["micro_batches"] == 1
+    whole, halved = (lines(tmp_path / name / "metrics.jsonl") for name in ("whole", "halved"))
+    assert [row["step"] for row in halved] == [1, 2]
+    assert halved[1]["reward"] == whole[1]["reward"]  # the same episodes
+    assert halved[1]["grad_norm"] == pytest.approx(whole[1]["grad_norm"], rel=1e-3)
+
+
+def test_not_even_one_episode_fits(tiny_base, tmp_path, monkeypatch):
+    def never(self, model, inputs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(KeptTrainer, "_compute_loss", never)
+    with pytest.raises(ValueError, match="not even one episode at once fits"):
+        train(tiny(tiny_base, steps=1), tmp_path / "run", progress=False)
+
+
+def test_turns_are_generated_as_many_at_once_as_fit(tiny_base, tmp_path, monkeypatch):
+    config = tiny(tiny_base, steps=1, incidents=3, loop="trl", credit="episode")
+    sizes, generate = [], GRPOTrainer._generate_single_turn
+
+    def counted(self, prompt_ids, *args, **kwargs):
+        sizes.append(len(prompt_ids))
+        return generate(self, prompt_ids, *args, **kwargs)
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", counted)
+    (tmp_path / "run").mkdir()
+    start_run(run_settings(config, tmp_path / "run"), tmp_path / "run", {})
+    note_in_record(tmp_path / "run", at_once=2)  # as if memory had ended before
+    train(config, tmp_path / "run", progress=False)
+    assert max(sizes) == 2 and len(lines(tmp_path / "run" / "episodes.jsonl")) == 6
+
+
+def test_what_a_gpu_cannot_train_is_refused(monkeypatch):
+    card = make_config("model_card")
+    config = replace(card, loader="transformers")
+    monkeypatch.setattr(grpo, "find_gpu", lambda: Gpu("Tesla T4", 16.1, bf16=False))
+    with pytest.raises(ValueError, match=r"a Tesla T4 has no bf16.*choose the loader 'unsloth'"):
+        check_route(config)
+    check_route(card)
+    assert on_this_machine(card) == (card, "")
+    monkeypatch.setattr(grpo, "find_gpu", lambda: Gpu("NVIDIA L4", 24.2, bf16=True))
+    check_route(config)
+    monkeypatch.setattr(grpo, "find_gpu", lambda: None)
+    elsewhere, told = on_this_machine(card)
+    assert (elsewhere.loader, elsewhere.load_in_4bit) == ("transformers", False)
+    assert "no NVIDIA GPU here" in told
+
+
+def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
+    changes = {"lora_rank": 4, "steps": 1, "loop": "trl", "credit": "episode"}
+    config = tiny(tiny_base, warm_up="trace:8", **changes)
+    train(config, tmp_path / "run", progress=False)
+    warmed = load_file(tmp_path / "run" / "warm-up" / "adapter_model.safetensors")
+    assert any(one.any() for name, one in warmed.items() if "lora_B" in name)  # 0 before
+    # An interrupted run takes the adapter that is there, and so starts from the same.
+    again = tmp_path / "again"
+    again.mkdir()
+    shutil.copytree(tmp_path / "run" / "warm-up", again / "warm-up")
+    train(config, again, progress=False)
+    assert (again / "episodes.jsonl").read_bytes() == (
+        tmp_path / "run" / "episodes.jsonl"
+    ).read_bytes()
+
+
+def test_a_run_made_before_a_setting_was_there_is_the_same_run(run, tiny_base, tmp_path):
+    old = tmp_path / "seed-0"
+    shutil.copytree(run, old)
+    record = json.loads((old / "config.json").read_text())
+    record["settings"]["model"] = os.path.relpath(tiny_base, old)
+    for name in NEWER:
+        del record["settings"][name]
+    (old / "config.json").write_text(json.dumps(record))
+    assert train(tiny(tiny_base), old, progress=False) == old / "model"
+    with pytest.raises(ValueError, match=r"other settings \(deal, shares differ\)"):
+        shares = dict.fromkeys(TASKS, 1.0)
+        train(tiny(tiny_base, deal="in_turn", shares=shares), old, progress=False)

@@ -11,7 +11,8 @@ from accelerate import Accelerator
 from datasets import Dataset
 from trl import GRPOTrainer
 
-from logtriage.agents.language_models import LanguageModelPolicy, load_language_model
+from logtriage.agents.language_models import LanguageModelPolicy
+from logtriage.agents.loading import load_language_model
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode, final_score
 from logtriage.play.rewards import WEIGHTS

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from logtriage.agents.language_models import load_language_model
+from logtriage.agents.loading import load_language_model
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import call_graph_line, render
 from logtriage.play.tools import tool_schemas

@@ -1,8 +1,20 @@
 """What follows from a preset's settings when some of them are changed."""
 
-import pytest
+from collections import Counter
 
-from logtriage.training.presets import PRESETS, TrainingConfig, make_config
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from logtriage.training.presets import (
+    PRESETS,
+    TrainingConfig,
+    asked_config,
+    deal,
+    incident_rows,
+    make_config,
+)
+from logtriage.world.tasks import TASKS
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -22,3 +34,41 @@ def test_fewer_or_more_incidents_need_no_more_memory(preset):
 
 def test_micro_batches_asked_for_are_taken():
     assert make_config("mini", model="x", incidents=2, micro_batches=4).micro_batches == 4
+
+
+@given(
+    episodes=st.integers(2, 400),
+    tasks=st.integers(1, 3),
+    group=st.integers(2, 16),
+    most=st.none() | st.integers(1, 50),
+)
+def test_episodes_are_dealt_to_the_last_one(episodes, tasks, group, most):
+    assume(any(episodes % size == 0 for size in range(2, group + 1)))
+    sizes = deal(episodes, tasks, group, most)
+    assert sizes["steps"] * sizes["incidents"] * sizes["group"] == episodes * tasks
+    assert 2 <= sizes["group"] <= group and sizes["incidents"] % tasks == 0
+    assert most is None or sizes["steps"] <= most
+
+
+def test_episodes_that_make_no_group_are_refused():
+    with pytest.raises(ValueError, match=r"31 episodes a task .* choose a multiple of 2, as 32"):
+        deal(31, 3, 4)
+
+
+def test_a_command_counts_episodes_of_each_task():
+    # the numbers of the card's own command
+    config = asked_config("model_card", ["all"], 30, 10, None, {"model": "x"})
+    dealt = Counter(row["task"] for row in incident_rows(config))
+    assert {task: count * config.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
+    assert config.steps == 10 and config.model == "x"
+    # one task, larger groups, and never more at once than asked
+    config = asked_config("recommended", ["single_crash"], 16, None, 4, {"learning_rate": 1e-4})
+    assert [row["task"] for row in incident_rows(config)] == ["single_crash"] * 2
+    assert config.group == 8 and config.micro_batches == 2 and config.learning_rate == 1e-4
+
+
+def test_steps_without_episodes_are_as_many_as_asked():
+    assert asked_config("mini", [], None, 7, None, {"model": "x"}).steps == 7
+    assert asked_config("mini", [], None, None, None, {"model": "x"}) == make_config(
+        "mini", model="x"
+    )

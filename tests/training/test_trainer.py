@@ -11,15 +11,25 @@ from trl import GRPOTrainer
 from logtriage.play.tools import MALFORMED_COST, TriageTools
 from logtriage.training.presets import make_config
 from logtriage.training.trainer import (
+    SCALES,
     EpisodeRecorder,
     IncidentTrainer,
     by_length,
+    check_arguments,
     grpo_arguments,
     unreachable_calls,
 )
 
 HOOKS = {  # private methods of TRL that `IncidentTrainer` overrides
     "_get_tool_suffix_ids": ("self", "tool_messages"),
+    "_generate_single_turn": (
+        "self",
+        "prompt_ids",
+        "images",
+        "multimodal_fields",
+        "num_generations",
+        "has_tool_images",
+    ),
     "_prepare_inputs": ("self", "generation_batch"),
 }
 
@@ -41,6 +51,8 @@ def test_trl_has_the_private_parts_that_are_relied_on():
         "inputs = self._buffered_inputs[self._step % self.args.steps_per_generation]",
         "self.reward_funcs.append(get_reward)",  # after the recorder, which counts calls for it
         "nansum(dim=1)",  # rewards are summed up
+        "prompt_ids, images, multimodal_fields, num_generations\n",  # turns, some at once
+        "num_generations=1,  # each sample has its own history",
     ):
         assert part in source, part
 
@@ -57,6 +69,17 @@ def test_a_step_is_one_generation_and_one_update(tmp_path):
     assert (arguments.bf16, arguments.fp16, arguments.use_cpu) == (False, False, True) or (
         torch.cuda.is_available()
     )
+
+
+def test_what_a_trainer_changes_of_its_settings_is_an_error(tmp_path):
+    config = make_config("l4", model="x", scale_rewards="group")
+    arguments = grpo_arguments(config, tmp_path)
+    assert SCALES[arguments.scale_rewards] == "group" and arguments.repetition_penalty == 1.0
+    asked = {"scale_rewards": "group", "temperature": 1.0}
+    check_arguments(arguments, asked)
+    arguments.scale_rewards = False  # what Unsloth 2026.10.7 makes of "group" with dr_grpo
+    with pytest.raises(RuntimeError, match="scale_rewards 'none' instead of 'group'"):
+        check_arguments(arguments, asked)
 
 
 def answer(content):
