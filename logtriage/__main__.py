@@ -318,9 +318,8 @@ def train_command(
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .adapters.remote import Server
     from .training.grpo import on_this_machine, train
-    from .training.hub import check_name, check_token
+    from .training.hub import check_name, check_token, pull_run
     from .training.presets import asked_config
-    from .training.publication import publish_model
 
     bases = {"mini": "", "taught": " --taught", "general": " --general"}
     if preset in bases and model is None:
@@ -345,6 +344,8 @@ def train_command(
         for name in filter(None, (keep_on_hub, push_to_hub)):
             check_name(name)  # rather now than after hours
             check_token()
+        if keep_on_hub and pull_run(keep_on_hub, run):
+            typer.echo(f"brought back from {keep_on_hub}")
         with ExitStack() as stack:
             open_episode = stack.enter_context(Server(env_url)).open if env_url else None
             if told:
@@ -357,6 +358,8 @@ def train_command(
             return
         typer.echo(f"trained model in {made}")
         if push_to_hub:
+            from .training.publication import publish_model
+
             typer.echo(f"published at {publish_model(run, push_to_hub)}")
     except (ValueError, ConnectionError) as error:
         raise fail(error) from None

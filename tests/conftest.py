@@ -114,3 +114,16 @@ def constant():
     for task in TASKS:
         policy.prepare(task, "test")
     return policy
+
+
+@pytest.fixture
+def fake_hub(tmp_path, monkeypatch):
+    """A Hub in a folder, where somebody is logged in."""
+    from fake_hub import FakeHub
+
+    from logtriage.training import hub
+
+    fake = FakeHub(tmp_path / "hub")
+    monkeypatch.setattr(hub, "HfApi", lambda: fake)
+    monkeypatch.setattr(hub, "get_token", lambda: "hf_token")
+    return fake

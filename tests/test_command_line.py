@@ -17,8 +17,8 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = (
-    *("evaluate", "serve", "build-base", "train", "publish-model", "publish-dataset"),
-    "benchmark",
+    *("evaluate", "serve", "build-base", "train", "evaluate-run"),
+    *("publish-model", "publish-dataset", "benchmark"),
 )
 REGISTERED = {
     command.name or command.callback.__name__: command.callback
@@ -229,13 +229,13 @@ def test_a_base_is_taught_or_general(tmp_path):
 
 
 def test_train_answers_an_unknown_preset_with_the_valid_ones(tmp_path):
-    assert "mini, taught, general, model_card, recommended" in refusal(
+    assert "mini, taught, general, recommended, l4, a100, t4_starter, model_card" in refusal(
         "train", tmp_path / "run", "--preset", "large"
     )
 
 
 def test_train_answers_a_model_that_is_not_there_and_leaves_nothing(tmp_path):
     assert str(tmp_path / "nowhere") in refusal(
-        "train", tmp_path / "run", "--model", tmp_path / "nowhere"
+        "train", tmp_path / "run", "--preset", "mini", "--model", tmp_path / "nowhere"
     )
     assert not (tmp_path / "run" / "config.json").exists()

@@ -9,7 +9,6 @@ Nothing is executed: what the agent would do is a proposal.
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -68,15 +67,12 @@ def load_agent(source: str | Path) -> LanguageModelPolicy:
         ValueError: when there is no such model.
     """
     from peft import PeftConfig
-    from transformers.utils import cached_file, find_adapter_config_file
+    from transformers.utils import find_adapter_config_file
 
     name = str(source)
     if find_adapter_config_file(name) is None:
         return LanguageModelPolicy(*load_language_model(name), name=name)
-    # A published adapter names the whole base, and its run says how that was loaded.
-    run = cached_file(name, "run.json", _raise_exceptions_for_missing_entries=False)
-    so = run is not None and json.loads(Path(run).read_text())["settings"]["load_in_4bit"]
-    base, in_4bit = runnable(PeftConfig.from_pretrained(name).base_model_name_or_path, so)
+    base, in_4bit = runnable(PeftConfig.from_pretrained(name).base_model_name_or_path, False)
     return LanguageModelPolicy(*load_language_model(base, in_4bit, adapter=name), name=name)
 
 

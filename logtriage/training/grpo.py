@@ -33,7 +33,7 @@ from ..measure.runs import find_gpu, note_in_record, record_of, rewind, start_ru
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
 from .drills import open_varied
-from .hub import pull_run
+from .hub import keep_run
 from .presets import TrainingConfig, incident_rows
 
 # Settings that the first runs were made before, with the values that they were made with.
@@ -81,8 +81,8 @@ def train(
             on a server, with the same result. By default they are played in this process, as
             `config.varied` has it.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
-        keep_on_hub: a private repository of the Hub, `owner/name`, in which the run is kept at each
-            checkpoint, and from which it is brought back; empty for none.
+        keep_on_hub: private repository of the Hub, `owner/name`, in which the run is kept (see
+            `hub.push_run`); empty for none.
 
     Returns:
         The trained model's folder; the run's, when `until` stopped it before.
@@ -90,8 +90,8 @@ def train(
     Raises:
         ValueError: when the folder holds a run with other settings, there is no such model, this
             machine cannot train so, or varied incidents are to be played elsewhere.
-        ConnectionError: when the server or the Hub does not answer; the same command goes on from
-            the last checkpoint.
+        ConnectionError: when the server does not answer; the same command goes on from the last
+            checkpoint.
     """
     if config.varied and open_episode is not None:
         raise ValueError(
@@ -101,8 +101,6 @@ def train(
     if open_episode is None:
         open_episode = open_varied if config.varied else Episode.open
     folder = Path(folder)
-    if keep_on_hub:
-        pull_run(keep_on_hub, folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
         start_run(settings, folder, NEWER)  # only checks that it is the same run
@@ -174,10 +172,10 @@ def _attempt(
     # TRL's constructor takes no setting of ours
     trainer.credit, trainer.at_once = config.credit, at_once
     trainer.remove_callback(PrinterCallback)
-    if until is not None and until < config.steps:
-        trainer.add_callback(StopAt(until))
     if keep_on_hub:
         trainer.add_callback(PushRun(folder, keep_on_hub))
+    if until is not None and until < config.steps:
+        trainer.add_callback(StopAt(until))
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     if trainer.state.global_step < config.steps:
         return folder
@@ -185,6 +183,8 @@ def _attempt(
     trainer.save_model(str(folder / "model.partial"))
     tokenizer.save_pretrained(str(folder / "model.partial"))
     (folder / "model.partial").rename(folder / "model")
+    if keep_on_hub:
+        keep_run(folder, keep_on_hub)
     return folder / "model"
 
 

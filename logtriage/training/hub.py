@@ -138,6 +138,16 @@ def push_run(run: str | Path, name: str) -> None:
         raise ConnectionError(f"the Hub did not take {name}: {_first_line(error)}") from error
 
 
+def keep_run(run: str | Path, name: str) -> None:
+    """`push_run` while training: what goes wrong is told and no more, since the next push takes
+    everything along.
+    """
+    try:
+        push_run(run, name)
+    except ConnectionError as error:
+        print(f"{run} is not kept: {error}", flush=True)
+
+
 def pull_run(name: str, run: str | Path) -> bool:
     """Bring back a run from the repository `name`, where it got further than what lies here.
 

@@ -193,7 +193,7 @@ def _base(subject: Subject) -> dict[str, Any]:
 
 
 def _has_own_tokenizer(folder: Path) -> bool:
-    """Whether the tokenizer must be loaded as it was saved: see `load_language_model`."""
+    """Whether the tokenizer must be loaded as it was saved: see `loading.load_language_model`."""
     config = json.loads((folder / "tokenizer_config.json").read_text())
     return config.get("tokenizer_class") == "TokenizersBackend"
 

@@ -20,6 +20,7 @@ import json
 import shutil
 from pathlib import Path
 
+from ..agents.loading import WHOLE
 from ..measure.learning_plots import plot_learning
 from ..play.conversation import opening_messages
 from ..play.episode import Episode
@@ -68,11 +69,9 @@ def write_model(
     shutil.copyfile(run / "config.json", folder / "run.json")
     _copy(run / "model", folder, TOKENIZER)
     if merged:
-        _merge(model_of(run), run / "model", folder)
+        _merge(subject.base or model_of(run), run / "model", folder)
     else:
         _copy(run / "model", folder, (*WEIGHTS, *CONFIGURATION))
-        if subject.adapter:
-            _name_base(folder / "adapter_config.json", subject.base)
     _copy(run, folder, ("metrics.jsonl", "evaluation.parquet", "*.png"))
     if not (folder / "learning.png").exists():
         plot_learning([read_jsonl(run / "episodes.jsonl")]).save(folder / "learning.png")
@@ -122,8 +121,10 @@ def _subject(run: Path, name: str, merged: bool, dataset: str) -> Subject:
         )
     adapter = (run / "model" / "adapter_config.json").exists()
     settings = json.loads((run / "config.json").read_text())["settings"]
-    # A run knows a base in a folder by its weights, one of a hub by its name.
+    # A run knows a base in a folder by its weights, one of a hub by its name. One that was
+    # quantised beforehand stands for the whole one.
     base = "" if "weights" in settings else model_of(run)
+    base = WHOLE.get(base.lower(), base)
     if merged and not adapter:
         raise ValueError(f"{run} has no adapter: all weights were trained; leave out --merged")
     if adapter and not base and not merged:
@@ -150,12 +151,6 @@ def _merge(base: str, adapter: Path, folder: Path) -> None:
     # Not bfloat16, in which small changes of a weight are rounded away.
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
     PeftModel.from_pretrained(model, str(adapter)).merge_and_unload().save_pretrained(folder)
-
-
-def _name_base(path: Path, base: str) -> None:
-    """Have an adapter name the base that others load it with."""
-    config = json.loads(path.read_text())
-    path.write_text(json.dumps({**config, "base_model_name_or_path": base}, indent=2) + "\n")
 
 
 def _copy_notebook(source: Path, target: Path) -> None:

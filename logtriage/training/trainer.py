@@ -25,7 +25,7 @@ from ..play.prompts import CLOSED
 from ..play.rewards import PARTS
 from ..play.tools import ToolSession, TriageTools
 from ..world.tasks import TASKS
-from .hub import check_name, push_run
+from .hub import keep_run
 from .presets import TrainingConfig
 
 # of `episode_row`, what says nothing of an episode of training
@@ -350,9 +350,7 @@ class MetricsLog(TrainerCallback):
 
 
 class PushRun(TrainerCallback):
-    """Keeps the run in a private repository of the Hub at each checkpoint: see `hub.push_run`.
-
-    A push that fails is told and no more: the next one takes everything along.
+    """Keeps the run in a private repository of the Hub at each checkpoint: see `hub.keep_run`.
 
     Args:
         folder: the run's.
@@ -360,10 +358,7 @@ class PushRun(TrainerCallback):
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name = folder, check_name(name)
+        self.folder, self.name = folder, name
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        try:
-            push_run(self.folder, self.name)
-        except ConnectionError as error:
-            tqdm.write(f"step {state.global_step} is not kept: {error}")
+        keep_run(self.folder, self.name)

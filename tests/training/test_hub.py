@@ -3,13 +3,19 @@ folder.
 """
 
 import json
-from types import SimpleNamespace
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from logtriage.training import hub
+from logtriage.training.grpo import train
 from logtriage.training.hub import check_name, fresh_folder, kept_files, pull_run, push_run, upload
+from logtriage.training.presets import make_config
 from logtriage.training.trainer import PushRun
+
+ROOT = Path(__file__).parents[2]
 
 KEPT = "you/kept"
 
@@ -138,14 +144,36 @@ def test_a_hub_that_is_down_is_told(fake_hub, run, tmp_path, capsys):
             act()
     # Training goes on, and the next checkpoint takes along what this one could not.
     keeper = PushRun(run, KEPT)
-    keeper.on_save(None, SimpleNamespace(global_step=20), None)
+    keeper.on_save(None, None, None)
     told = capsys.readouterr().out
-    assert told == "step 20 is not kept: the Hub did not take you/kept: no route to host\n"
+    assert told == f"{run} is not kept: the Hub did not take you/kept: no route to host\n"
     fake_hub.down = False
-    keeper.on_save(None, SimpleNamespace(global_step=20), None)
+    keeper.on_save(None, None, None)
     assert "checkpoint-20/optimizer.pt" in files(fake_hub.root / KEPT)
-    with pytest.raises(ValueError, match="lacks its owner"):
-        PushRun(run, "kept")
+
+
+def test_training_is_kept_and_goes_on_elsewhere(fake_hub, tiny_base, tmp_path):
+    # A first machine is gone after step 2 of 4; a second one, which has the base, finishes the run.
+    settings = {"incidents": 2, "group": 2, "micro_batches": 2, "save_every": 2}
+    config = make_config("mini", model=str(tiny_base), steps=4, **settings)
+    first, second = (tmp_path / name / "seed-0" for name in ("first", "other"))
+    train(config, first, progress=False, until=2, keep_on_hub=KEPT)
+    assert "checkpoint-2/trainer_state.json" in files(fake_hub.root / KEPT)
+    assert pull_run(KEPT, second)
+    assert train(config, second, progress=False, keep_on_hub=KEPT) == second / "model"
+    steps = [json.loads(line)["step"] for line in (second / "metrics.jsonl").open()]
+    kept = files(fake_hub.root / KEPT)
+    assert steps == [1, 2, 3, 4] and "model/model.safetensors" in kept
+    assert {file.partition("/")[0] for file in kept if "checkpoint" in file} == {"checkpoint-4"}
+
+
+def test_nothing_here_imports_transformers():
+    # Unsloth, which is imported when training starts, must come before it.
+    code = (
+        "import sys; import logtriage.training.hub, logtriage.training.publication,"
+        " logtriage.training.conversations; assert 'transformers' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_switched_off_network_and_the_hubs_own_errors_are_known():

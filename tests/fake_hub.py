@@ -1,13 +1,10 @@
-"""What tests of training share: a Hub that is a folder."""
+"""The Hugging Face Hub as a folder, for tests: see the fixture `fake_hub`."""
 
 import shutil
 from pathlib import Path
 
-import pytest
 from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.utils import filter_repo_objects
-
-from logtriage.training import hub
 
 
 class FakeHub:
@@ -62,12 +59,3 @@ class FakeHub:
 
     def _files(self, folder):
         return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-
-
-@pytest.fixture
-def fake_hub(tmp_path, monkeypatch):
-    """A Hub in a folder, where somebody is logged in."""
-    fake = FakeHub(tmp_path / "hub")
-    monkeypatch.setattr(hub, "HfApi", lambda: fake)
-    monkeypatch.setattr(hub, "get_token", lambda: "hf_token")
-    return fake
