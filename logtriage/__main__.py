@@ -360,7 +360,9 @@ def train_command(
         if push_to_hub:
             from .training.publication import publish_model
 
-            typer.echo(f"published at {publish_model(run, push_to_hub)}")
+            # nobody else has a base in a folder
+            merged = bool(config.lora_rank) and Path(config.model).is_dir()
+            typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
     except (ValueError, ConnectionError) as error:
         raise fail(error) from None
 

@@ -6,9 +6,9 @@ import json
 import runpy
 import sys
 from collections import Counter
-from typing import ClassVar
 
 import pytest
+from test_command_line import refusal
 
 from logtriage.training import hub
 from logtriage.world.tasks import TASKS
@@ -19,26 +19,6 @@ UNDERSCORES = (
 )
 HYPHENS = UNDERSCORES.replace("_", "-").replace("{env-url}", "{env_url}")
 OTHERS = " --lora-rank 4 --learning-rate 3e-5 --batch 2"
-
-
-class FakeHub:
-    """Takes what is uploaded, as `HfApi` would."""
-
-    uploaded: ClassVar[list] = []
-
-    def create_repo(self, name, **settings):
-        return f"https://huggingface.co/{name}"
-
-    def upload_folder(self, repo_id, folder_path, **settings):
-        self.uploaded.append((repo_id, sorted(path.name for path in folder_path.iterdir())))
-
-
-@pytest.fixture
-def fake_hub(monkeypatch):
-    monkeypatch.setattr(FakeHub, "uploaded", [])
-    monkeypatch.setattr(hub, "HfApi", FakeHub)
-    monkeypatch.setattr(hub, "get_token", lambda: "hf_fake")
-    return FakeHub
 
 
 @pytest.mark.parametrize(
@@ -63,14 +43,12 @@ def test_the_cards_command_runs_as_written(
     rows = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
     assert Counter(row["task"] for row in rows) == dict.fromkeys(TASKS, 30)
     assert max(row["step"] for row in rows) <= 10
-    ((name, files),) = fake_hub.uploaded
-    assert name == "you/logtriage-agent" and {"README.md", "run.json"} <= set(files)
+    published = {path.name for path in (fake_hub.root / "you" / "logtriage-agent").iterdir()}
+    assert {"README.md", "run.json", "model.safetensors"} <= published  # with its base, merged
     assert "published at https://huggingface.co/you/logtriage-agent" in said.out
 
 
 def test_without_a_token_nothing_is_trained(tiny_base, tmp_path, monkeypatch):
-    from test_command_line import refusal
-
     monkeypatch.setattr(hub, "get_token", lambda: None)
     folder = tmp_path / "run"
     said = refusal("train", folder, "--model", tiny_base, "--push-to-hub", "you/agent")
