@@ -210,6 +210,28 @@ def _audit_text(frame: pd.DataFrame) -> str:
     return str(table.to_string(index=False, float_format="{:.3f}".format, na_rep="-"))
 
 
+@app.command("triage")
+def triage_command(
+    model: Annotated[str, typer.Argument(help="Folder or hub name of a trained model.")],
+    log: Annotated[
+        typer.FileText, typer.Argument(help="Log lines in order of time; - for standard input.")
+    ],
+    topology: Annotated[
+        Path | None, typer.Option(help="The call graph that they come from, in YAML.")
+    ] = None,
+) -> None:
+    """Have a trained model read a log, and print what it would do. Nothing is executed."""
+    from .agents.triage import load_agent, triage
+    from .world.topology import DEFAULT_TOPOLOGY
+    from .world.topology_file import load_topology
+
+    try:
+        graph = DEFAULT_TOPOLOGY if topology is None else load_topology(topology)
+        typer.echo(triage(load_agent(model), log.read(), graph))
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+
+
 app.command()(serve)
 
 

@@ -37,7 +37,7 @@ LOCAL = "http://127.0.0.1:8000"  # where documents say that a server listens
 # Programs that a block may name and a test cannot run: they need the network, a login or a model.
 ONLY_READ = ("git", "pip", ".", "cd", "openenv", "env", "server")
 # Of the command line, what trains, waits or needs a model: its options are read, it is not run.
-LONG = ("train", "build-base", "benchmark", "serve", "publish-model", "publish-dataset")
+LONG = ("train", "build-base", "benchmark", "serve", "publish-model", "publish-dataset", "triage")
 MODELS = ("--model", "--endpoint")
 
 
@@ -67,6 +67,8 @@ def check_options(words):
 
 def check_command(words, url):
     """Run a command of a document in the current folder, or as much of it as can be run here."""
+    if words[:3] == ["python", "-m", "logtriage.train"]:  # the same under another name
+        words = ["python", "-m", "logtriage", "train", *words[3:]]
     if words[:3] == ["python", "-m", "logtriage"]:
         words = [word.replace(LOCAL, url) for word in words[3:]]
         check_options(words)
