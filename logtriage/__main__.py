@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -214,7 +215,7 @@ def _audit_text(frame: pd.DataFrame) -> str:
 def triage_command(
     model: Annotated[str, typer.Argument(help="Folder or hub name of a trained model.")],
     log: Annotated[
-        typer.FileText, typer.Argument(help="Log lines in order of time; - for standard input.")
+        Path, typer.Argument(help="File of log lines in order of time; - for standard input.")
     ],
     topology: Annotated[
         Path | None, typer.Option(help="The call graph that they come from, in YAML.")
@@ -227,7 +228,8 @@ def triage_command(
 
     try:
         graph = DEFAULT_TOPOLOGY if topology is None else load_topology(topology)
-        typer.echo(triage(load_agent(model), log.read(), graph))
+        text = sys.stdin.read() if str(log) == "-" else log.read_text(errors="replace")
+        typer.echo(triage(load_agent(model), text, graph))
     except (ValueError, OSError) as error:
         raise fail(error) from None
 

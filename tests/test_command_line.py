@@ -17,7 +17,7 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = (
-    *("evaluate", "serve", "build-base", "train", "evaluate-run"),
+    *("evaluate", "triage", "serve", "build-base", "train", "evaluate-run"),
     *("publish-model", "publish-dataset", "benchmark"),
 )
 REGISTERED = {
@@ -239,3 +239,15 @@ def test_train_answers_a_model_that_is_not_there_and_leaves_nothing(tmp_path):
         "train", tmp_path / "run", "--preset", "mini", "--model", tmp_path / "nowhere"
     )
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_triage_reads_a_file_or_what_is_piped(tiny_base, tmp_path):
+    log = tmp_path / "incident.log"
+    log.write_text("ERROR user-db is down\n")
+    told = run("triage", tiny_base, log)
+    assert told.exit_code == 0 and "root cause: " in told.stdout and "decisions" in told.stdout
+    piped = CliRunner().invoke(app, ["triage", str(tiny_base), "-"], input=log.read_text())
+    assert piped.stdout.splitlines()[:-1] == told.stdout.splitlines()[:-1]  # but for the seconds
+    assert "No such file" in refusal("triage", tiny_base, tmp_path / "gone.log")
+    log.write_text("")
+    assert "paste some log lines" in refusal("triage", tiny_base, log)

@@ -37,7 +37,10 @@ LOCAL = "http://127.0.0.1:8000"  # where documents say that a server listens
 # Programs that a block may name and a test cannot run: they need the network, a login or a model.
 ONLY_READ = ("git", "pip", ".", "cd", "openenv", "env", "server")
 # Of the command line, what trains, waits or needs a model: its options are read, it is not run.
-LONG = ("train", "build-base", "benchmark", "serve", "publish-model", "publish-dataset", "triage")
+LONG = (
+    *("train", "build-base", "benchmark", "serve"),
+    *("publish-model", "publish-dataset", "evaluate-run", "triage"),
+)
 MODELS = ("--model", "--endpoint")
 
 
