@@ -223,12 +223,14 @@ def triage_command(
 ) -> None:
     """Have a trained model read a log, and print what it would do. Nothing is executed."""
     from .agents.triage import load_agent, triage
+    from .play.pasted import PastedEpisode
     from .world.topology import DEFAULT_TOPOLOGY
     from .world.topology_file import load_topology
 
     try:
         graph = DEFAULT_TOPOLOGY if topology is None else load_topology(topology)
         text = sys.stdin.read() if str(log) == "-" else log.read_text(errors="replace")
+        PastedEpisode(text, graph)  # refuses what is empty, before a model is loaded
         typer.echo(triage(load_agent(model), text, graph))
     except (ValueError, OSError) as error:
         raise fail(error) from None
