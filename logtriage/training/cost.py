@@ -1,7 +1,7 @@
 """What a GRPO run of Qwen2.5 takes on one GPU: hours and memory, computed from shapes.
 
-    config = make_config("recommended", steps=40, incidents=3, turn_tokens=128)
-    print(estimate(config, T4, held_out=40))  # 1.6 to 2.4 h and 7.6 to 12.3 GiB
+    config = make_config("recommended")
+    print(estimate(config, T4, held_out=40))  # 1.6 to 2.4 h and 7.4 to 12.2 GiB
 
 Everything is arithmetic on shapes, which are exact, and on how fast a GPU is at such work, which is
 a range: a result is a range, too. Nothing here was measured on the GPUs it speaks of. Left out are
@@ -187,7 +187,7 @@ class EpisodeShape:
     answer_tokens: float = 60
     most_turns: int = 8
     most_answer_tokens: int | None = None
-    prompt_tokens: int = 1048
+    prompt_tokens: int = 985
     reply_tokens: int = 77
 
     def __post_init__(self) -> None:

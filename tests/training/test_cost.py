@@ -133,7 +133,7 @@ def test_evaluations_are_counted_and_kept_keys_save():
 
 def test_episodes_are_as_long_as_was_counted():
     counted = pd.read_csv(ROOT / "results" / "tokens" / "tokens.csv").set_index("what")["mean"]
-    assert USUAL.prompt_tokens == round(counted["prompt"])
+    assert USUAL.prompt_tokens == round(counted["prompt with short tools"])
     replies = counted["packed: kept"] - counted["prompt"] - counted["packed: written"]
     assert USUAL.reply_tokens == round(replies / (counted["packed: turns"] - 1))
 
