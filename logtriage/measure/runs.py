@@ -65,6 +65,9 @@ class Gpu(NamedTuple):
     memory_gb: float
     bf16: bool
 
+    def __str__(self) -> str:
+        return f"{self.name}, {self.memory_gb:.0f} GB{'' if self.bf16 else ', no bf16'}"
+
 
 def find_gpu() -> Gpu | None:
     """The first NVIDIA GPU that the driver tells of; None where there is none.

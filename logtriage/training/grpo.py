@@ -245,7 +245,7 @@ def _load(config: TrainingConfig) -> tuple[Any, Any]:
         return _load_with_unsloth(config)
     model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
-        return model, tokenizer
+        return model.float(), tokenizer  # on a T4 it comes in fp16, which is too little to train in
     import torch
     from peft import LoraConfig, get_peft_model
 
