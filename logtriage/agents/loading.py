@@ -91,15 +91,20 @@ def load_language_model(
             **options,
         )
     except OSError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            f"cannot load {name}: no folder here holds it, and the hub answered: {reason}"
-        ) from error
+        raise not_there(name, error) from error
     if adapter is not None:
         from peft import PeftModel
 
         model = PeftModel.from_pretrained(model, str(adapter))
     return model.eval(), with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+
+
+def not_there(name: str, error: OSError) -> ValueError:
+    """What to raise for a model that neither a folder nor the hub has."""
+    reason = str(error).strip().splitlines()[0]
+    return ValueError(
+        f"cannot load {name}: no folder here holds it, and the hub answered: {reason}"
+    )
 
 
 def computed_in_half(config: Any) -> Any:

@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..agents.loading import load_language_model, quantised_name, with_tool_calls
+from ..agents.loading import load_language_model, not_there, quantised_name, with_tool_calls
 from ..measure.runs import find_gpu, note_in_record, record_of, rewind, start_run, weights_digest
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
@@ -274,12 +274,13 @@ def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
             "the loader 'transformers'"
         ) from error
 
-    model, tokenizer = FastLanguageModel.from_pretrained(
-        quantised_name(config.model) if config.load_in_4bit else config.model,
-        max_seq_length=LONGEST,
-        load_in_4bit=config.load_in_4bit,
-        fast_inference=False,
-    )
+    name = quantised_name(config.model) if config.load_in_4bit else config.model
+    try:
+        model, tokenizer = FastLanguageModel.from_pretrained(
+            name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
+        )
+    except OSError as error:
+        raise not_there(name, error) from error
     model = FastLanguageModel.get_peft_model(
         model,
         r=config.lora_rank,

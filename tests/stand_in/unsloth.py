@@ -2,8 +2,14 @@
 PEFT.
 """
 
-from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+import sys
+
+# The real one patches these, and what has been imported before stays as it was.
+early = {"transformers", "trl", "peft", "datasets"} & set(sys.modules)
+assert not early, f"imported before Unsloth: {early}"
+
+from peft import LoraConfig, get_peft_model  # noqa: E402
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast  # noqa: E402
 
 
 class FastLanguageModel:
