@@ -367,6 +367,10 @@ def train_command(
     try:
         config = asked_config(preset, task or [], episodes, steps, batch, changes)
         config, told = on_this_machine(config)
+        if keep_on_hub and keep_on_hub == push_to_hub:
+            raise ValueError(
+                f"a run cannot be kept and published in one repository, {keep_on_hub}; name two"
+            )
         for name in filter(None, (keep_on_hub, push_to_hub)):
             check_name(name)  # rather now than after hours
             check_token()

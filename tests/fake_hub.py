@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.utils import filter_repo_objects
@@ -10,33 +11,44 @@ from huggingface_hub.utils import filter_repo_objects
 class FakeHub:
     """The Hub's API, of which the repositories are folders of `root`; `calls` says what was asked.
 
-    With `down`, it cannot be reached.
+    While `down` is an error, that is what reaching it comes to.
     """
 
     def __init__(self, root):
-        self.root, self.calls, self.down = root, [], False
+        self.root, self.calls, self.down, self.public = root, [], None, set()
 
     def _asked(self, call, name, **details):
         if self.down:
-            raise ConnectionError("no route to host")
+            raise self.down
         self.calls.append((call, name, details))
         return self.root / name
 
     def create_repo(self, name, *, repo_type="model", private, exist_ok):
         assert exist_ok
+        if not private and not (self.root / name).exists():
+            self.public.add(name)
         self._asked("create", name, repo_type=repo_type, private=private).mkdir(
             parents=True, exist_ok=True
         )
         return f"https://huggingface.co/{name}"
 
     def upload_folder(
-        self, *, repo_id, folder_path, repo_type="model", allow_patterns=None, delete_patterns
+        self,
+        *,
+        repo_id,
+        folder_path,
+        repo_type="model",
+        allow_patterns=None,
+        ignore_patterns=None,
+        delete_patterns,
     ):
         target, source = self._asked("upload", repo_id, repo_type=repo_type), Path(folder_path)
         files = [path.relative_to(source).as_posix() for path in source.rglob("*")]
         added = [
             file
-            for file in filter_repo_objects(files, allow_patterns=allow_patterns)
+            for file in filter_repo_objects(
+                files, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns
+            )
             if (source / file).is_file()
         ]
         # as the Hub does: what is uploaded is not deleted
@@ -47,7 +59,10 @@ class FakeHub:
             (target / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / file, target / file)
 
-    def list_repo_files(self, name):
+    def repo_info(self, name):
+        return SimpleNamespace(private=name not in self.public)
+
+    def list_repo_files(self, name, *, repo_type="model"):
         folder = self._asked("list", name)
         if not folder.exists():
             raise RepositoryNotFoundError.__new__(RepositoryNotFoundError)

@@ -55,5 +55,7 @@ def test_without_a_token_nothing_is_trained(tiny_base, tmp_path, monkeypatch):
     assert "needs a token" in said and not folder.exists()
     said = refusal("train", folder, "--model", tiny_base, "--push-to-hub", "agent")
     assert "write owner/name" in said
+    both = ("--push-to-hub", "you/agent", "--keep-on-hub", "you/agent")
+    assert "in one repository, you/agent" in refusal("train", folder, "--model", tiny_base, *both)
     said = refusal("train", folder, "--model", tiny_base, "--episodes", "31")
-    assert "31 episodes a task cannot be played in groups of 2 to 3" in said
+    assert "31 episodes a task make no run" in said

@@ -99,7 +99,7 @@ def load_language_model(
     return model.eval(), with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
 
 
-def not_there(name: str, error: OSError) -> ValueError:
+def not_there(name: str, error: Exception) -> ValueError:
     """What to raise for a model that neither a folder nor the hub has."""
     reason = str(error).strip().splitlines()[0]
     return ValueError(

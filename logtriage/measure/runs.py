@@ -12,9 +12,11 @@ import json
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+import zipfile
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlparse
 
 BF16_CAPABILITY = 8.0  # CUDA compute capability from which a GPU has bf16; a T4 has 7.5
 
@@ -38,17 +40,10 @@ def environment_record() -> dict[str, Any]:
             versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    git = subprocess.run(
-        ["git", "rev-parse", "HEAD"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     return {
         "python": platform.python_version(),
         "versions": versions,
-        "commit": git.stdout.strip() or None,
+        "commit": _commit(),
         "machine": {
             "processor": platform.machine(),
             "cores": os.cpu_count(),
@@ -56,6 +51,21 @@ def environment_record() -> dict[str, Any]:
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         },
     }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this package runs from, or was installed from by pip."""
+    folder: Path | None = Path(__file__).parent
+    if "site-packages" in Path(__file__).parts:  # of which an enclosing checkout knows nothing
+        origin = json.loads(distribution("openenv-logtriage").read_text("direct_url.json") or "{}")
+        source = Path(urlparse(origin.get("url", "")).path)
+        folder = source if origin and source.is_dir() else None
+    if folder is None:
+        return None
+    git = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return git.stdout.strip() or None
 
 
 class Gpu(NamedTuple):
@@ -121,9 +131,28 @@ def keep_until(path: Path, step: int) -> None:
     write_text(path, "".join(line for line in lines if json.loads(line)["step"] <= step))
 
 
+def is_whole(checkpoint: Path) -> bool:
+    """Whether nothing of a checkpoint is missing: not when the process died while it was written,
+    and not when a folder that is copied elsewhere in the background, as on Google Drive, lost its
+    machine before all had arrived.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    weights, optimizer = list(checkpoint.glob("*.safetensors")), checkpoint / "optimizer.pt"
+    if not (checkpoint / "trainer_state.json").exists() or not weights:
+        return False
+    try:
+        for file in weights:
+            with safe_open(file, "pt"):  # its length must be what its head says
+                pass
+    except SafetensorError:
+        return False
+    return zipfile.is_zipfile(optimizer)  # a zip ends in its list of contents
+
+
 def last_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint of a run; None before the first."""
-    found = [path for path in folder.glob("checkpoint-*") if (path / "trainer_state.json").exists()]
+    """The newest whole checkpoint of a run; None before the first."""
+    found = [path for path in folder.glob("checkpoint-*") if is_whole(path)]
     return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
 
 

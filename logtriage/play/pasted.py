@@ -92,8 +92,8 @@ class PastedEpisode:
         return self._stepped(notice=notice, lines=lines)
 
     def _service_of(self, line: str) -> str:
-        """The service that a line names first; empty for none. Of `user` and `user-db` at the same
-        place it is the longer.
+        """The service that a line names first; empty for none. Of two names at one place, which
+        begin alike, it is the longer.
         """
         places = {name: line.find(name) for name in self.incident.topology.names}
         named = [name for name, place in places.items() if place >= 0]

@@ -42,7 +42,10 @@ def results_of(run: Path, file: str) -> pd.DataFrame | None:
     if not (run / file).exists():
         return None
     frame = pd.read_parquet(run / file)
-    (weights,) = frame.loc[frame.policy == "trained", "weights"].unique()
+    trained = frame.loc[frame.policy == "trained", "weights"].unique()
+    if not len(trained):  # it was played before training alone
+        return None
+    (weights,) = trained
     if weights != weights_digest(run / "model"):
         raise ValueError(
             f"{run / file} holds results of other weights than {run / 'model'}; evaluate the run"

@@ -22,11 +22,12 @@ import pandas as pd
 from huggingface_hub import get_token
 from packaging.requirements import Requirement
 
-from ..measure.runs import find_gpu, record_of
-from .cost import A100, L4, T4, Gpu
+from ..measure.runs import Gpu, find_gpu, record_of
+from .cost import A100, L4, T4, KnownGpu
 from .experiment import read_jsonl
 
-PROFILES = {"T4": "recommended", "L4": "l4", "A100": "a100"}  # by a GPU's name, the preset
+# By a part of a GPU's name, what the cost model knows of it, and the preset.
+PROFILES = {"T4": (T4, "recommended"), "L4": (L4, "l4"), "A100": (A100, "a100")}
 DRIVE = Path("/content/drive")
 PR_SET_PDEATHSIG = 1  # of Linux's prctl: be sent a signal when the parent dies
 # Loaded before the install cell ran, an older one of these stays in the kernel.
@@ -40,7 +41,7 @@ def choose_preset(profile: str) -> str:
         ValueError: for an unknown profile.
         RuntimeError: for `auto` without a GPU, with the way out.
     """
-    known = {name.lower(): preset for name, preset in PROFILES.items()}
+    known = {name.lower(): preset for name, (_, preset) in PROFILES.items()}
     if profile in known:
         return known[profile]
     if profile != "auto":
@@ -50,15 +51,19 @@ def choose_preset(profile: str) -> str:
         raise RuntimeError(
             "there is no NVIDIA GPU; on Colab choose Runtime > Change runtime type > T4 GPU"
         )
-    found = [preset for name, preset in PROFILES.items() if name in gpu.name]
-    return found[0] if found else PROFILES["A100" if gpu.bf16 else "T4"]
+    return _profile(gpu)[1]
 
 
-def choose_gpu() -> Gpu:
-    """What the cost model knows of the GPU that is there, or of the nearest below it."""
+def choose_gpu() -> KnownGpu:
+    """What the cost model knows of the GPU that is there, or of one like it; a T4 for none."""
     gpu = find_gpu()
-    known = [one for one in (T4, L4, A100) if gpu is not None and one.name in gpu.name]
-    return known[0] if known else A100 if gpu is not None and gpu.bf16 else T4
+    return T4 if gpu is None else _profile(gpu)[0]
+
+
+def _profile(gpu: Gpu) -> tuple[KnownGpu, str]:
+    """The profile of a GPU: by its name, or that of an A100 where it has bf16, else of a T4."""
+    named = [profile for name, profile in PROFILES.items() if name in gpu.name]
+    return named[0] if named else PROFILES["A100" if gpu.bf16 else "T4"]
 
 
 def problems(requirements: Iterable[str | Path]) -> list[str]:
@@ -121,8 +126,8 @@ def run_folder(keep: str, name: str) -> Path:
 
 
 def command(*arguments: object, **options: object) -> None:
-    """Run `python -m logtriage ...` in a process of its own, which dies with this one, and print
-    what it says while it does.
+    """Run `python -m logtriage ...` in a process of its own, which on Linux dies with this one, and
+    print what it says while it does.
 
     Args:
         arguments: its words.
@@ -143,7 +148,7 @@ def command(*arguments: object, **options: object) -> None:
         text=True,  # each new state of a progress bar becomes a line
         # a notebook of Colab has its token where another process does not find it
         env={**os.environ, "PYTHONUNBUFFERED": "1", "HF_TOKEN": get_token() or ""},
-        preexec_fn=_die_with_parent,
+        preexec_fn=_die_with_parent if sys.platform == "linux" else None,
     )
     assert process.stdout is not None
     try:

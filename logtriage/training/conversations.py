@@ -21,6 +21,7 @@ from pyarrow.parquet import write_table
 from .. import REPOSITORY, __version__
 from ..agents.registry import make_policy
 from ..measure.rollouts import episode_row
+from ..measure.runs import record_of
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, Observation
 from ..play.prompts import SYSTEM_PROMPT, render
@@ -74,7 +75,7 @@ def run_rows(run: Path) -> Iterator[dict[str, Any]]:
         ValueError: when an incident is not what its coordinates say: it was of another version of
             the benchmark.
     """
-    varied = json.loads((run / "config.json").read_text())["settings"].get("varied", False)
+    varied = record_of(run)["settings"].get("varied", False)
     open_episode = open_varied if varied else Episode.open
     episodes = read_jsonl(run / "episodes.jsonl").drop_duplicates("step").set_index("step")
     system = {"role": "system", "content": SYSTEM_PROMPT}
@@ -164,7 +165,7 @@ def write_dataset(
     if len(set(names)) < len(names):
         raise ValueError(f"runs {', '.join(names)} are called alike; name each of them once")
     tables = {one: list(run_rows(run)) for one, run in zip(names, paths, strict=True)}
-    folder = fresh_folder(folder, mark="tools.json")
+    folder = fresh_folder(folder)
     tables = {**{one: list(scripted_rows(one, incidents)) for one in POLICIES}, **tables}
     for one, rows in tables.items():
         write_table(pa.Table.from_pylist(rows, _schema()), folder / f"{one}.parquet")

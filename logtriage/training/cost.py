@@ -140,7 +140,7 @@ MODELS = {
 
 
 @dataclass(frozen=True)
-class Gpu:
+class KnownGpu:
     """A GPU, and how fast it is at this work.
 
     Attributes:
@@ -162,9 +162,9 @@ class Gpu:
 # assumption. Products: assumed at a quarter to two fifths of the data sheets' dense peaks in 16 bit
 # (65, 121 and 312). Decoding: assumed at 55 to 70 ms a step of 36 layers in 4 bit on a T4, 30 to 50
 # on an L4 and 25 to 40 on an A100.
-T4 = Gpu("T4", 14.6, Range(15, 25), Range(0.055 / 36, 0.070 / 36))
-L4 = Gpu("L4", 22.0, Range(30, 48), Range(0.030 / 36, 0.050 / 36))
-A100 = Gpu("A100", 39.0, Range(80, 125), Range(0.025 / 36, 0.040 / 36))
+T4 = KnownGpu("T4", 14.6, Range(15, 25), Range(0.055 / 36, 0.070 / 36))
+L4 = KnownGpu("L4", 22.0, Range(30, 48), Range(0.030 / 36, 0.050 / 36))
+A100 = KnownGpu("A100", 39.0, Range(80, 125), Range(0.025 / 36, 0.040 / 36))
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Estimate:
     seconds: Range
     step_seconds: Range
     gib: Range
-    gpu: Gpu
+    gpu: KnownGpu
 
     @property
     def fits(self) -> bool:
@@ -267,23 +267,23 @@ def known_model(name: str) -> Model:
     )
 
 
-def product_seconds(operations: float, gpu: Gpu) -> Range:
+def product_seconds(operations: float, gpu: KnownGpu) -> Range:
     """Seconds of so many operations in matrix products."""
     return Range(operations / (gpu.tflops.high * 1e12), operations / (gpu.tflops.low * 1e12))
 
 
-def read_seconds(model: Model, gpu: Gpu, tokens: float) -> Range:
+def read_seconds(model: Model, gpu: KnownGpu, tokens: float) -> Range:
     """Seconds to read tokens: a product and a sum for each weight of a linear layer."""
     return product_seconds(2 * model.linear * tokens, gpu)
 
 
-def decode_seconds(model: Model, gpu: Gpu, steps: float) -> Range:
+def decode_seconds(model: Model, gpu: KnownGpu, steps: float) -> Range:
     """Seconds of so many decode steps, each a token more of every episode that is still written."""
     return gpu.layer_seconds * (model.layers * steps)
 
 
 def generation_seconds(
-    config: TrainingConfig, model: Model, gpu: Gpu, episode: EpisodeShape
+    config: TrainingConfig, model: Model, gpu: KnownGpu, episode: EpisodeShape
 ) -> Range:
     """Seconds to play the episodes of a step, all at once.
 
@@ -292,12 +292,11 @@ def generation_seconds(
     """
     read = episode.read(config.turn_tokens, config.completion_tokens, anew=config.loop == "trl")
     steps = episode.most_turns * episode.slowest_answer(config.turn_tokens)
-    episodes = config.incidents * config.group
-    return read_seconds(model, gpu, episodes * read) + decode_seconds(model, gpu, steps)
+    return read_seconds(model, gpu, config.episodes * read) + decode_seconds(model, gpu, steps)
 
 
 def backward_seconds(
-    config: TrainingConfig, model: Model, gpu: Gpu, episode: EpisodeShape
+    config: TrainingConfig, model: Model, gpu: KnownGpu, episode: EpisodeShape
 ) -> Range:
     """Seconds of the gradient of a step's episodes with gradient checkpointing: each token forward,
     forward again, and backward through frozen weights, which costs as much as forward; the
@@ -305,17 +304,24 @@ def backward_seconds(
     """
     passes = 3 if config.lora_rank else 4
     length = episode.length(config.turn_tokens, config.completion_tokens)
-    return read_seconds(model, gpu, passes * config.incidents * config.group * length)
+    return read_seconds(model, gpu, passes * config.episodes * length)
 
 
-def step_seconds(config: TrainingConfig, model: Model, gpu: Gpu, episode: EpisodeShape) -> Range:
+def step_seconds(
+    config: TrainingConfig, model: Model, gpu: KnownGpu, episode: EpisodeShape
+) -> Range:
     """Seconds of a training step: its episodes and their gradient."""
     played = generation_seconds(config, model, gpu, episode)
     return played + backward_seconds(config, model, gpu, episode)
 
 
 def evaluation_seconds(
-    config: TrainingConfig, model: Model, gpu: Gpu, episode: EpisodeShape, episodes: int, batch: int
+    config: TrainingConfig,
+    model: Model,
+    gpu: KnownGpu,
+    episode: EpisodeShape,
+    episodes: int,
+    batch: int,
 ) -> Range:
     """Seconds to play `episodes`, `batch` at once, by our own `Writer`, which reads each token
     once.
@@ -372,24 +378,23 @@ def peak_gib(config: TrainingConfig, model: Model, episode: EpisodeShape, batch:
     Low is with episodes as long as `episode` has them; high is with all of them as long as
     `completion_tokens` lets them be.
     """
-    episodes = max(config.incidents * config.group, batch)
-    part = config.incidents * config.group // config.micro_batches
+    episodes = max(config.episodes, batch)
     usual = episode.length(config.turn_tokens, config.completion_tokens)
     longest = episode.prompt_tokens + config.completion_tokens
     low = max(
         reading_gib(model, episodes, usual),
-        gradient_gib(model, part, usual, usual - episode.prompt_tokens).low,
+        gradient_gib(model, config.at_once, usual, usual - episode.prompt_tokens).low,
     )
     high = max(
         reading_gib(model, episodes, longest),
-        gradient_gib(model, part, longest, config.completion_tokens).high,
+        gradient_gib(model, config.at_once, longest, config.completion_tokens).high,
     )
     return weights_gib(config, model) + Range(low, high) + OVERHEAD
 
 
 def estimate(
     config: TrainingConfig,
-    gpu: Gpu = T4,
+    gpu: KnownGpu = T4,
     episode: EpisodeShape = USUAL,
     held_out: int = 0,
     batch: int = 24,

@@ -34,10 +34,8 @@ from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
 from .drills import open_varied
 from .hub import keep_run
-from .presets import TrainingConfig, incident_rows
+from .presets import NEWER, TrainingConfig, incident_rows
 
-# Settings that the first runs were made before, with the values that they were made with.
-NEWER = {"deal": "drawn", "warm_up": ""}
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -69,9 +67,10 @@ def train(
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
 
-    What does not fit into a GPU's memory is tried again from the last checkpoint with half as many
-    episodes at once, which `config.json` then says beside the settings (`at_once`); the gradient of
-    a step stays the same sum.
+    Where a GPU's memory ends while turns are written, fewer are written together
+    (`IncidentTrainer`). Where it ends in the backward pass, training goes on from the last
+    checkpoint with half as many episodes in one; the gradient of a step stays the same sum.
+    `config.json` then says so beside the settings (`generated_at_once`, `at_once`).
 
     Args:
         config: the settings.
@@ -110,15 +109,17 @@ def train(
         try:
             return _attempt(config, settings, folder, progress, open_episode, until, keep_on_hub)
         except _memory_error() as error:
-            at_once = record_of(folder).get("at_once", episodes_at_once(config))
+            loaded = (folder / "config.json").exists()
+            at_once = record_of(folder).get("at_once", config.at_once) if loaded else 1
             if at_once == 1:
+                what = "one episode" if loaded else "the model"
                 raise ValueError(
-                    "not even one episode at once fits into the GPU's memory; choose a smaller "
-                    f"model, or fewer completion_tokens than {config.completion_tokens}"
+                    f"not even {what} fits into the GPU's memory; choose a smaller model, or fewer "
+                    f"completion_tokens than {config.completion_tokens}"
                 ) from error
             fewer = max(n for n in range(1, at_once) if at_once % n == 0 and n <= at_once / 2)
             note_in_record(folder, at_once=fewer)
-            print(f"out of memory with {at_once} episodes at once; going on with {fewer}")
+            print(f"out of memory: {at_once} episodes in a backward pass; now {fewer}")
         # Here the traceback, and with it the last attempt's model, is gone.
         free_memory()
 
@@ -136,7 +137,9 @@ def _attempt(
     model, tokenizer = _load(config)
     start_run(settings, folder, NEWER)  # a model that could not be loaded leaves nothing behind
     checkpoint = rewind(folder)
-    at_once = record_of(folder).get("at_once")
+    record = record_of(folder)
+    if "at_once" in record:
+        config = replace(config, micro_batches=config.episodes // record["at_once"])
 
     # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
     from datasets import Dataset
@@ -158,8 +161,6 @@ def _attempt(
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
-    if at_once is not None:
-        config = replace(config, micro_batches=config.incidents * config.group // at_once)
     trainer = kind(
         model=model,
         args=grpo_arguments(config, folder),
@@ -170,7 +171,8 @@ def _attempt(
         callbacks=[MetricsLog(folder, config.steps, progress)],
     )
     # TRL's constructor takes no setting of ours
-    trainer.credit, trainer.at_once = config.credit, at_once
+    trainer.credit = config.credit
+    trainer.generated_at_once = record.get("generated_at_once")
     trainer.remove_callback(PrinterCallback)
     if keep_on_hub:
         trainer.add_callback(PushRun(folder, keep_on_hub))
@@ -186,11 +188,6 @@ def _attempt(
     if keep_on_hub:
         keep_run(folder, keep_on_hub)
     return folder / "model"
-
-
-def episodes_at_once(config: TrainingConfig) -> int:
-    """Episodes of one backward pass."""
-    return config.incidents * config.group // config.micro_batches
 
 
 def _memory_error() -> type[Exception]:
@@ -279,7 +276,9 @@ def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
         model, tokenizer = FastLanguageModel.from_pretrained(
             name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
         )
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # Unsloth's own for a model that is not there
+        if isinstance(error, _memory_error()):
+            raise
         raise not_there(name, error) from error
     model = FastLanguageModel.get_peft_model(
         model,

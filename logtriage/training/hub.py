@@ -8,22 +8,23 @@ to the next machine, where the same command continues it.
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import httpx
 from huggingface_hub import HfApi, get_token
-from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, XetDownloadError
 from huggingface_hub.utils import validate_repo_id
 
-from ..measure.runs import differing, last_checkpoint
+from ..measure.runs import differing, last_checkpoint, record_of
+from .presets import NEWER
 
 # What may go wrong between here and the Hub. Its own errors, and what is raised where the network
 # is switched off, are of these.
-UNREACHED = (httpx.HTTPError, ConnectionError)
+UNREACHED = (httpx.HTTPError, OSError, RuntimeError, XetDownloadError)
 # What of an earlier upload is deleted where it is not replaced: an adapter beside whole weights, or
 # a table of policies that were left out, would be loaded in place of what is new.
+MARK = ".to-be-published"  # in a folder that `fresh_folder` has made; it is not uploaded
 REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]
 
 
@@ -47,21 +48,18 @@ def check_token() -> None:
         )
 
 
-def fresh_folder(folder: str | Path, mark: str) -> Path:
-    """An empty folder in place of what was written there before.
-
-    Args:
-        folder: to be made anew.
-        mark: a file that such a folder has, by which it is known.
+def fresh_folder(folder: str | Path) -> Path:
+    """An empty folder, but for a mark, in place of what was written there before.
 
     Raises:
-        ValueError: when the folder holds something else.
+        ValueError: when the folder holds something without that mark.
     """
     folder = Path(folder)
-    if folder.exists() and any(folder.iterdir()) and not (folder / mark).exists():
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise ValueError(f"{folder} holds something else; choose another folder, or empty it")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / MARK).touch()
     return folder
 
 
@@ -76,13 +74,21 @@ def upload(folder: Path, name: str, private: bool, repo_type: str = "model") -> 
         repo_type: `model` or `dataset`.
 
     Raises:
+        ValueError: when a run is kept there.
         ConnectionError: when the Hub refuses it, or cannot be reached.
     """
     api = HfApi()
     try:
         address = api.create_repo(name, repo_type=repo_type, private=private, exist_ok=True)
+        there = api.list_repo_files(name, repo_type=repo_type)
+        if any(file.startswith("checkpoint-") for file in there):
+            raise ValueError(f"a run is kept in {name}; publish under another name")
         api.upload_folder(
-            repo_id=name, repo_type=repo_type, folder_path=folder, delete_patterns=REPLACED
+            repo_id=name,
+            repo_type=repo_type,
+            folder_path=folder,
+            ignore_patterns=[MARK],
+            delete_patterns=REPLACED,
         )
     except UNREACHED as error:
         raise ConnectionError(
@@ -162,12 +168,17 @@ def pull_run(name: str, run: str | Path) -> bool:
         checkpoint, or none that is newer.
 
     Raises:
-        ValueError: when `name` is none, or the folder holds a run with other settings.
+        ValueError: when `name` is none, everybody can read it, it holds a published model, or the
+            folder holds a run with other settings.
         ConnectionError: when the Hub cannot be reached.
     """
     run, api = Path(run), HfApi()
     try:
         files = api.list_repo_files(check_name(name))
+        if "run.json" in files:
+            raise ValueError(f"{name} holds a published model; keep the run under another name")
+        if not api.repo_info(name).private:
+            raise ValueError(f"{name} is public; make it private, or keep the run elsewhere")
         if _progress(files) <= _progress(_paths(run)):
             return False
         # Renamed when whole: half a checkpoint must not be taken for one.
@@ -207,12 +218,10 @@ def _progress(files: list[str]) -> tuple[bool, int]:
 def _check_same(partial: Path, run: Path) -> None:
     """Raise `ValueError` when the run in the folder is another than the one that was brought."""
     if (run / "config.json").exists():
-        brought, here = (
-            json.loads((folder / "config.json").read_text())["settings"]
-            for folder in (partial, run)
-        )
-        if brought != here:
+        brought, here = (record_of(folder)["settings"] for folder in (partial, run))
+        changed = differing({**NEWER, **brought}, {**NEWER, **here})
+        if changed:
             raise ValueError(
-                f"{run} holds a run with other settings ({', '.join(differing(brought, here))}"
-                " differ); choose another folder, or another repository"
+                f"{run} holds a run with other settings ({', '.join(changed)} differ); choose "
+                "another folder, or another repository"
             )

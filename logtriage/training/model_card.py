@@ -20,12 +20,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .. import REPOSITORY, __version__
 from ..agents.language_models import TURN_TOKENS
-from ..measure.runs import weights_digest
+from ..measure.runs import record_of, weights_digest
 from ..world.tasks import BENCHMARK_VERSION
 from .card_results import evaluated, markdown, results_of
 from .experiment import read_jsonl, tell
 from .grpo import model_of
-from .presets import TrainingConfig, incident_rows
+from .presets import TrainingConfig, incident_rows, lessons_of
 
 CAPTIONS = {
     "learning.png": "The score as training went on.",
@@ -104,7 +104,7 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
         ValueError: when the run's results are of other weights, or of another version of the
             benchmark.
     """
-    record = json.loads((subject.run / "config.json").read_text())
+    record = record_of(subject.run)
     evaluation = results_of(subject.run, "evaluation.parquet")
     found = {} if evaluation is None else evaluated(subject.run, folder, evaluation)
     figures = {name: CAPTIONS[name] for name in CAPTIONS if (folder / name).exists()}
@@ -219,6 +219,7 @@ def _training(settings: dict[str, Any]) -> dict[str, Any]:
         "last": rows[-1]["index"],
         "varied": config.varied,
         "credit": config.credit,
+        "warm_up": lessons_of(config.warm_up) if config.warm_up else (),
         "in_4bit": config.load_in_4bit,
         "settings": markdown(pd.DataFrame({"setting": shown.keys(), "value": shown.values()})),
     }

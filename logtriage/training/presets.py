@@ -24,6 +24,9 @@ CHOICES = {
     "deal": ("drawn", "in_turn"),
 }
 MOST_LESSONS = 10_000  # of a warm-up
+MOST_TOGETHER = 48  # episodes of a step that `deal` makes: all are generated at once
+# Settings that the first runs were made before, with the values that they were made with.
+NEWER = {"deal": "drawn", "warm_up": "", "keep_checkpoints": 0}
 MAX_SEED = 2**32 - 1  # the largest that numpy takes
 
 
@@ -62,6 +65,7 @@ class TrainingConfig:
         varied: play half of them on random call graphs, or in other words (see
             `drills.open_varied`).
         save_every: steps between checkpoints.
+        keep_checkpoints: how many are kept, the newest; 0 for all.
     """
 
     model: str
@@ -94,6 +98,17 @@ class TrainingConfig:
     warm_up: str = ""
     varied: bool = False
     save_every: int = 40
+    keep_checkpoints: int = 0
+
+    @property
+    def episodes(self) -> int:
+        """Of a step."""
+        return self.incidents * self.group
+
+    @property
+    def at_once(self) -> int:
+        """Episodes of one backward pass."""
+        return self.episodes // self.micro_batches
 
     def __post_init__(self) -> None:
         for setting, known in CHOICES.items():
@@ -118,10 +133,15 @@ class TrainingConfig:
             )
         if not self.max_grad_norm >= 0.0:
             raise ValueError(f"max_grad_norm must be >= 0 (0: no clip), got {self.max_grad_norm}")
-        episodes = self.incidents * self.group
-        if episodes % self.micro_batches:
+        if self.episodes % self.micro_batches:
             raise ValueError(
-                f"micro_batches {self.micro_batches} must divide incidents x group = {episodes}"
+                f"micro_batches {self.micro_batches} must divide incidents x group = "
+                f"{self.episodes}"
+            )
+        if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
+            raise ValueError(
+                "lora_rank 0 trains all weights, which are frozen in 4 bit and by Unsloth; choose "
+                "a lora_rank > 0, or the loader 'transformers' without load_in_4bit"
             )
         for task in self.shares:
             check_task(task)
@@ -172,30 +192,43 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
     """Sizes of a run that plays exactly so many episodes of each task: steps, incidents, group.
 
     Every step plays the same number of incidents of each task, each by a group: one, or as few as
-    keep to `most_steps`.
+    keep to `most_steps`, and not more than `MOST_TOGETHER` episodes in all.
 
     Args:
         episodes: of each task.
         tasks: number of them.
-        group: episodes of an incident, or the next fewer that divide `episodes`.
+        group: episodes of an incident, or the next fewer that do.
         most_steps: None for any number.
 
     Raises:
-        ValueError: when no group of two or more divides the episodes.
+        ValueError: when there are none; the message names the nearest number that has some.
     """
-    groups = [size for size in range(2, group + 1) if episodes % size == 0]
-    if not groups:
+    sizes = _sizes(episodes, tasks, group, most_steps)
+    if sizes is None:
+        limit = "" if most_steps is None else f" of at most {most_steps} steps"
+        most = (most_steps or episodes) * MOST_TOGETHER // tasks
+        near = sorted(range(2, 2 * max(episodes, 2)), key=lambda one: (abs(one - episodes), one))
+        found = next((one for one in near if _sizes(one, tasks, group, most_steps)), most)
         raise ValueError(
-            f"{episodes} episodes a task cannot be played in groups of 2 to {group}; choose a "
-            f"multiple of 2, as {episodes + episodes % 2 or 2}"
+            f"{episodes} episodes a task make no run{limit} in which each step plays as many "
+            f"incidents of each task, in groups of 2 to {group} and at most {MOST_TOGETHER} "
+            f"episodes; choose {found}"
         )
-    rounds = episodes // groups[-1]
-    each = next(
-        count
-        for count in range(1, rounds + 1)
-        if rounds % count == 0 and (most_steps is None or rounds // count <= most_steps)
-    )
-    return {"steps": rounds // each, "incidents": each * tasks, "group": groups[-1]}
+    return sizes
+
+
+def _sizes(episodes: int, tasks: int, group: int, most_steps: int | None) -> dict[str, int] | None:
+    """What `deal` returns; None where there are no such sizes."""
+    for size in range(group, 1, -1):
+        rounds = episodes // size
+        for each in range(1, MOST_TOGETHER // (tasks * size) + 1):
+            if (
+                episodes % size == rounds % each == 0
+                and rounds
+                and (most_steps is None or rounds // each <= most_steps)
+            ):
+                return {"steps": rounds // each, "incidents": each * tasks, "group": size}
+    return None
 
 
 # What the presets for a GPU share. They fit a free session on a T4 by `cost`; docs/t4.md.
@@ -216,6 +249,7 @@ _GPU: dict[str, Any] = {
     "group": 8,
     "micro_batches": 12,
     "save_every": 2,  # a disconnect costs minutes
+    "keep_checkpoints": 3,  # of 360 MB each, on a Drive of 15 GB
 }
 _T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True}
 
@@ -273,7 +307,7 @@ def make_config(preset: str, at_once: int | None = None, **changes: Any) -> Trai
     settings = {**PRESETS[preset], **changes}
     if "micro_batches" not in changes:  # as many episodes at once as the preset, or fewer
         own = TrainingConfig(**{"model": "", **PRESETS[preset]})
-        most = at_once or own.incidents * own.group // own.micro_batches
+        most = at_once or own.at_once
         episodes = settings.get("incidents", own.incidents) * settings.get("group", own.group)
         settings["micro_batches"] = next(
             (n for n in range(1, episodes) if episodes % n == 0 and episodes // n <= most), episodes

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from ..agents.loading import WHOLE
 from ..measure.learning_plots import plot_learning
+from ..measure.runs import record_of
 from ..play.conversation import opening_messages
 from ..play.episode import Episode
 from ..play.prompts import render
@@ -65,8 +66,11 @@ def write_model(
     """
     run = Path(run)
     subject = _subject(run, check_name(name), merged, check_name(dataset) if dataset else "")
-    folder = fresh_folder(folder, mark="run.json")
-    shutil.copyfile(run / "config.json", folder / "run.json")
+    folder = fresh_folder(folder)
+    record = record_of(run)
+    if "weights" in record["settings"]:  # a base in a folder, known by its weights
+        record["settings"]["model"] = Path(record["settings"]["model"]).name
+    (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
     _copy(run / "model", folder, TOKENIZER)
     if merged:
         _merge(subject.base or model_of(run), run / "model", folder)
@@ -91,15 +95,13 @@ def publish_model(
     private: bool = False,
     merged: bool = False,
     dry_run: bool = False,
-    folder: str | Path | None = None,
     dataset: str = "",
 ) -> str:
     """Publish a finished run as the model `name`, and return its address.
 
     Args:
         private: whether only its owner sees it.
-        dry_run: only write the folder, and return that.
-        folder: which; by default `hub` in the run's.
+        dry_run: only write the folder, `hub` in the run's, and return that.
 
     The other arguments and errors are those of `write_model`.
 
@@ -109,7 +111,7 @@ def publish_model(
     """
     if not dry_run:
         check_token()
-    written = write_model(run, name, folder or Path(run) / "hub", merged, dataset)
+    written = write_model(run, name, Path(run) / "hub", merged, dataset)
     return str(written) if dry_run else upload(written, name, private)
 
 
@@ -120,7 +122,7 @@ def _subject(run: Path, name: str, merged: bool, dataset: str) -> Subject:
             f"{run} is no finished run: it has no config.json and model/; train it to its end"
         )
     adapter = (run / "model" / "adapter_config.json").exists()
-    settings = json.loads((run / "config.json").read_text())["settings"]
+    settings = record_of(run)["settings"]
     # A run knows a base in a folder by its weights, one of a hub by its name. One that was
     # quantised beforehand stands for the whole one.
     base = "" if "weights" in settings else model_of(run)

@@ -20,6 +20,7 @@ from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from ..measure.rollouts import episode_row
+from ..measure.runs import note_in_record
 from ..play.conversation import Message, unreadable
 from ..play.prompts import CLOSED
 from ..play.rewards import PARTS
@@ -67,7 +68,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
         "max_steps": config.steps,
         # A step is one generation of all its episodes, and one update from them.
         "num_generations": config.group,
-        "per_device_train_batch_size": config.incidents * config.group // config.micro_batches,
+        "per_device_train_batch_size": config.at_once,
         "gradient_accumulation_steps": config.micro_batches,
         "steps_per_generation": config.micro_batches,
         "num_iterations": 1,
@@ -97,6 +98,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
         "report_to": [],
         "save_strategy": "steps",
         "save_steps": config.save_every,
+        "save_total_limit": config.keep_checkpoints or None,
         "disable_tqdm": True,
         "dataloader_num_workers": 0,
         **precision(config),
@@ -133,11 +135,11 @@ class IncidentTrainer(GRPOTrainer):
     more at once than fits.
 
     Attributes:
-        at_once: episodes that generate a turn together; None for all of a step.
+        generated_at_once: episodes that write a turn together; None for all of a step.
     """
 
     args: GRPOConfig
-    at_once: int | None = None
+    generated_at_once: int | None = None
     _buffered_inputs: Any  # TRL's: the micro-batches of the step, a dictionary of tensors each
 
     def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
@@ -155,15 +157,23 @@ class IncidentTrainer(GRPOTrainer):
     def _generate_single_turn(
         self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any
     ) -> tuple[Any, Any]:
-        """The next turn of each conversation, `at_once` of them together."""
-        size = self.at_once or len(prompt_ids)
-        turns = [
-            turn
-            for start in range(0, len(prompt_ids), size)
-            for turn in super(IncidentTrainer, self)._generate_single_turn(
-                prompt_ids[start : start + size], *args, **kwargs
-            )[0]
-        ]
+        """The next turn of each conversation. Where a GPU's memory ends, half as many write it
+        together from there on, which `config.json` then says.
+        """
+        turns: list[list[int]] = []
+        while len(turns) < len(prompt_ids):
+            size = min(self.generated_at_once or len(prompt_ids), len(prompt_ids))
+            some = prompt_ids[len(turns) : len(turns) + size]
+            try:
+                turns += super()._generate_single_turn(some, *args, **kwargs)[0]
+                continue
+            except torch.OutOfMemoryError:
+                if len(some) == 1:
+                    raise
+            self.generated_at_once = len(some) // 2
+            note_in_record(Path(self.args.output_dir), generated_at_once=self.generated_at_once)
+            print(f"out of memory: {len(some)} episodes write at once; now {len(some) // 2}")
+            torch.cuda.empty_cache()
         return turns, None  # what a token's probability was is known of vLLM alone
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:

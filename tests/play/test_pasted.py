@@ -55,6 +55,22 @@ def test_answers_are_noted_and_nothing_is_scored():
         episode.act("resolve")
 
 
+def test_it_answers_in_the_words_of_an_episode():
+    # A model has learned on those.
+    actions = [
+        ("classify_severity", "P2"),
+        ("identify_root_cause", "user-db"),
+        ("escalate", "dba"),
+        ("remediate", "restart:user-db"),
+        ("remediate", "pray:user-db"),
+        ("resolve", ""),
+    ]
+    played, pasted = Episode.open("cascading_failure", "train", 0), PastedEpisode("a line")
+    for action in actions:
+        theirs, ours = played.act(*action), pasted.act(*action)
+        assert (ours.notice, ours.error, ours.step) == (theirs.notice, theirs.error, theirs.step)
+
+
 def test_an_agent_that_never_ends_is_ended():
     episode = PastedEpisode("user-db is down")
     answers = [episode.act("request_more_logs", "nobody") for _ in range(12)]

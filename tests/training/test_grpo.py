@@ -29,16 +29,14 @@ from logtriage.training import grpo
 from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
 from logtriage.training.grpo import (
     LONGEST,
-    NEWER,
     check_route,
-    episodes_at_once,
     model_of,
     on_this_machine,
     run_settings,
     train,
 )
 from logtriage.training.loop import KeptTrainer
-from logtriage.training.presets import PRESETS, TrainingConfig, incident_rows, make_config
+from logtriage.training.presets import NEWER, PRESETS, TrainingConfig, incident_rows, make_config
 from logtriage.training.summaries import first_and_last
 from logtriage.world.tasks import TASKS
 
@@ -293,6 +291,8 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
         ({"deal": "in_turn"}, "dealt in turn have equal shares"),
         ({"deal": "shuffled"}, "choose one of drawn, in_turn"),
         ({"warm_up": "trace:200"}, "choose a lora_rank > 0"),
+        ({"load_in_4bit": True}, "choose a lora_rank > 0, or the loader 'transformers'"),
+        ({"loader": "unsloth", "loop": "trl", "credit": "episode"}, "lora_rank 0 trains all"),
         ({"warm_up": "oracle:200", "lora_rank": 4}, "a teacher .junior, trace., a colon"),
         ({"warm_up": "trace:0", "lora_rank": 4}, "got 'trace:0'"),
         ({"warm_up": "trace", "lora_rank": 4}, "as trace:200; got 'trace'"),
@@ -322,7 +322,7 @@ def test_presets_are_what_they_are_called():
         16,
         32,
     )
-    assert card.learning_rate == 1e-5 and episodes_at_once(card) <= 4 and card.steps == 10
+    assert card.learning_rate == 1e-5 and card.at_once <= 4 and card.steps == 10
     dealt = Counter(row["task"] for row in incident_rows(card))
     assert {task: count * card.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
     assert make_config("recommended").loader == "unsloth"
@@ -369,13 +369,56 @@ def test_memory_that_ends_halves_what_is_done_at_once(tiny_base, tmp_path, monke
     train(config, tmp_path / "halved", progress=False)
     assert taken == [12, 12, 6, 3, 3, 3, 3]  # the first step's checkpoint was gone on from
     said = capsys.readouterr().out
-    assert "with 12 episodes at once; going on with 6" in said and "going on with 3" in said
+    assert "12 episodes in a backward pass; now 6" in said and "6 episodes in" in said
     record = json.loads((tmp_path / "halved" / "config.json").read_text())
     assert record["at_once"] == 3 and record["settings"]["micro_batches"] == 1
     whole, halved = (lines(tmp_path / name / "metrics.jsonl") for name in ("whole", "halved"))
     assert [row["step"] for row in halved] == [1, 2]
     assert halved[1]["reward"] == whole[1]["reward"]  # the same episodes
     assert halved[1]["grad_norm"] == pytest.approx(whole[1]["grad_norm"], rel=1e-3)
+
+
+def test_memory_that_ends_while_turns_are_written_costs_no_step(tiny_base, tmp_path, monkeypatch):
+    # TRL has all of a step write at once, however small its micro-batches are.
+    config = tiny(tiny_base, steps=2, incidents=3, micro_batches=6, loop="trl", credit="episode")
+    sizes, generate = [], GRPOTrainer._generate_single_turn
+
+    def limited(self, prompt_ids, *args, **kwargs):
+        sizes.append(len(prompt_ids))
+        if len(prompt_ids) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return generate(self, prompt_ids, *args, **kwargs)
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", limited)
+    train(config, tmp_path / "run", progress=False)
+    assert sizes[:3] == [6, 3, 3] and max(sizes[1:]) == 3
+    record = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert record["generated_at_once"] == 3 and "at_once" not in record
+    episodes = lines(tmp_path / "run" / "episodes.jsonl")
+    assert [row["step"] for row in episodes] == [1] * 6 + [2] * 6
+
+
+def test_a_model_that_does_not_fit_is_told(tiny_base, tmp_path, monkeypatch):
+    def never(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(grpo, "load_language_model", never)
+    with pytest.raises(ValueError, match="not even the model fits"):
+        train(tiny(tiny_base), tmp_path / "run", progress=False)
+
+
+def test_a_checkpoint_that_lacks_something_is_none(run, tmp_path):
+    torn = tmp_path / "run"
+    shutil.copytree(run, torn)
+    assert last_checkpoint(torn).name == "checkpoint-3"
+    whole = (torn / "checkpoint-3" / "optimizer.pt").read_bytes()
+    (torn / "checkpoint-3" / "optimizer.pt").write_bytes(whole[: len(whole) // 2])
+    assert last_checkpoint(torn).name == "checkpoint-2"
+    weights = (torn / "checkpoint-2" / "model.safetensors").read_bytes()
+    (torn / "checkpoint-2" / "model.safetensors").write_bytes(weights[:-4])
+    assert last_checkpoint(torn).name == "checkpoint-1"
+    (torn / "checkpoint-1" / "trainer_state.json").unlink()
+    assert last_checkpoint(torn) is None
 
 
 def test_not_even_one_episode_fits(tiny_base, tmp_path, monkeypatch):
@@ -398,7 +441,7 @@ def test_turns_are_generated_as_many_at_once_as_fit(tiny_base, tmp_path, monkeyp
     monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", counted)
     (tmp_path / "run").mkdir()
     start_run(run_settings(config, tmp_path / "run"), tmp_path / "run", {})
-    note_in_record(tmp_path / "run", at_once=2)  # as if memory had ended before
+    note_in_record(tmp_path / "run", generated_at_once=2)  # as if memory had ended before
     train(config, tmp_path / "run", progress=False)
     assert max(sizes) == 2 and len(lines(tmp_path / "run" / "episodes.jsonl")) == 6
 

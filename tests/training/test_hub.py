@@ -5,13 +5,25 @@ folder.
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from logtriage.training import hub
 from logtriage.training.grpo import train
-from logtriage.training.hub import check_name, fresh_folder, kept_files, pull_run, push_run, upload
+from logtriage.training.hub import (
+    MARK,
+    check_name,
+    fresh_folder,
+    keep_run,
+    kept_files,
+    pull_run,
+    push_run,
+    upload,
+)
 from logtriage.training.presets import make_config
 from logtriage.training.trainer import PushRun
 
@@ -23,7 +35,9 @@ KEPT = "you/kept"
 def checkpoint(run, step, complete=True):
     folder = run / f"checkpoint-{step}"
     folder.mkdir(parents=True)
-    (folder / "optimizer.pt").write_text(f"optimizer at {step}")
+    save_file({"weight": torch.tensor([step])}, folder / "model.safetensors")
+    with zipfile.ZipFile(folder / "optimizer.pt", "w") as optimizer:
+        optimizer.writestr("step", str(step))
     if complete:
         (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
     (run / "metrics.jsonl").write_text(
@@ -56,10 +70,10 @@ def test_names_have_an_owner():
 def test_a_folder_of_somebody_elses_is_not_touched(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ValueError, match="holds something else; choose another folder"):
-        fresh_folder(tmp_path, "run.json")
-    ours = fresh_folder(tmp_path / "ours", "run.json")
+        fresh_folder(tmp_path)
+    ours = fresh_folder(tmp_path / "ours")
     (ours / "run.json").write_text("{}")
-    assert not files(fresh_folder(ours, "run.json"))
+    assert files(fresh_folder(ours)) == {MARK}
 
 
 def test_what_is_new_replaces_weights_and_leaves_the_rest(fake_hub, tmp_path):
@@ -83,6 +97,7 @@ def test_the_last_checkpoint_is_kept_and_older_ones_are_deleted(fake_hub, run):
     assert files(fake_hub.root / KEPT) == {
         "config.json",
         "metrics.jsonl",
+        "checkpoint-40/model.safetensors",
         "checkpoint-40/optimizer.pt",
         "checkpoint-40/trainer_state.json",
     }
@@ -92,11 +107,34 @@ def test_the_last_checkpoint_is_kept_and_older_ones_are_deleted(fake_hub, run):
     assert "model/model.safetensors" in kept_files(run)
 
 
+def test_a_run_is_kept_in_private_and_apart_from_what_is_published(fake_hub, run, tmp_path):
+    push_run(run, KEPT)
+    with pytest.raises(ValueError, match=f"a run is kept in {KEPT}; publish under another name"):
+        upload(tmp_path, KEPT, private=True)
+    published = tmp_path / "published"
+    published.mkdir()
+    (published / "run.json").write_text("{}")
+    upload(published, "you/m", private=True)
+    with pytest.raises(ValueError, match="you/m holds a published model"):
+        pull_run("you/m", run)
+    fake_hub.create_repo("you/open", private=False, exist_ok=True)
+    with pytest.raises(ValueError, match="you/open is public; make it private"):
+        pull_run("you/open", run)
+
+
+@pytest.mark.parametrize("error", [TimeoutError("slow"), RuntimeError("xet"), PermissionError()])
+def test_nothing_that_goes_wrong_on_the_way_ends_training(error, fake_hub, run, capsys):
+    fake_hub.down = error
+    keep_run(run, KEPT)
+    assert f"{run} is not kept: the Hub did not take {KEPT}" in capsys.readouterr().out
+
+
 def test_a_new_machine_goes_on_where_the_old_one_was(fake_hub, run, tmp_path):
     push_run(run, KEPT)
     there = tmp_path / "there" / "seed-0"
     assert pull_run(KEPT, there) and files(there) == set(kept_files(run))
-    assert (there / "checkpoint-20" / "optimizer.pt").read_text() == "optimizer at 20"
+    optimizer = "checkpoint-20/optimizer.pt"
+    assert (there / optimizer).read_bytes() == (run / optimizer).read_bytes()
     assert not there.with_name("seed-0.partial").exists()
     assert not pull_run(KEPT, there)  # as far as that
     checkpoint(there, 40)
