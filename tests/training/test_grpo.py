@@ -426,7 +426,7 @@ def test_not_even_one_episode_fits(tiny_base, tmp_path, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(KeptTrainer, "_compute_loss", never)
-    with pytest.raises(ValueError, match="not even one episode at once fits"):
+    with pytest.raises(ValueError, match="not even one episode fits"):
         train(tiny(tiny_base, steps=1), tmp_path / "run", progress=False)
 
 
