@@ -2,12 +2,11 @@
 
 1. *Small*: the embedded base is trained through Unsloth in fp16, and its episodes have several
    turns. Without that, a trainer that never hears a tool's answer would look sound.
-2. *Memory*: a model of Qwen2.5-3B's shape, in 4 bit, trained and evaluated in what a T4 has. No hub
-   is asked: weights are random, and the tokenizer is made from Qwen's vocabulary as in `tokens`, so
-   prompts and answers of tools have the tokens that Qwen2.5 reads. A random model never calls a
-   tool, so its turns are generated for their cost and then replaced (see `Script`) by the longest
-   episodes that the preset allows: they ask for all logs until they are cut off. Lengths, and so
-   memory, are the worst; it is what `training/cost.py` gives as the most.
+2. *Memory*: a model of Qwen2.5-3B's shape with random weights and Qwen's tokenizer, in 4 bit, is
+   trained and evaluated in what a T4 has. A random model never calls a tool, so its turns are
+   generated for their cost and then replaced (see `random_qwen`): it asks for all logs until it is
+   cut off. These are the longest episodes that the preset allows, and the most memory, as in the
+   upper end of what `training/cost.py` computes.
 
 Each case has a process of its own that takes itself for a T4 (see `as_a_t4`), and training has two,
 the second of which resumes from a checkpoint. What stays unproven: kernels compiled for a T4, and
@@ -41,11 +40,12 @@ import numpy as np
 import pandas as pd
 import torch
 import typer
+from random_qwen import follow_script, random_model, words
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
 from logtriage.agents.loading import load_language_model
 from logtriage.measure.runs import environment_record, find_gpu, record_of
-from logtriage.play.conversation import opening_messages, tool_call
+from logtriage.play.conversation import opening_messages
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
@@ -53,10 +53,11 @@ from logtriage.training import cost, grpo
 from logtriage.training.cost import GIB, T4, WORDY
 from logtriage.training.experiment import read_jsonl
 from logtriage.training.presets import TrainingConfig, make_config
-from logtriage.world.tasks import SEVERITIES, TASKS
+from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "gpu"
+BASE = ROOT / "runs" / "demo" / "base"
 CAPABILITY = (7, 5)  # compute capability of a T4
 LOGS_TOKENS = 159  # of the logs of `all`, the mean of results/tokens
 TRAINED = ((1, 4), (3, 8), (4, 8))  # incidents x group: 4, 24 and 32 episodes a step
@@ -66,7 +67,7 @@ STEPS = {"steps": 2, "save_every": 1, "learning_rate": 1e-3, "warmup": 0}
 SMALL = {**STEPS, "load_in_4bit": False, "group": 4, "completion_tokens": 640, "turn_tokens": 60}
 
 
-def as_a_t4() -> None:
+def as_a_t4(training: bool = False) -> None:
     """Make this process a T4's: torch may take as much memory, there is no bf16, and no attention
     by FlashAttention or cuDNN. Without a GPU nothing is done.
 
@@ -75,12 +76,14 @@ def as_a_t4() -> None:
     """
     if not torch.cuda.is_available():
         return
-    whole = torch.cuda.get_device_properties(0).total_memory
-    torch.cuda.set_per_process_memory_fraction(min(1.0, T4.gib * GIB / whole))
     torch.cuda.is_bf16_supported = lambda including_emulation=True: False
     torch.cuda.get_device_capability = lambda device=None: CAPABILITY
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_cudnn_sdp(False)
+    if training:
+        import unsloth  # noqa: F401  (it says how torch allocates, which is heard only once)
+    whole = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction(min(1.0, T4.gib * GIB / whole))
 
 
 def memory() -> dict[str, float | None]:
@@ -103,102 +106,6 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
         return pool.submit(function, *arguments).result()
 
 
-# -- the model of the second proof ---------------------------------------------------------------
-
-
-def qwen_tokenizer() -> Any:
-    """Qwen2.5's tokenizer, from the vocabulary and special tokens of `tokens`."""
-    from tokens import SPECIAL, vocabulary_file
-    from transformers import AddedToken, Qwen2Tokenizer
-    from transformers.convert_slow_tokenizer import TikTokenConverter
-
-    vocabulary, merges = TikTokenConverter().extract_vocab_merges_from_model(vocabulary_file())
-    tokenizer = Qwen2Tokenizer(vocabulary, merges, additional_special_tokens=[])
-    # As in Qwen's own, what opens and closes a call is no special token: decoding keeps it.
-    first_plain = SPECIAL.index("<tool_call>")
-    tokenizer.add_tokens(
-        [
-            AddedToken(text, special=place < first_plain, normalized=False)
-            for place, text in enumerate(SPECIAL)
-        ]
-    )
-    tokenizer.eos_token, tokenizer.pad_token = "<|im_end|>", "<|endoftext|>"
-    return tokenizer
-
-
-def random_model(shape: cost.Model, folder: Path) -> int:
-    """Save a Qwen2 decoder of this shape with random weights and Qwen's tokenizer; returns how many
-    weights it has. In fp16 as on the hub; without a GPU in fp32, in which a CPU computes.
-    """
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    gpu = torch.cuda.is_available()
-    tokenizer = qwen_tokenizer()
-    config = Qwen2Config(
-        vocab_size=shape.vocabulary,
-        hidden_size=shape.hidden,
-        intermediate_size=shape.intermediate,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.key_value_heads,
-        max_position_embeddings=32768,
-        rope_parameters={"rope_type": "default", "rope_theta": 1e6},
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    torch.manual_seed(0)
-    with torch.device("cuda" if gpu else "cpu"):
-        model = Qwen2ForCausalLM(config).to(torch.float16 if gpu else torch.float32)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return model.num_parameters()
-
-
-class Script:
-    """What a model that never calls a tool is made to say, in the place of its trainer's
-    `_generate_single_turn`.
-
-    Every turn is generated as ever, for its time and memory, and is as long as a turn may be: words
-    without a meaning, and a call for the logs of `all`. The first also states a severity, each
-    episode of a group another one: equal rewards would leave nothing to learn.
-
-    Args:
-        generate: the trainer's own.
-        tokenizer: the model's.
-        turn_tokens: of each turn.
-    """
-
-    def __init__(self, generate: Callable[..., Any], tokenizer: Any, turn_tokens: int) -> None:
-        self.generate, self.tokenizer, self.turn_tokens = generate, tokenizer, turn_tokens
-        self.opens = tokenizer.convert_tokens_to_ids("<|im_start|>")
-
-    def __call__(
-        self, trainer: Any, prompt_ids: list[list[int]], *others: Any, **named: Any
-    ) -> Any:
-        self.generate(trainer, prompt_ids, *others, **named)
-        turns = []
-        for place, ids in enumerate(prompt_ids):
-            actions = [("request_more_logs", "all")]
-            if ids.count(self.opens) == 3:  # system, user, and the turn to come
-                actions.insert(0, ("classify_severity", SEVERITIES[place % len(SEVERITIES)]))
-            turns.append(self.turn(actions))
-        return turns, None
-
-    def turn(self, actions: Sequence[tuple[str, str]]) -> list[int]:
-        """Ids of a turn with these calls, its end included."""
-        calls = [json.dumps(tool_call(action)["function"]) for action in actions]
-        text = "".join(f"\n<tool_call>\n{call}\n</tool_call>" for call in calls)
-        said = self.tokenizer.encode(text + self.tokenizer.eos_token, add_special_tokens=False)
-        return words(self.tokenizer, self.turn_tokens - len(said)) + said
-
-
-def words(tokenizer: Any, count: int) -> list[int]:
-    """Ids of so many tokens of text that says nothing; none where the count is below 1."""
-    return tokenizer.encode(" and", add_special_tokens=False)[-1:] * count
-
-
 # -- cases, each of which runs in a process of its own ---------------------------------------------
 
 
@@ -208,18 +115,15 @@ def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: b
     Returns:
         The peak, and whether training came that far: not where one episode at once is too much.
     """
-    as_a_t4()
+    as_a_t4(training=True)
     load, kept = grpo._load, []
 
     def load_and_keep(config: TrainingConfig) -> tuple[Any, Any]:
+        kept.clear()  # the model of an attempt that ended with the memory
+        grpo.free_memory()
         kept[:] = load(config)
         if scripted:
-            from logtriage.training.trainer import IncidentTrainer  # as `train`, not before Unsloth
-
-            script = Script(IncidentTrainer._generate_single_turn, kept[1], config.turn_tokens)
-            IncidentTrainer._generate_single_turn = lambda *others, **named: script(
-                *others, **named
-            )
+            follow_script(kept[1], config.turn_tokens)
         return kept[0], kept[1]
 
     grpo._load = load_and_keep
@@ -314,30 +218,29 @@ def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]
         A record: `memory` of the second process, which took a whole step; whether that many
         episodes at once `fits`; of the steps the `loss`, whether all are finite, and the seconds of
         the last one; `turns` that the model took in the mean of the conversations written down,
-        `tokens` of an episode in the mean; whether it `resumed`; and see `reload`.
+        `tokens` of an episode's opening and what the model wrote, in the mean; whether it
+        `resumed`; and see `reload`.
     """
-    parts = [apart(train_part, config, run, 1, scripted)]
-    if not parts[0].pop("trained"):
-        return {"fits": False, **parts[0]}
-    before = (run / "episodes.jsonl").read_bytes()
-    parts.append(apart(train_part, config, run, None, scripted))
-    if not parts[1].pop("trained"):
-        return {"fits": False, **parts[1]}
-    metrics, conversations = (
-        read_jsonl(run / f"{name}.jsonl") for name in ("metrics", "completions")
-    )
+    episodes_after = []
+    for until in (1, None):
+        part = apart(train_part, config, run, until, scripted)
+        if not part.pop("trained"):
+            return {"fits": False, **part}
+        episodes_after.append((run / "episodes.jsonl").read_bytes())
+    metrics = read_jsonl(run / "metrics.jsonl")
+    conversations = read_jsonl(run / "completions.jsonl")
     turns = [sum(one["role"] == "assistant" for one in each) for each in conversations["messages"]]
     episodes = config.incidents * config.group * config.steps
     return {
         "fits": "at_once" not in record_of(run),
-        **parts[1],
+        **part,
         "loss": metrics["loss"].tolist(),
         "loss_finite": all(map(math.isfinite, metrics["loss"])),
         "seconds": round(float(metrics["step_time"].iloc[-1]), 2),
         "turns": mean(turns),
         "tokens": round(float(metrics["num_tokens"].iloc[-1]) / episodes),
         "resumed": metrics["step"].tolist() == list(range(1, config.steps + 1))
-        and (run / "episodes.jsonl").read_bytes().startswith(before),
+        and episodes_after[1].startswith(episodes_after[0]),
         **apart(reload, config, run),
     }
 
@@ -372,12 +275,9 @@ def prove_memory(
         sizes = {**STEPS, "incidents": incidents, "group": group}
         config = make_config("recommended", model=str(base), **sizes, **changes)
         row = trained(config, folder / f"{incidents}x{group}", scripted=True)
-        gib, seconds = (
-            cost.peak_gib(config, shape, WORDY),
-            cost.step_seconds(config, shape, T4, WORDY),
-        )
-        case = {"case": "train", "episodes": incidents * group, **row}
-        rows.append({**case, "computed_gib": str(gib), "computed_seconds": str(seconds)})
+        row |= {"computed_gib": str(cost.peak_gib(config, shape, WORDY))}
+        row |= {"computed_seconds": str(cost.step_seconds(config, shape, T4, WORDY))}
+        rows.append({"case": "train", "episodes": incidents * group, **row})
     config = make_config("recommended", model=str(base), **changes)
     for batch in batches:
         row = apart(evaluated, config, batch)
@@ -398,12 +298,7 @@ def refusal(base: Path) -> str:
     return ""
 
 
-def main(
-    base: Annotated[Path, typer.Option(help="The embedded base.")] = ROOT
-    / "runs"
-    / "demo"
-    / "base",
-) -> None:
+def main(base: Annotated[Path, typer.Option(help="The embedded base.")] = BASE) -> None:
     """Give both proofs, print them, and write results/gpu."""
     if told := refusal(base):
         print(told, file=sys.stderr)
