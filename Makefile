@@ -12,7 +12,7 @@ SOURCES := logtriage tests notebooks scripts
 ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
-.PHONY: help setup demo serve test test-slow lint format benchmark seeds loop-speed speed tokens load screenshot pictures gallery \
+.PHONY: help setup demo serve test test-slow lint format benchmark seeds loop-speed speed tokens gpu load screenshot pictures gallery \
   constraints address results tables redraw notebooks clean
 
 help:  ## this list
@@ -80,6 +80,9 @@ speed: $(READY)  ## steps per second, one core; SPEED_OTHER=path/to/module.py:Cl
 
 tokens: setup  ## what an episode costs in Qwen2.5's tokens: results/tokens, and the table of docs/t4.md
 	$(RUN) scripts/tokens.py
+
+gpu: setup  ## on an NVIDIA GPU, after `make demo`: training on Unsloth, and memory at a T4's size: results/gpu
+	$(RUN) scripts/gpu.py
 
 load: setup  ## 64 and 256 WebSocket sessions at once, beside OpenEnv's echo environment: results/serving
 	$(RUN) scripts/load.py

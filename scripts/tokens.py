@@ -56,11 +56,16 @@ TURN = "<|im_start|>"  # opens a message; a special token, so what it parts is t
 ANSWER = f"{TURN}assistant\n"
 
 
+def vocabulary_file() -> str:
+    """Path of Qwen's merges and single bytes, a line each with its rank."""
+    path = next(file for file in files("dashscope") or () if file.name == "qwen.tiktoken").locate()
+    return str(path)
+
+
 @cache
 def tokenizer() -> tiktoken.Encoding:
     """Qwen2.5's byte pair encoding."""
-    path = next(file for file in files("dashscope") or () if file.name == "qwen.tiktoken").locate()
-    ranks = load_tiktoken_bpe(str(path))
+    ranks = load_tiktoken_bpe(vocabulary_file())
     special = {text: len(ranks) + place for place, text in enumerate(SPECIAL)}
     return tiktoken.Encoding(
         "qwen2.5", pat_str=SPLIT, mergeable_ranks=ranks, special_tokens=special

@@ -33,6 +33,8 @@ def environment_record() -> dict[str, Any]:
         "trl",
         "transformers",
         "unsloth",
+        "unsloth_zoo",
+        "bitsandbytes",
         "peft",
         "datasets",
     ):

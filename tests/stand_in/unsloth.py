@@ -22,3 +22,7 @@ class FastLanguageModel:
     @staticmethod
     def get_peft_model(model, use_gradient_checkpointing, random_state, **settings):
         return get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **settings))
+
+    @staticmethod
+    def for_inference(model):
+        return model.eval()

@@ -1,0 +1,325 @@
+"""What of the T4's route only an NVIDIA GPU can prove, any of them: `make gpu`, after `make demo`.
+
+1. *Small*: the embedded base is trained through Unsloth in fp16, and its episodes have several
+   turns. Without that, a trainer that never hears a tool's answer would look sound.
+2. *Memory*: a model of Qwen2.5-3B's shape with random weights and Qwen's tokenizer, in 4 bit, is
+   trained and evaluated in what a T4 has. A random model never calls a tool, so its turns are
+   generated for their cost and then replaced (see `random_qwen`): it asks for all logs until it is
+   cut off. These are the longest episodes that the preset allows, and the most memory, as in the
+   upper end of what `training/cost.py` computes.
+
+Each case has a process of its own that takes itself for a T4 (see `as_a_t4`), and training has two,
+the second of which resumes from a checkpoint. What stays unproven: kernels compiled for a T4, and
+its speed: seconds are this GPU's.
+
+| file of results/gpu | what |
+|---|---|
+| `small.json` | of the first proof, one record (see `trained`) |
+| `memory.csv` | of the second, a row a case: `trained` or `evaluated` |
+| `config.json` | versions, commit, machine, driver |
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import mean
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import torch
+import typer
+from random_qwen import follow_script, random_model, words
+
+# Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
+from logtriage.agents.loading import load_language_model
+from logtriage.measure.runs import environment_record, find_gpu, record_of
+from logtriage.play.conversation import opening_messages
+from logtriage.play.episode import Episode
+from logtriage.play.prompts import render
+from logtriage.play.tools import tool_schemas
+from logtriage.training import cost, grpo
+from logtriage.training.cost import GIB, T4, WORDY
+from logtriage.training.experiment import read_jsonl
+from logtriage.training.presets import TrainingConfig, make_config
+from logtriage.world.tasks import TASKS
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "results" / "gpu"
+BASE = ROOT / "runs" / "demo" / "base"
+CAPABILITY = (7, 5)  # compute capability of a T4
+LOGS_TOKENS = 159  # of the logs of `all`, the mean of results/tokens
+TRAINED = ((1, 4), (3, 8), (4, 8))  # incidents x group: 4, 24 and 32 episodes a step
+EVALUATED = (8, 16, 24, 40)  # episodes at once
+# Two steps, at a rate at which they move the adapter by more than fp16 rounds away.
+STEPS = {"steps": 2, "save_every": 1, "learning_rate": 1e-3, "warmup": 0}
+SMALL = {**STEPS, "load_in_4bit": False, "group": 4, "completion_tokens": 640, "turn_tokens": 60}
+
+
+def as_a_t4(training: bool = False) -> None:
+    """Make this process a T4's: torch may take as much memory, there is no bf16, and no attention
+    by FlashAttention or cuDNN. Without a GPU nothing is done.
+
+    Unsloth goes by the compute capability, everyone else by `is_bf16_supported`. The memory is what
+    torch allocates; CUDA's own (`outside_gib`) comes on top.
+    """
+    if not torch.cuda.is_available():
+        return
+    torch.cuda.is_bf16_supported = lambda including_emulation=True: False
+    torch.cuda.get_device_capability = lambda device=None: CAPABILITY
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    if training:
+        import unsloth  # noqa: F401  (it says how torch allocates, which is heard only once)
+    whole = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction(min(1.0, T4.gib * GIB / whole))
+
+
+def memory() -> dict[str, float | None]:
+    """GiB at this process's peak: reserved and allocated by torch, and taken outside of torch by
+    whoever uses the GPU, which should be nobody else. None without a GPU.
+    """
+    if not torch.cuda.is_available():
+        return dict.fromkeys(("reserved_gib", "allocated_gib", "outside_gib"))
+    free, whole = torch.cuda.mem_get_info()
+    return {
+        "reserved_gib": round(torch.cuda.max_memory_reserved() / GIB, 2),
+        "allocated_gib": round(torch.cuda.max_memory_allocated() / GIB, 2),
+        "outside_gib": round((whole - free - torch.cuda.memory_reserved()) / GIB, 2),
+    }
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function's result, computed in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+# -- cases, each of which runs in a process of its own ---------------------------------------------
+
+
+def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: bool) -> dict:
+    """Train to the step `until`, or to the end; then also write `logits.npz` of the trained model.
+
+    Returns:
+        The peak, and whether training came that far: not where one episode at once is too much.
+    """
+    as_a_t4(training=True)
+    load, kept = grpo._load, []
+
+    def load_and_keep(config: TrainingConfig) -> tuple[Any, Any]:
+        kept.clear()  # the model of an attempt that ended with the memory
+        grpo.free_memory()
+        kept[:] = load(config)
+        if scripted:
+            follow_script(kept[1], config.turn_tokens)
+        return kept[0], kept[1]
+
+    grpo._load = load_and_keep
+    try:
+        grpo.train(config, run, progress=False, until=until)
+    except ValueError as error:
+        if not isinstance(error.__cause__, torch.OutOfMemoryError):
+            raise
+        return {**memory(), "trained": False}
+    peak = memory()
+    if until is None:
+        from unsloth import FastLanguageModel
+
+        FastLanguageModel.for_inference(kept[0])
+        os.environ["UNSLOTH_RETURN_HIDDEN_STATES"] = "0"  # its trainer has them in logits' place
+        ids = opening_ids(kept[1], 1)[0]
+        np.savez(run / "logits.npz", ids=ids, logits=last_logits(kept[0], ids))
+    return {**peak, "trained": True}
+
+
+def last_logits(model: Any, ids: list[int]) -> np.ndarray:
+    """Logits of the first token of an answer to these ids, of shape (vocabulary,)."""
+    gpu = model.device.type == "cuda"
+    with torch.inference_mode(), torch.autocast(model.device.type, torch.float16, enabled=gpu):
+        logits = model(input_ids=torch.tensor([ids], device=model.device)).logits
+    return logits[0, -1].float().cpu().numpy()
+
+
+def opening_ids(tokenizer: Any, episodes: int) -> list[list[int]]:
+    """Ids that so many episodes of `test` begin with, of each task in turn."""
+    names = list(TASKS)
+    played = [Episode.open(names[i % len(names)], "test", i) for i in range(episodes)]
+    return [
+        tokenizer.apply_chat_template(
+            opening_messages(render(episode.opening, episode.incident.topology)),
+            tools=tool_schemas(),
+            add_generation_prompt=True,
+            return_dict=False,
+        )
+        for episode in played
+    ]
+
+
+def reload(config: TrainingConfig, run: Path) -> dict[str, float]:
+    """How far the logits of a trained adapter, loaded anew as evaluation does it, are from those of
+    the model that was trained (`adapter_difference`), and from those without it
+    (`adapter_effect`): the largest distance. It is the same adapter where the first is far less.
+    """
+    as_a_t4()
+    kept = np.load(run / "logits.npz")
+    model, _ = load_language_model(config.model, config.load_in_4bit, run / "model")
+    logits = last_logits(model, kept["ids"].tolist())
+    with model.disable_adapter():
+        without = last_logits(model, kept["ids"].tolist())
+    return {
+        "adapter_difference": float(abs(logits - kept["logits"]).max()),
+        "adapter_effect": float(abs(logits - without).max()),
+    }
+
+
+def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
+    """So many episodes written at once by our `Writer`, all until they are `completion_tokens`
+    long: peak, seconds, whether they fit.
+    """
+    as_a_t4()
+    model, tokenizer = load_language_model(config.model, config.load_in_4bit)
+    from logtriage.agents.generation import Writer
+
+    written, reply = [0] * batch, words(tokenizer, LOGS_TOKENS)
+
+    def answer(seat: int, turn: list[int]) -> list[int] | None:
+        written[seat] += len(turn) + len(reply)
+        return reply if written[seat] < config.completion_tokens else None
+
+    openings = opening_ids(tokenizer, batch)
+    began, fits = time.perf_counter(), True
+    try:
+        writer = Writer(model, 0.0, config.turn_tokens, tokenizer.eos_token_id)
+        writer.write(openings, answer)
+    except torch.OutOfMemoryError:
+        fits = False
+    return {"seconds": round(time.perf_counter() - began, 2), "fits": fits, **memory()}
+
+
+# -- the two proofs ------------------------------------------------------------------------------
+
+
+def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]:
+    """Train in two processes, stopping after the first step, and load the adapter in a third.
+
+    Returns:
+        A record: `memory` of the second process, which took a whole step; whether that many
+        episodes at once `fits`; of the steps the `loss`, whether all are finite, and the seconds of
+        the last one; `turns` that the model took in the mean of the conversations written down,
+        `tokens` of an episode's opening and what the model wrote, in the mean; whether it
+        `resumed`; and see `reload`.
+    """
+    episodes_after = []
+    for until in (1, None):
+        part = apart(train_part, config, run, until, scripted)
+        if not part.pop("trained"):
+            return {"fits": False, **part}
+        episodes_after.append((run / "episodes.jsonl").read_bytes())
+    metrics = read_jsonl(run / "metrics.jsonl")
+    conversations = read_jsonl(run / "completions.jsonl")
+    turns = [sum(one["role"] == "assistant" for one in each) for each in conversations["messages"]]
+    episodes = config.incidents * config.group * config.steps
+    return {
+        "fits": "at_once" not in record_of(run),
+        **part,
+        "loss": metrics["loss"].tolist(),
+        "loss_finite": all(map(math.isfinite, metrics["loss"])),
+        "seconds": round(float(metrics["step_time"].iloc[-1]), 2),
+        "turns": mean(turns),
+        "tokens": round(float(metrics["num_tokens"].iloc[-1]) / episodes),
+        "resumed": metrics["step"].tolist() == list(range(1, config.steps + 1))
+        and episodes_after[1].startswith(episodes_after[0]),
+        **apart(reload, config, run),
+    }
+
+
+def prove_small(base: Path, folder: Path) -> dict[str, Any]:
+    """The first proof: the record of training `base` (see `trained`), in fp16 on a GPU."""
+    config = make_config("recommended", model=str(base), **SMALL)
+    return trained(config, folder / "small", scripted=False)
+
+
+def prove_memory(
+    folder: Path,
+    shape: cost.Model = cost.QWEN_3B,
+    steps: Sequence[tuple[int, int]] = TRAINED,
+    batches: Sequence[int] = EVALUATED,
+    **changes: Any,
+) -> pd.DataFrame:
+    """The second proof: a row a case (see `trained` and `evaluated`), with the GiB and seconds that
+    `training/cost.py` computes for a T4 beside.
+
+    Args:
+        folder: where the model and the runs go, 7 GB with the default shape.
+        shape: of the model.
+        steps: incidents and group of each case of training.
+        batches: episodes at once of each case of evaluation.
+        changes: of the preset's other settings.
+    """
+    base = folder / "model"
+    apart(random_model, shape, base)
+    rows = []
+    for incidents, group in steps:
+        sizes = {**STEPS, "incidents": incidents, "group": group}
+        config = make_config("recommended", model=str(base), **sizes, **changes)
+        row = trained(config, folder / f"{incidents}x{group}", scripted=True)
+        row |= {"computed_gib": str(cost.peak_gib(config, shape, WORDY))}
+        row |= {"computed_seconds": str(cost.step_seconds(config, shape, T4, WORDY))}
+        rows.append({"case": "train", "episodes": incidents * group, **row})
+    config = make_config("recommended", model=str(base), **changes)
+    for batch in batches:
+        row = apart(evaluated, config, batch)
+        reading = cost.reading_gib(shape, batch, WORDY.prompt_tokens + config.completion_tokens)
+        gib = cost.weights_gib(config, shape) + cost.Range(reading, reading) + cost.OVERHEAD
+        rows.append({"case": "evaluate", "episodes": batch, **row, "computed_gib": str(gib)})
+    return pd.DataFrame(rows)
+
+
+def refusal(base: Path) -> str:
+    """Why the proofs cannot be given here, in a sentence; empty where they can."""
+    if find_gpu() is None:
+        return "there is no NVIDIA GPU here: run `make gpu` on a machine that has one"
+    if find_spec("unsloth") is None:
+        return "Unsloth is not installed: pip install -r requirements-gpu.txt"
+    if not (base / "config.json").exists():
+        return f"{base} holds no model: build it with `python -m logtriage build-base {base}`"
+    return ""
+
+
+def main(base: Annotated[Path, typer.Option(help="The embedded base.")] = BASE) -> None:
+    """Give both proofs, print them, and write results/gpu."""
+    if told := refusal(base):
+        print(told, file=sys.stderr)
+        raise typer.Exit(2)
+    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    driver = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
+    record = {**apart(environment_record), "driver": driver, "memory_limit_gib": T4.gib}
+    (ROOT / "runs").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "runs") as folder:
+        small = prove_small(base.resolve(), Path(folder))
+        print(json.dumps(small, indent=1), flush=True)
+        table = prove_memory(Path(folder))
+    print(table.T.to_string())
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "small.json").write_text(json.dumps(small, indent=1) + "\n")
+    table.to_csv(RESULTS / "memory.csv", index=False)
+    (RESULTS / "config.json").write_text(json.dumps(record, indent=1) + "\n")
+    if not (small["turns"] > 1 and small["loss_finite"] and small["resumed"]):
+        print("the first proof failed: several turns, finite losses and resumption are needed")
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
