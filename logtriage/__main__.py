@@ -229,10 +229,14 @@ def triage_command(
 
     try:
         graph = DEFAULT_TOPOLOGY if topology is None else load_topology(topology)
-        text = sys.stdin.read() if str(log) == "-" else log.read_text(errors="replace")
-        PastedEpisode(text, graph)  # refuses what is empty, before a model is loaded
+        text = sys.stdin.read() if str(log) == "-" else log.read_text()
+        PastedEpisode(text, graph)  # refuses what says nothing, before a model is loaded
         typer.echo(triage(load_agent(model), text, graph))
-    except (ValueError, OSError) as error:
+    except UnicodeDecodeError:
+        raise fail(ValueError(f"{log} is no text in UTF-8; name a file of log lines")) from None
+    except OSError as error:
+        raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}")) from None
+    except ValueError as error:
         raise fail(error) from None
 
 
@@ -344,7 +348,7 @@ def train_command(
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .adapters.remote import Server
     from .training.grpo import on_this_machine, train
-    from .training.hub import check_name, check_token, pull_run
+    from .training.hub import check_access, pull_run
     from .training.presets import asked_config
 
     bases = {"mini": "", "taught": " --taught", "general": " --general"}
@@ -367,13 +371,7 @@ def train_command(
     try:
         config = asked_config(preset, task or [], episodes, steps, batch, changes)
         config, told = on_this_machine(config)
-        if keep_on_hub and keep_on_hub == push_to_hub:
-            raise ValueError(
-                f"a run cannot be kept and published in one repository, {keep_on_hub}; name two"
-            )
-        for name in filter(None, (keep_on_hub, push_to_hub)):
-            check_name(name)  # rather now than after hours
-            check_token()
+        check_access(keep_on_hub, push_to_hub)  # rather now than after hours
         if keep_on_hub and pull_run(keep_on_hub, run):
             typer.echo(f"brought back from {keep_on_hub}")
         with ExitStack() as stack:
@@ -384,7 +382,7 @@ def train_command(
                 config, run, open_episode=open_episode, until=until, keep_on_hub=keep_on_hub
             )
         if made == run:
-            typer.echo(f"stopped after step {until}; the same command without --until goes on")
+            typer.echo(f"at step {until} or beyond; the same command without --until goes on")
             return
         typer.echo(f"trained model in {made}")
         if push_to_hub:
@@ -409,13 +407,18 @@ def evaluate_run_command(
     A run that is not finished is played as it started.
     """
     from .training.experiment import evaluate_run
+    from .training.summaries import summarise_run, summary_table
 
     try:
         frame = evaluate_run(run, episodes, batch=batch)
     except (ValueError, FileNotFoundError) as error:
         raise fail(error) from None
-    typer.echo(_score_table(frame))
-    typer.echo(f"{len(frame)} episodes in {run / 'evaluation.parquet'}")
+    if (frame["policy"] == "trained").any():
+        typer.echo(summary_table(summarise_run(run, frame)).to_string(index=False))
+    else:
+        typer.echo(_score_table(frame))
+        typer.echo("training has not ended: as it started")
+    typer.echo(f"{episodes} incidents of each task; the episodes are in {run}/evaluation.parquet")
 
 
 @app.command("publish-model")

@@ -232,7 +232,7 @@ def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]
     turns = [sum(one["role"] == "assistant" for one in each) for each in conversations["messages"]]
     episodes = config.incidents * config.group * config.steps
     return {
-        "fits": "at_once" not in record_of(run),
+        "fits": not {"at_once", "generated_at_once"} & record_of(run).keys(),
         **part,
         "loss": metrics["loss"].tolist(),
         "loss_finite": all(map(math.isfinite, metrics["loss"])),

@@ -248,6 +248,9 @@ def test_triage_reads_a_file_or_what_is_piped(tiny_base, tmp_path):
     assert told.exit_code == 0 and "root cause: " in told.stdout and "decisions" in told.stdout
     piped = CliRunner().invoke(app, ["triage", str(tiny_base), "-"], input=log.read_text())
     assert piped.stdout.splitlines()[:-1] == told.stdout.splitlines()[:-1]  # but for the seconds
-    assert "No such file" in refusal("triage", tiny_base, tmp_path / "gone.log")
+    gone = tmp_path / "gone.log"
+    assert f"cannot read {gone}: No such file" in refusal("triage", tiny_base, gone)
+    gone.write_bytes(b"\xff\x00")
+    assert f"{gone} is no text in UTF-8" in refusal("triage", tiny_base, gone)
     log.write_text("")
     assert "paste some log lines" in refusal("triage", tiny_base, log)

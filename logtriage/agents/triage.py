@@ -88,7 +88,7 @@ def triage(
         topology: the call graph of the cluster that they come from.
 
     Raises:
-        ValueError: when there is no line.
+        ValueError: when there is no line, or none that names a service.
     """
     episode = PastedEpisode(text, topology)
     began = time.perf_counter()

@@ -155,7 +155,12 @@ def is_whole(checkpoint: Path) -> bool:
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint of a run; None before the first."""
     found = [path for path in folder.glob("checkpoint-*") if is_whole(path)]
-    return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
+    return max(found, key=step_of, default=None)
+
+
+def step_of(checkpoint: str | Path) -> int:
+    """The step of a checkpoint's folder."""
+    return int(Path(checkpoint).name.removeprefix("checkpoint-"))
 
 
 def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
@@ -164,11 +169,14 @@ def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def record_of(folder: str | Path) -> dict[str, Any]:
-    """A run's `config.json`; `FileNotFoundError` where there is no run."""
+    """A run's `config.json`; `FileNotFoundError` for none, `ValueError` for a model's."""
     path = Path(folder) / "config.json"
     if not path.exists():
         raise FileNotFoundError(f"{folder} holds no run; train one first, with `train`")
-    return json.loads(path.read_text())  # type: ignore[no-any-return]
+    record: dict[str, Any] = json.loads(path.read_text())
+    if "settings" not in record:
+        raise ValueError(f"{folder} holds a model, not a run; choose another folder")
+    return record
 
 
 def note_in_record(folder: Path, **notes: Any) -> None:
@@ -205,7 +213,7 @@ def rewind(folder: Path) -> Path | None:
     first.
     """
     checkpoint = last_checkpoint(folder)
-    step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
+    step = step_of(checkpoint) if checkpoint else 0
     for name in ("metrics.jsonl", "episodes.jsonl", "completions.jsonl"):
         keep_until(folder / name, step)
     return checkpoint

@@ -40,10 +40,11 @@ class PastedEpisode:
         topology: the call graph of the cluster that they come from.
 
     Raises:
-        ValueError: when there is no line.
+        ValueError: when there is no line, or none that names a service.
     """
 
     def __init__(self, text: str, topology: Topology = DEFAULT_TOPOLOGY) -> None:
+        self.incident = PastedIncident(topology)
         self._lines = [
             line.rstrip()
             for line in text.splitlines()
@@ -51,7 +52,11 @@ class PastedEpisode:
         ]
         if not self._lines:
             raise ValueError("there is no line to triage; paste some log lines")
-        self.incident = PastedIncident(topology)
+        if not any(map(self._service_of, self._lines)):
+            raise ValueError(
+                f"none of the {len(self._lines)} lines names a service of the call graph "
+                f"({', '.join(topology.names)}); give the one that they come from"
+            )
         most = self.incident.task.max_steps
         self.opening = Observation(0, most, lines=self._lines[-SHOWN:])
         self.record, self.done = Record(), False

@@ -80,6 +80,7 @@ def evaluated(run: Path, folder: Path, evaluation: pd.DataFrame) -> dict[str, An
         "references": markdown(table[["task", "trained", *references]]) if references else "",
         "strata": markdown(_detection(changes)),
         "falls": describe_falls(changes),
+        "judged": bool(changes["low"].notna().any()),
         "weakest": _weakest(changes),
         "mean": f"{trained['score'].mean():.2f} on `{split}`",
         "unseen": _unseen(run),

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -168,21 +167,22 @@ def _die_with_parent() -> None:
 
 def progress(run: str | Path) -> pd.DataFrame:
     """How far a run is and what it costs: a frame of one row, with seconds a step (the last), GB of
-    GPU memory at most, tokens of an episode's opening and of what the model wrote, steps done and
-    all, and when training will end by this machine's clock.
+    GPU memory at most, tokens of an episode's opening and of what the model wrote, calls of an
+    episode that were no valid action, steps done and all, and the hours of training that are left.
     """
     run = Path(run)
     settings, metrics = record_of(run)["settings"], read_jsonl(run / "metrics.jsonl")
     last = metrics.iloc[-1]
     each = metrics["seconds"].diff().fillna(metrics["seconds"]).iloc[-1]
-    left = timedelta(seconds=float(each * (settings["steps"] - last["step"])))
+    left = each * (settings["steps"] - last["step"]) / 3600
     episodes = settings["incidents"] * settings["group"] * last["step"]
     return pd.DataFrame(
         {
             "seconds a step": [round(each, 1)],
             "peak memory, GB": [round(last.get("peak_memory_gb", float("nan")), 1)],
             "tokens an episode": [round(last["num_tokens"] / episodes)],
+            "malformed calls": [round(last["malformed"], 2)],
             "steps": [f"{int(last['step'])} of {settings['steps']}"],
-            "training ends": [(datetime.now() + left).strftime("%H:%M")],
+            "hours left": [round(left, 2)],
         }
     )

@@ -19,7 +19,7 @@ Every step is skipped when its result is there, so the same command continues wh
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from ..agents.registry import make_policy
 from ..agents.scripted import Policy
 from ..measure.audit import audit
 from ..measure.rollouts import rollout
-from ..measure.runs import record_of, weights_digest, write_text
+from ..measure.runs import record_of, step_of, weights_digest, write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..world.incidents import sample_incident
@@ -76,7 +76,7 @@ def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> p
             continue
         frame = pd.read_parquet(file)
         same = (frame["policy"] == name) & (frame["weights"] == weights) & (frame["split"] == split)
-        same &= frame["benchmark"] == BENCHMARK_VERSION
+        same &= (frame["benchmark"] == BENCHMARK_VERSION) & (frame["index"] < episodes)
         if same.sum() == episodes * len(TASKS):
             return frame[same]
     return None
@@ -91,10 +91,23 @@ def _played_or(
 
 
 def _written(path: Path, frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """The frames as one, which is kept in a file."""
+    """The frames as one, which is kept in a file; a file that holds all of them, and more of the
+    same, stays as it is.
+    """
     frame = pd.concat(frames, ignore_index=True)
+    if path.exists():
+        before = pd.read_parquet(path)
+        of_these = before[before["split"].isin(frame["split"].unique())]
+        if len(frame) < len(of_these) and not set(_played_rows(frame)) - set(_played_rows(before)):
+            return frame
     frame.to_parquet(path, index=False)
     return frame
+
+
+def _played_rows(frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
+    """What each row is of: policy, weights and incident."""
+    columns = ["policy", "weights", "benchmark", "task", "split", "index"]
+    return frame[columns].itertuples(index=False, name=None)
 
 
 def _before_and_after(run: Path) -> dict[str, tuple[Path | None, str]]:
@@ -180,7 +193,7 @@ def evaluate_checkpoints(
     """
     run = Path(run)
     path, frames = run / "checkpoints.parquet", []
-    steps = {int(folder.name.split("-")[1]): folder for folder in run.glob("checkpoint-*")}
+    steps = {step_of(folder): folder for folder in run.glob("checkpoint-*")}
     for step, folder in sorted(steps.items()):
 
         def play(folder: Path = folder) -> pd.DataFrame:

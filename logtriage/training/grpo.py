@@ -29,7 +29,16 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.loading import load_language_model, not_there, quantised_name, with_tool_calls
-from ..measure.runs import find_gpu, note_in_record, record_of, rewind, start_run, weights_digest
+from ..measure.runs import (
+    find_gpu,
+    last_checkpoint,
+    note_in_record,
+    record_of,
+    rewind,
+    start_run,
+    step_of,
+    weights_digest,
+)
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
 from .drills import open_varied
@@ -105,6 +114,9 @@ def train(
         start_run(settings, folder, NEWER)  # only checks that it is the same run
     if (folder / "model").exists():
         return folder / "model"
+    reached = last_checkpoint(folder)
+    if until is not None and reached is not None and until <= step_of(reached):
+        return folder
     while True:
         try:
             return _attempt(config, settings, folder, progress, open_episode, until, keep_on_hub)
@@ -174,6 +186,8 @@ def _attempt(
     trainer.credit = config.credit
     trainer.generated_at_once = record.get("generated_at_once")
     trainer.remove_callback(PrinterCallback)
+    if progress:
+        print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
     if keep_on_hub:
         trainer.add_callback(PushRun(folder, keep_on_hub))
     if until is not None and until < config.steps:

@@ -16,7 +16,7 @@ from huggingface_hub import HfApi, get_token
 from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, XetDownloadError
 from huggingface_hub.utils import validate_repo_id
 
-from ..measure.runs import differing, last_checkpoint, record_of
+from ..measure.runs import differing, last_checkpoint, record_of, step_of
 from .presets import NEWER
 
 # What may go wrong between here and the Hub. Its own errors, and what is raised where the network
@@ -46,6 +46,19 @@ def check_token() -> None:
             "the Hub needs a token that may write, and none was found; run `hf auth login`, or set"
             " HF_TOKEN"
         )
+
+
+def check_access(keep: str, publish: str) -> None:
+    """Whether a run can be kept in one repository and published in another; empty for neither.
+
+    Raises:
+        ValueError: when a name is none, both are the same, or nobody is logged in.
+    """
+    if keep and keep == publish:
+        raise ValueError(f"a run cannot be kept and published in one repository, {keep}; name two")
+    for name in filter(None, (keep, publish)):
+        check_name(name)
+        check_token()
 
 
 def fresh_folder(folder: str | Path) -> Path:
@@ -103,10 +116,6 @@ def _first_line(error: Exception) -> str:
 
 
 # -- a run that is kept -------------------------------------------------------------------------
-
-
-def _step_of(checkpoint: str) -> int:
-    return int(checkpoint.removeprefix("checkpoint-"))
 
 
 def kept_files(run: Path) -> list[str]:
@@ -211,7 +220,7 @@ def _progress(files: list[str]) -> tuple[bool, int]:
     continued from, 0 for none.
     """
     folders = [file.partition("/")[0] for file in files if file.endswith("/trainer_state.json")]
-    steps = [_step_of(folder) for folder in folders if folder.startswith("checkpoint-")]
+    steps = [step_of(folder) for folder in folders if folder.startswith("checkpoint-")]
     return any(file.startswith("model/") for file in files), max(steps, default=0)
 
 

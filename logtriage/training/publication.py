@@ -119,7 +119,7 @@ def _subject(run: Path, name: str, merged: bool, dataset: str) -> Subject:
     """What is to be published; errors as `write_model`."""
     if not (run / "model").is_dir() or not (run / "config.json").exists():
         raise ValueError(
-            f"{run} is no finished run: it has no config.json and model/; train it to its end"
+            f"{run} is no finished run, which has config.json and model/; train it to its end"
         )
     adapter = (run / "model" / "adapter_config.json").exists()
     settings = record_of(run)["settings"]

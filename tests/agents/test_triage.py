@@ -38,7 +38,7 @@ def test_a_pasted_log_becomes_a_diagnosis():
 
 def test_services_of_another_cluster_need_its_call_graph():
     shop = load_topology("examples/shop.yaml")
-    refused = triage(Scripted("scripted"), "ERROR user-db is down", shop)
+    refused = triage(Scripted("scripted"), "ERROR basket-db is down", shop)
     assert refused.root_cause == "" and refused.closed_by == "resolve"
 
 

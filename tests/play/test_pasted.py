@@ -65,7 +65,7 @@ def test_it_answers_in_the_words_of_an_episode():
         ("remediate", "pray:user-db"),
         ("resolve", ""),
     ]
-    played, pasted = Episode.open("cascading_failure", "train", 0), PastedEpisode("a line")
+    played, pasted = Episode.open("cascading_failure", "train", 0), PastedEpisode("user-db is down")
     for action in actions:
         theirs, ours = played.act(*action), pasted.act(*action)
         assert (ours.notice, ours.error, ours.step) == (theirs.notice, theirs.error, theirs.step)
@@ -85,6 +85,11 @@ def test_an_agent_that_never_ends_is_ended():
 def test_no_line_is_refused(text):
     with pytest.raises(ValueError, match="paste some log lines"):
         PastedEpisode(text)
+
+
+def test_lines_of_another_cluster_are_refused():
+    with pytest.raises(ValueError, match=r"none of the 2 lines names a service .*user-db.*; give"):
+        PastedEpisode("web: 502\norders: timeout")
 
 
 def test_every_action_is_answered():

@@ -87,11 +87,17 @@ def test_progress_is_measured(tmp_path):
     settings = {"steps": 10, "incidents": 3, "group": 4}
     (tmp_path / "config.json").write_text(json.dumps({"settings": settings}))
     rows = [
-        {"step": 1, "seconds": 50.0, "num_tokens": 12_000, "peak_memory_gb": 8.0},
-        {"step": 2, "seconds": 80.0, "num_tokens": 24_000, "peak_memory_gb": 9.26},
+        {"step": 1, "seconds": 50.0, "num_tokens": 12_000, "peak_memory_gb": 8.0, "malformed": 2},
+        {
+            "step": 2,
+            "seconds": 80.0,
+            "num_tokens": 24_000,
+            "peak_memory_gb": 9.26,
+            "malformed": 1.25,
+        },
     ]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (row,) = progress(tmp_path).to_dict("records")
     assert row["seconds a step"] == 30.0 and row["peak memory, GB"] == 9.3
     assert row["tokens an episode"] == 1000 and row["steps"] == "2 of 10"
-    assert len(row["training ends"]) == len("12:34")
+    assert row["hours left"] == 0.07 and row["malformed calls"] == 1.25

@@ -135,6 +135,7 @@ def test_it_goes_to_the_hub_as_a_dataset(fake_hub, tmp_path):
     publish_dataset(NAME, tmp_path / "written", incidents=1)
     assert fake_hub.calls == [
         ("create", NAME, {"repo_type": "dataset", "private": False}),
+        ("list", NAME, {}),
         ("upload", NAME, {"repo_type": "dataset"}),
     ]
     assert (fake_hub.root / NAME / "trace.parquet").exists()
@@ -143,7 +144,7 @@ def test_it_goes_to_the_hub_as_a_dataset(fake_hub, tmp_path):
 def test_mistakes_are_answered(run, tmp_path):
     with pytest.raises(ValueError, match="are called alike"):
         write_dataset(NAME, tmp_path / "out", [run, run], incidents=1)
-    with pytest.raises(FileNotFoundError, match=r"config\.json"):
+    with pytest.raises(FileNotFoundError, match="holds no run"):
         write_dataset(NAME, tmp_path / "out", [tmp_path], incidents=1)
     other = tmp_path / "demo" / "seed-1"
     shutil.copytree(run, other)

@@ -115,7 +115,7 @@ def test_memory_follows_the_settings():
     halved = replace(SESSION, micro_batches=24)
     assert estimate(halved).gib.high <= usual.high
     # All weights trained: 16 bytes each, and a gradient for each.
-    whole = estimate(replace(SESSION, lora_rank=0, load_in_4bit=False), A100)
+    whole = estimate(replace(SESSION, lora_rank=0, load_in_4bit=False, loader="transformers"), A100)
     assert whole.gib.low > 45 and whole.seconds.low > estimate(SESSION, A100).seconds.low
 
 

@@ -202,7 +202,11 @@ def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
     pd.testing.assert_frame_equal(frame, again)  # `seconds` included: nothing was played again
     other = evaluate_run(run, episodes=2, split="train", references=("loudest",), progress=False)
     assert set(other["split"]) == {"train"}
-    evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    evaluate_run(run, episodes=4, references=("loudest",), progress=False)
+    kept = (run / "evaluation.parquet").read_bytes()
+    fewer = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    pd.testing.assert_frame_equal(fewer.drop(columns="seconds"), frame.drop(columns="seconds"))
+    assert (run / "evaluation.parquet").read_bytes() == kept  # a quick look costs no results
     curve = evaluate_checkpoints(run, episodes=2, progress=False)
     assert sorted(set(curve["step"])) == [1, 2, 3] and len(curve) == 3 * 6
     comparison = compare_transcripts(run)
@@ -349,6 +353,8 @@ def test_a_run_stops_where_it_is_told_and_goes_on(run, tiny_base, tmp_path):
     stopped = train(tiny(tiny_base), tmp_path / "run", progress=False, until=2)
     assert stopped == tmp_path / "run" and not (stopped / "model").exists()
     assert len(lines(stopped / "metrics.jsonl")) == 2
+    assert train(tiny(tiny_base), stopped, progress=False, until=1) == stopped
+    assert len(lines(stopped / "metrics.jsonl")) == 2  # it is beyond that already
     train(tiny(tiny_base), tmp_path / "run", progress=False)
     for name in ("episodes.jsonl", "completions.jsonl", "model/model.safetensors"):
         assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()

@@ -172,7 +172,7 @@ def test_nothing_is_brought_from_a_repository_that_is_not_there(fake_hub, tmp_pa
 
 
 def test_a_hub_that_is_down_is_told(fake_hub, run, tmp_path, capsys):
-    fake_hub.down = True
+    fake_hub.down = ConnectionError("no route to host")
     for act in (
         lambda: push_run(run, KEPT),
         lambda: pull_run(KEPT, tmp_path / "there"),
@@ -185,7 +185,7 @@ def test_a_hub_that_is_down_is_told(fake_hub, run, tmp_path, capsys):
     keeper.on_save(None, None, None)
     told = capsys.readouterr().out
     assert told == f"{run} is not kept: the Hub did not take you/kept: no route to host\n"
-    fake_hub.down = False
+    fake_hub.down = None
     keeper.on_save(None, None, None)
     assert "checkpoint-20/optimizer.pt" in files(fake_hub.root / KEPT)
 

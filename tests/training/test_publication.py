@@ -226,10 +226,11 @@ def test_publishing_needs_a_token_and_goes_to_the_hub(run, fake_hub, monkeypatch
     assert address == f"https://huggingface.co/{NAME}"
     assert fake_hub.calls == [
         ("create", NAME, {"repo_type": "model", "private": True}),
+        ("list", NAME, {}),
         ("upload", NAME, {"repo_type": "model"}),
     ]
     there = {path.name for path in (fake_hub.root / NAME).iterdir()}
-    assert there == {path.name for path in (run / "hub").iterdir()}
+    assert there == {path.name for path in (run / "hub").iterdir()} - {hub.MARK}
     shutil.rmtree(run / "hub")
     monkeypatch.setattr(hub, "get_token", lambda: None)
     with pytest.raises(ValueError, match="run `hf auth login`, or set HF_TOKEN"):
