@@ -266,8 +266,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "recommended": _T4,
     # Plain transformers in bf16, which these GPUs have and a T4 has not.
-    "l4": {**_GPU, "micro_batches": 6},
-    "a100": {**_GPU, "micro_batches": 3},
+    "l4": {**_GPU, "micro_batches": 8},
+    "a100": {**_GPU, "micro_batches": 4},
     # For the impatient: a small model, which hardly calls tools by itself, and so is taught first.
     "t4_starter": {
         **_T4,
