@@ -94,7 +94,9 @@ def test_rows_of_a_seed_beside_are_taken_for_the_same_weights_alone(evaluation, 
     assert len(_played(own, "base", "one base", "test", 200)) == 600
     assert _played(own, "base", "another base", "test", 200) is None
     assert _played(own, "base", "one base", "train", 200) is None
-    assert _played(own, "base", "one base", "test", 100) is None
+    fewer = _played(own, "base", "one base", "test", 100)
+    assert len(fewer) == 300 and fewer["index"].max() == 99  # the first of those that are there
+    assert _played(own, "base", "one base", "test", 201) is None
 
 
 def test_one_seed_is_its_summary(evaluation, runs, tmp_path):
