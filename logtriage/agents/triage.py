@@ -53,7 +53,8 @@ class Diagnosis(NamedTuple):
         }
         each = self.seconds / max(1, self.decisions)
         told = [f"{name:>10}: {value or '-'}" for name, value in rows.items()]
-        return "\n".join([*told, f"{self.decisions} decisions, {each:.2f} s each"])
+        turns = "1 decision" if self.decisions == 1 else f"{self.decisions} decisions"
+        return "\n".join([*told, f"{turns}, {each:.2f} s each"])
 
 
 def load_agent(source: str | Path) -> LanguageModelPolicy:
