@@ -154,9 +154,9 @@ def command(*arguments: object, **options: object) -> None:
         for line in process.stdout:
             if line.strip():
                 print(line.rstrip(), flush=True)
-    finally:
-        process.kill()  # no effect on one that has ended
         code = process.wait()
+    finally:
+        process.kill()  # where this was interrupted; one that has ended is past it
     if code:
         raise RuntimeError(f"python -m logtriage {arguments[0]} failed with exit status {code}")
 

@@ -114,9 +114,10 @@ def train(
         start_run(settings, folder, NEWER)  # only checks that it is the same run
     if (folder / "model").exists():
         return folder / "model"
-    reached = last_checkpoint(folder)
-    if until is not None and reached is not None and until <= step_of(reached):
-        return folder
+    if until is not None:
+        reached = last_checkpoint(folder)
+        if reached is not None and until <= step_of(reached):
+            return folder
     while True:
         try:
             return _attempt(config, settings, folder, progress, open_episode, until, keep_on_hub)
