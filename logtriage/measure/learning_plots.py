@@ -52,7 +52,8 @@ def _step_means(frame: pd.DataFrame, task: str) -> pd.Series:
     return frame[frame.task == task].groupby("step")["score"].mean()
 
 
-def _smooth(means: pd.Series) -> pd.Series:
+def smooth(means: pd.Series) -> pd.Series:
+    """The running mean over `WINDOW` steps, of fewer at the ends."""
     return means.rolling(WINDOW, min_periods=1, center=True).mean()
 
 
@@ -73,10 +74,10 @@ def _draw_learning(ax: Axes, training: Sequence[pd.DataFrame]) -> None:
     tasks = [task for task in TASK_COLOURS if any((frame.task == task).any() for frame in training)]
     for task in tasks:
         runs, colour = [_step_means(frame, task) for frame in training], TASK_COLOURS[task]
-        for means in runs if single else map(_smooth, runs):
+        for means in runs if single else map(smooth, runs):
             x = played.loc[means.index]
             ax.plot(x, means, color=colour, alpha=0.3 if single else 0.5, lw=0.9)
-        strong = _smooth(pd.concat(runs, axis=1).sort_index().mean(axis=1))
+        strong = smooth(pd.concat(runs, axis=1).sort_index().mean(axis=1))
         ax.plot(played.loc[strong.index], strong, color=colour, lw=2.8, label=words(task))
         ends[words(task, lines=True)] = (strong.iloc[-1], colour)
     ax.set(

@@ -140,6 +140,15 @@ def _answers(rows: pd.DataFrame) -> dict[str, np.ndarray]:
     }
 
 
+def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
+    """What each episode of a frame with truth (see `with_truth`) adds to a stratum, nan where it is
+    not in it: (episodes,).
+    """
+    rule = STRATA[stratum]
+    within = np.full(len(frame), True) if rule.real is None else frame["real"] == rule.real
+    return np.where(within, _answers(frame)[rule.answer], np.nan)
+
+
 def _cells(truth: pd.DataFrame) -> Iterator[tuple[str, str, Parts]]:
     """Each stratum and group that occurs in the incidents (rows with truth) of one task, with the
     parts over which it is a mean; only the balanced mean has two.

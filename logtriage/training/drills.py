@@ -12,6 +12,9 @@ Examples come in two forms. Plain ones are of the default call graph in the word
 *General* ones are of `open_varied`: half of them plain, the others on random call graphs, in varied
 wording, or both, so that what is learned is not tied to seven names and one manner of speaking.
 Names and words of the splits that hold such things out occur in neither.
+
+Drills *without a runbook* are for measuring what its facts are worth: the same questions, but no
+service is shown whose lines prove a fault or hint at a remedy. The junior knows the runbook still.
 """
 
 from __future__ import annotations
@@ -50,7 +53,8 @@ QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1, "slow": 5}
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
 # the questions. Drawn blindly, nearly all would say nothing: lines that tell are rare, and reading
 # those is the point.
-SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
+TOLD_BY_RUNBOOK = ("proof", "hint")
+SOUGHT_SHARES = {(): 0.46, TOLD_BY_RUNBOOK: 0.34, ("callee",): 0.2}
 # Rows of metrics that a question about the slowest shows, at least.
 FEWEST_ROWS = 2
 LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
@@ -96,13 +100,13 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
     return Episode(sample_incident(task, split, index, graph, new_words))
 
 
-def drill(index: int, general: bool = False) -> list[Message]:
+def drill(index: int, general: bool = False, runbook: bool = True) -> list[Message]:
     """One reading exercise: short questions about text of `train`, answered from that text and the
     runbook alone.
 
     Questions are log lines, blocks of one service's lines, metric rows of the edge and of several
     services, and openings; general ones also who calls whom, and who owns a service. Another kind
-    of drill is to make the rounds.
+    of drill is to make the rounds. Without `runbook`, no answer to lines is a remedy or a team.
     """
     random = Random(f"general-drill/{index}" if general else f"drill/{index}")
     shares = GENERAL_KIND_SHARES if general else KIND_SHARES
@@ -120,7 +124,7 @@ def drill(index: int, general: bool = False) -> list[Message]:
         for question in range(QUESTIONS[kind]):
             episode = _open(general, random, first + question)
             if kind in ("lines", "blocks"):
-                exchange.append(_question_of_logs(kind, episode, random))
+                exchange.append(_question_of_logs(kind, episode, random, runbook))
             elif kind == "slow":
                 exchange.append(_question_of_latency(episode, random))
             else:
@@ -248,11 +252,14 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
     return render(observation), {"content": f"slowest {slowest}" if real else "nobody"}
 
 
-def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:
+def _question_of_logs(
+    kind: str, episode: Episode, random: Random, runbook: bool
+) -> tuple[str, Message]:
     """What a line, or a block of lines, of one service says.
 
     Services are looked at in random order until one has a line of the kind that is sought; the last
-    one stands in when none has.
+    one stands in when none has. Without `runbook`, services to whose lines it says something are
+    passed over, and who complains of another is sought in their place.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
@@ -260,7 +267,10 @@ def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str,
     if kind == "blocks":  # each is a step, and the last one would close the incident
         positions = positions[: episode.incident.task.max_steps - 1]
     sought = random.choices(list(SOUGHT_SHARES), list(SOUGHT_SHARES.values()))[0]
-    for position in positions if sought else positions[:1]:
+    if not runbook and sought == TOLD_BY_RUNBOOK:
+        sought = ("callee",)
+    question = None
+    for position in positions:
         service = topology.names[position]
         if kind == "lines":
             lines = episode.telemetry.lines(position)
@@ -269,9 +279,13 @@ def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str,
             observation = episode.act("request_more_logs", service)
             text = render(observation)
         reader.begin(topology, observation)
-        if any(reading.kind in sought for reading in reader.readings[service]):
+        if not runbook and reader.fault_at(service):
+            continue
+        question = text, _meaning(reader, service)
+        if not sought or any(reading.kind in sought for reading in reader.readings[service]):
             break
-    return text, _meaning(reader, service)
+    # Without a runbook a small graph may have nobody left to ask about.
+    return question or _question_of_severity("edges", episode)
 
 
 def _meaning(reader: ReadingPolicy, service: str) -> Message:

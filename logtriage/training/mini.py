@@ -12,7 +12,8 @@ words (see `drills`), and spells names and words out, for more than twice the to
 reads, it learns to copy invented names.
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
-the simulated world: a runbook is what an on-call has. Results of this model must say so.
+the simulated world: a runbook is what an on-call has. Results of this model must say so. A base
+*without a runbook* learns from drills that lack them, and has them from the junior alone.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from ..agents.junior import JuniorPolicy
@@ -46,8 +49,21 @@ JUNIORS, GENERAL_JUNIORS = 3000, 4500  # examples; general ones teach more, and 
 # The lessons in copying that a general base begins with: names from, names to, steps.
 COPYING = ((2, 2, 300), (1, 4, 200), (1, 12, 200))
 COPYING_BATCH = 32  # examples a step of these
+LEARNING_RATE, TUNED_WIDTH = 2.5e-3, 128  # peak, and the width at which it was chosen
 
+Arguments = ParamSpec("Arguments")
 Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
+
+
+def default_learning_rate(hidden: int) -> float:
+    """The peak learning rate for a model of that width, `LEARNING_RATE` at `TUNED_WIDTH`.
+
+    Adam moves every weight by about the learning rate, whatever its gradient, and an output sums
+    over `hidden` of them: to change as much at any width, the steps must shrink as it grows (Yang
+    et al. 2022, "Tensor Programs V", muP: 1 / width for hidden weights). We do so for all weights;
+    embeddings and norms, which muP would leave alone, are slower than there in wide models.
+    """
+    return LEARNING_RATE * (TUNED_WIDTH / hidden)
 
 
 def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
@@ -200,6 +216,34 @@ def compare_with_junior(
     return scores
 
 
+def _one_at_a_time(
+    build: Callable[Concatenate[str | Path, Arguments], Path],
+) -> Callable[Concatenate[str | Path, Arguments], Path]:
+    """`build`, whose first argument is the folder that it makes, in one process at a time a folder;
+    another waits, and finds it finished. A finished folder needs no lock: it may be read-only.
+    """
+
+    @wraps(build)
+    def alone(folder: str | Path, *args: Arguments.args, **options: Arguments.kwargs) -> Path:
+        folder = Path(folder)
+        if (folder / "base.json").exists():
+            return build(folder, *args, **options)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.parent / f".{folder.name}.lock")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            print(f"waiting for another process that builds {folder}", flush=True)
+            lock.acquire()
+        try:
+            return build(folder, *args, **options)
+        finally:
+            lock.release()
+
+    return alone
+
+
+@_one_at_a_time
 def build_base(
     folder: str | Path,
     seed: int = 0,
@@ -207,25 +251,28 @@ def build_base(
     drill_epochs: int = 2,
     juniors: int | None = None,
     junior_epochs: int = 2,
-    learning_rate: float = 2.5e-3,
+    learning_rate: float | None = None,
     hidden: int = 128,
     layers: int = 4,
     parity: float = PARITY,
     general: bool = False,
+    runbook: bool = True,
 ) -> Path:
     """Build the base model and save it; a finished folder is returned as it is.
 
     Args:
-        folder: where the model, the tokenizer and `base.json` (settings, seconds, losses) go.
+        folder: where the model, the tokenizer and `base.json` (settings, seconds of the clock and
+            of the CPU, losses) go. A second process that builds the same waits for the first.
         seed: of initialisation and batch order.
         drills, juniors: numbers of examples; None for `JUNIORS`, or `GENERAL_JUNIORS`.
         drill_epochs, junior_epochs: passes over them.
-        learning_rate: peak, of each lesson.
+        learning_rate: peak, of each lesson; None for `default_learning_rate` of the width.
         hidden, layers: the model's width (dimensions a token) and depth.
         parity: share of the junior's mean score that the model must reach; 0 for toys that learn
             nothing.
         general: whether to learn from general examples (see `drills`), after lessons in copying and
             with a tokenizer that spells names and words, and to reach `parity` on such incidents.
+        runbook: whether the drills tell which fault, remedy and team a line speaks for.
 
     Raises:
         ValueError: when the folder holds a base built with other settings, or the model fails to
@@ -236,6 +283,8 @@ def build_base(
     folder = Path(folder)
     if juniors is None:
         juniors = GENERAL_JUNIORS if general else JUNIORS
+    if learning_rate is None:
+        learning_rate = default_learning_rate(hidden)
     settings = {
         "seed": seed,
         "drills": drills,
@@ -248,7 +297,7 @@ def build_base(
         "examples": _digest(
             messages
             for i in range(DIGESTED)
-            for messages in (drill(i, general), junior_episode(i, general))
+            for messages in (drill(i, general, runbook), junior_episode(i, general))
         ),
     }
     if general:  # only then: folders that were finished without it stay what they are
@@ -260,15 +309,17 @@ def build_base(
                 copying(i, fewest, most) for i in range(DIGESTED) for fewest, most, _ in COPYING
             ),
         }
+    if not runbook:  # likewise
+        settings["runbook"] = False
     if _is_finished(folder, settings):
         return folder
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
     log: list[dict[str, Any]] = []
     torch.manual_seed(seed)
     tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES, general), spelled=general)
     model = new_model(tokenizer, hidden, layers)
     schemas = tool_schemas()
-    reading = [encode(tokenizer, drill(index, general), None) for index in range(drills)]
+    reading = [encode(tokenizer, drill(index, general, runbook), None) for index in range(drills)]
     triage = [
         encode(tokenizer, junior_episode(index, general), schemas) for index in range(juniors)
     ]
@@ -303,6 +354,7 @@ def build_base(
     return folder
 
 
+@_one_at_a_time
 def build_taught(
     folder: str | Path,
     base: str | Path,
@@ -315,7 +367,7 @@ def build_taught(
     it is.
 
     Args:
-        folder: where the model, the tokenizer and `base.json` (settings, seconds, losses) go.
+        folder: as in `build_base`.
         base: folder of the model to start from.
         seed: of batch order.
         episodes: number of examples.
@@ -339,7 +391,7 @@ def build_taught(
     }
     if _is_finished(folder, settings):
         return folder
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
     log: list[dict[str, Any]] = []
     model, tokenizer = load_language_model(base)
     model.float()  # on a GPU it comes in half precision, which is too little to train in
@@ -370,10 +422,15 @@ def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:
     return True
 
 
-def _save(folder: Path, model: Any, tokenizer: Any, record: dict[str, Any], began: float) -> None:
-    """Write model, tokenizer and, last, since a folder with it is finished, `base.json`."""
+def _save(
+    folder: Path, model: Any, tokenizer: Any, record: dict[str, Any], began: tuple[float, float]
+) -> None:
+    """Write model, tokenizer and, last, since a folder with it is finished, `base.json`; `began`:
+    when, in seconds of the clock and of this process.
+    """
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     record["parameters"] = sum(p.numel() for p in model.parameters())
-    record["seconds"] = round(time.perf_counter() - began, 1)
+    record["seconds"] = round(time.perf_counter() - began[0], 1)
+    record["cpu_seconds"] = round(time.process_time() - began[1], 1)
     write_text(folder / "base.json", json.dumps(record, indent=1))

@@ -14,6 +14,7 @@ from logtriage.play.episode import Episode
 from logtriage.training import drills
 from logtriage.training.names import TRAINING_NAMES
 from logtriage.world.cluster import Cluster
+from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import Incident, sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import Telemetry
@@ -139,6 +140,49 @@ def test_the_examples_stay_what_they_are():
     made = [[drills.drill(index), drills.junior_episode(index)] for index in range(50)]
     digest = hashlib.sha256(json.dumps(made).encode()).hexdigest()
     assert digest == "ef5693e2df27f77e7f532f63b9100d5dc8701d78930bd90b43897a9c6790a636"
+
+
+def remedies_of(messages):
+    return [
+        call["function"]["name"]
+        for message in messages
+        for call in message.get("tool_calls", ())
+        if call["function"]["name"] in ("remediate", "escalate")
+    ]
+
+
+def test_without_a_runbook_no_answer_is_a_remedy_and_all_else_is_the_same():
+    with_runbook = [drills.drill(index) for index in range(80)]
+    without = [drills.drill(index, runbook=False) for index in range(80)]
+    assert sum(len(remedies_of(one)) for one in with_runbook) > 50
+    assert not any(remedies_of(one) for one in without)
+    # As many questions, the openings, metrics and rounds to the letter, and lines in plenty.
+    assert list(map(len, with_runbook)) == list(map(len, without))
+    same = sum(one == other for one, other in zip(with_runbook, without, strict=True))
+    assert 30 <= same < 60
+    said = Counter(
+        message["content"].split()[0]
+        for one in without
+        for message in one
+        if message["role"] == "assistant" and message["content"]
+    )
+    assert said["see"] > 50 and said["nothing"] > 50
+    # General drills ask who owns a service; that is read from the call graph, and stays.
+    general = [drills.drill(index, True, runbook=False) for index in range(80)]
+    assert "remediate" not in {name for one in general for name in remedies_of(one)}
+
+
+def test_where_everybody_speaks_by_the_runbook_severity_is_asked(monkeypatch):
+    fault = next(iter(FAULTS.values()))
+    monkeypatch.setattr(drills.ReadingPolicy, "fault_at", lambda self, service: fault)
+    shown = next(
+        one
+        for one in (drills.drill(index, runbook=False) for index in range(20))
+        if len(one) == 1 + 2 * drills.QUESTIONS["blocks"]
+    )
+    assert {c["function"]["name"] for m in shown for c in m.get("tool_calls", ())} == {
+        "classify_severity"
+    }
 
 
 def test_half_of_the_varied_episodes_are_plain_and_the_rest_vary_alike():

@@ -2,9 +2,14 @@
 
 import json
 import re
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from random import Random
 
 import pytest
+from filelock import FileLock
 
 from logtriage.agents.loading import load_language_model
 from logtriage.play.episode import Episode
@@ -17,6 +22,8 @@ from logtriage.training.tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, to
 from logtriage.world.faults import REMEDIES
 from logtriage.world.random_topology import UNSEEN_NAMES, random_topology
 from logtriage.world.topology import DEFAULT_TOPOLOGY
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +106,75 @@ def test_a_base_that_was_taught_other_examples_is_another(tiny_base, monkeypatch
     monkeypatch.setattr(mini, "junior_episode", lambda index, general=False: other)
     with pytest.raises(ValueError, match="built with"):
         mini.build_base(tiny_base, **settings)
+
+
+def test_settings_of_the_usual_base_are_those_of_bases_that_exist(tmp_path):
+    # A base of before these options must be recognised: `base.json` as it was published.
+    published = json.loads((RESULTS / "demo" / "base.json").read_text())
+    assert "runbook" not in published["settings"] and "cpu_seconds" not in published
+    folder = tmp_path / "base"
+    folder.mkdir()
+    (folder / "base.json").write_text(json.dumps(published))
+    assert mini.build_base(folder) == folder
+    assert list(tmp_path.iterdir()) == [folder]  # not even a lock: it may be read-only
+    for option in ({"runbook": False}, {"hidden": 64}, {"learning_rate": 1e-3}):
+        with pytest.raises(ValueError, match="built with"):
+            mini.build_base(folder, **option)
+
+
+def test_wider_models_take_smaller_steps(tiny_base):
+    assert mini.default_learning_rate(128) == 2.5e-3  # exactly: older bases are known by it
+    assert mini.default_learning_rate(256) == 1.25e-3
+    record = json.loads((tiny_base / "base.json").read_text())
+    assert record["settings"]["learning_rate"] == mini.default_learning_rate(32) == 0.01
+
+
+def test_a_base_tells_what_it_cost(tiny_base):
+    record = json.loads((tiny_base / "base.json").read_text())
+    assert record["cpu_seconds"] > 0.0 and record["seconds"] > 0.0
+
+
+def test_a_base_without_a_runbook_is_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(mini, "TOKENIZER_EXAMPLES", 30)
+    toy = {"drills": 4, "drill_epochs": 1, "juniors": 4, "junior_epochs": 1}
+    toy |= {"hidden": 32, "layers": 1, "parity": 0.0}
+    folder = mini.build_base(tmp_path / "base", **toy, runbook=False)
+    settings = json.loads((folder / "base.json").read_text())["settings"]
+    assert settings["runbook"] is False
+    assert mini.build_base(folder, **toy, runbook=False) == folder
+    with pytest.raises(ValueError, match="built with"):
+        mini.build_base(folder, **toy)
+
+
+def test_a_second_process_waits_and_finds_the_base_finished(
+    tiny_base, tmp_path, monkeypatch, capsys
+):
+    settings = json.loads((tiny_base / "base.json").read_text())["settings"]
+    del settings["examples"]
+    folder, waiting = tmp_path / "runs" / "base", threading.Event()
+    monkeypatch.setattr(mini, "new_model", None)  # to build would be an error
+
+    def acquire_and_tell(self, *args, **options):
+        if options.get("blocking", True):
+            waiting.set()
+        return acquire(self, *args, **options)
+
+    acquire = mini.FileLock.acquire
+    folder.parent.mkdir()
+    first = FileLock(folder.parent / ".base.lock")
+    first.acquire()
+    with ThreadPoolExecutor(1) as second:
+        monkeypatch.setattr(mini.FileLock, "acquire", acquire_and_tell)
+        built = second.submit(mini.build_base, folder, **settings)
+        assert waiting.wait(30) and not built.done()
+        shutil.copytree(tiny_base, folder)  # the first one is done
+        made = (folder / "model.safetensors").stat().st_mtime_ns
+        assert not built.done()
+        first.release()
+        assert built.result(30) == folder
+    told = capsys.readouterr().out.splitlines()
+    assert told == [f"waiting for another process that builds {folder}"]
+    assert (folder / "model.safetensors").stat().st_mtime_ns == made
 
 
 def test_a_taught_model_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path, monkeypatch):

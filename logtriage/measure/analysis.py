@@ -1,0 +1,406 @@
+"""The analysis of a sweep: one frame for all its points, and one contract for every sweep.
+
+    frame = gather([("recipe", 0, Path("runs/ladder/recipe/seed-0")), ...])
+    score(frame, against="recipe")  # a table
+    plot_learning(frame)
+    plot_seeds(frame, against="recipe")
+
+A sweep is a set of points: a row (what was varied) and a training seed, each a run's folder. The
+frame of all is small enough to be committed; runs are not. The contract is that of bsuite (Osband
+et al. 2020).
+
+| rows of the frame | policy | row, seed | one row is |
+|---|---|---|---|
+| training | training | the point's | the mean of a step's episodes of a task, `index` -1 |
+| after | trained | the point's | a held-out incident, `step` 0, as all below |
+| before | base | none ("", -1) | likewise, once for all points with this `base` |
+| scripts | their names | none ("", -1) | likewise, once for the sweep |
+
+`base` is the digest of the weights that a point began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..play.rewards import PARTS
+from .figure import Picture, draw_interval, label_ends, new_figure
+from .intervals import (
+    KEYS,
+    Interval,
+    crossed_difference,
+    crossed_improvement,
+    crossed_iqm,
+    crossed_mean,
+)
+from .learning_plots import WINDOW, seeds_said, smooth
+from .palette import FAINT, INK, policy_colour, words
+from .strata import values_in, with_truth
+
+TRAINING = "training"  # the policy of rows that tell of training
+ALL = "all"  # the task of means over all tasks
+MEASURES = ("score", *PARTS, "gate", "steps")
+COLUMNS = (
+    *("row", "seed", "base", "policy", "step", "episodes", "task", "split", "index"),
+    *MEASURES,
+    *("closed_by", "benchmark"),
+)
+CATEGORIES = ("base", "policy", "task", "split", "closed_by", "benchmark")
+SMALL_INTEGERS = {"seed": "int16", "step": "int32", "episodes": "int16", "index": "int32"}
+# Decimals of what a step of training comes to: it is a mean of some twenty episodes, so more would
+# be noise, and cost more bytes than all the rest.
+DECIMALS = 3
+SHARES = ("faults_detected", "false_alarms_dismissed")  # strata that stand in the table of scores
+LABELLED = 4  # rows up to which each has its name in a figure of learning
+# Dashes and width of lines that are named: whole and strong, dashed, long dashes, dots.
+STYLES: list[tuple[Any, float]] = [
+    ("-", 2.2),
+    ((0, (3, 1.5)), 1.6),
+    ((0, (7, 1.5)), 1.6),
+    ((0, (1, 1)), 1.8),
+]
+
+Strata = list[np.ndarray]  # a task each: scores (seeds, incidents)
+
+
+# -- the frame -----------------------------------------------------------------------------------
+
+
+def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
+    """One frame for a whole sweep, with the columns `COLUMNS`; see the head of this file.
+
+    Args:
+        points: row, seed and the folder of a run that is trained and evaluated; the rows of the
+            sweep keep this order.
+
+    Raises:
+        FileNotFoundError: for a point that is not finished.
+        ValueError: for a point named twice, or results of several versions of the benchmark.
+    """
+    names = [(row, seed) for row, seed, _ in points]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"a point stands for one run, but {twice} were given twice; drop one")
+    parts = []
+    for row, seed, folder in points:
+        training, held_out = (_file(Path(folder), name) for name in _FILES)
+        bases = held_out.loc[held_out["policy"] == "base", "weights"].unique()
+        if len(bases) != 1:
+            raise ValueError(f"{folder} must be evaluated from one base, found {list(bases)}")
+        shared = held_out["policy"] != "trained"
+        own = pd.concat([_steps(training), held_out[~shared]])
+        of_base = held_out["policy"] == "base"
+        parts += [
+            own.assign(row=row, seed=seed, base=bases[0]),
+            held_out[of_base].assign(row="", seed=-1, base=bases[0]),
+            held_out[shared & ~of_base].assign(row="", seed=-1, base=""),
+        ]
+    frame = pd.concat(parts, ignore_index=True)
+    versions = [one for one in frame["benchmark"].unique() if one]
+    if len(versions) != 1:
+        raise ValueError(
+            f"results of the benchmark's versions {versions} are never put together; evaluate the "
+            "points again"
+        )
+    frame = frame.drop_duplicates(["row", "seed", "base", "policy", "step", *KEYS])
+    return _small(frame.sort_values("row", key=_places(names), kind="stable"))
+
+
+_FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {
+    "episodes.jsonl": lambda path: pd.read_json(path, lines=True),
+    "evaluation.parquet": pd.read_parquet,
+}
+
+
+def _file(folder: Path, name: str) -> pd.DataFrame:
+    """One of the two files of a point that count."""
+    if not (folder / name).exists():
+        raise FileNotFoundError(f"{folder} lacks {name}; train and evaluate this point first")
+    frame = _FILES[name](folder / name)
+    return frame if name.endswith("jsonl") else frame.assign(step=0, episodes=1)
+
+
+def _places(names: list[tuple[str, int]]) -> Callable[[pd.Series], pd.Series]:
+    """A key by which rows of a frame are sorted as they are in the sweep, what is shared last."""
+    order = {row: place for place, row in enumerate(dict.fromkeys(row for row, _ in names))}
+    return lambda rows: rows.map({**order, "": len(order)})
+
+
+def _steps(training: pd.DataFrame) -> pd.DataFrame:
+    """Episodes of training as a row a (step, task)."""
+    groups = training.groupby(["step", "task"], sort=True)
+    means = groups[list(MEASURES)].mean().round(DECIMALS)
+    rest = {"policy": TRAINING, "split": "train", "index": -1, "closed_by": "", "benchmark": ""}
+    return means.assign(episodes=groups.size(), **rest).reset_index()
+
+
+def _small(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame in its final types: categories in order of appearance."""
+    rows = [row for row in frame["row"].unique() if row]
+    frame = frame[list(COLUMNS)].astype({**SMALL_INTEGERS, **dict.fromkeys(MEASURES, "float32")})
+    frame["row"] = pd.Categorical(frame["row"], [*rows, ""])
+    for name in CATEGORIES:
+        frame[name] = pd.Categorical(frame[name], frame[name].unique())
+    return frame.reset_index(drop=True)
+
+
+def rows_of(frame: pd.DataFrame) -> list[str]:
+    """The rows of a sweep, in its order."""
+    return [row for row in frame["row"].astype(str).unique() if row]
+
+
+def tasks_of(frame: pd.DataFrame) -> list[str]:
+    """The tasks that were held out, in order of appearance."""
+    return list(frame.loc[frame["policy"] == "trained", "task"].astype(str).unique())
+
+
+def seeds_of(frame: pd.DataFrame, row: str) -> list[int]:
+    """The training seeds of a row; `ValueError` for a row that the sweep has not."""
+    own = frame[(frame["row"] == row) & (frame["policy"] == "trained")]
+    if row == "" or own.empty:
+        raise ValueError(f"no row {row!r} in this sweep; choose one of {', '.join(rows_of(frame))}")
+    return sorted(int(seed) for seed in own["seed"].unique())
+
+
+def scores_of(
+    frame: pd.DataFrame, row: str, policy: str = "trained", column: str = "score"
+) -> Strata:
+    """A column of a row's policy, an array (seeds, incidents) for each of `tasks_of`; seeds and
+    incidents are sorted.
+
+    Args:
+        frame: from `gather`.
+        row: of the sweep.
+        policy: `trained`, or `base`, which is that of each seed.
+        column: of the frame.
+
+    Raises:
+        ValueError: for an unknown row, or seeds that were not evaluated on the same incidents.
+    """
+    frame = frame[frame["policy"].isin([policy, "trained"])]
+    tables = []
+    for seed in seeds_of(frame, row):
+        own = frame[(frame["row"] == row) & (frame["seed"] == seed)]
+        if policy == "base":
+            own = frame[(frame["policy"] == "base") & frame["base"].isin(own["base"].unique())]
+        tables.append(own.set_index(KEYS)[column].sort_index().rename(seed))
+    if not all(one.index.equals(tables[0].index) for one in tables):
+        raise ValueError(
+            f"the seeds of {row} were not evaluated on the same incidents; evaluate them again"
+        )
+    table = pd.concat(tables, axis=1)
+    tasks = table.index.get_level_values("task").astype(str)
+    return [table[tasks == task].to_numpy(float).T for task in tasks_of(frame)]
+
+
+# -- score ---------------------------------------------------------------------------------------
+
+
+def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
+    """What each row of a sweep came to, on held-out incidents.
+
+    Args:
+        frame: from `gather`.
+        against: a row that the others are compared with.
+
+    Returns:
+        A row a (row, task), and for task `all` the mean of the tasks. Columns seeds and incidents;
+        base, trained, iqm (the interquartile mean of trained) and gain (paired by incident), each
+        with its 95 % interval in which seeds and incidents are resampled (`x_low`, `x_high`);
+        smallest_gain, of a seed; `faults_detected` and `false_alarms_dismissed`, `_base` and
+        `_trained`, nan where a task has none. With `against` also difference, to that row's
+        trained, paired by incident, and by seed where both rows have the same ones; and
+        improvement, the chance that a run scores above one of that row (`crossed_improvement`).
+
+    Raises:
+        ValueError: as `scores_of`, and when `against` was played on other incidents.
+    """
+    told = _with_shares(frame)
+    tasks = tasks_of(told)
+    others = scores_of(told, against) if against else []
+    records = []
+    for row in rows_of(told):
+        before, after = (scores_of(told, row, policy) for policy in ("base", "trained"))
+        gained = [y - x for x, y in zip(before, after, strict=True)]
+        shares = {
+            f"{name}_{policy}": [
+                _mean_of_known(part) for part in scores_of(told, row, policy, name)
+            ]
+            for name in SHARES
+            for policy in ("base", "trained")
+        }
+        for at, task in [*enumerate(tasks), (slice(None), ALL)]:
+            where = at if isinstance(at, slice) else slice(at, at + 1)
+            cells = {
+                "base": crossed_mean(before[where]),
+                "trained": crossed_mean(after[where]),
+                "iqm": crossed_iqm(after[where]),
+                "gain": crossed_mean(gained[where]),
+            }
+            least = np.mean([part.mean(axis=1) for part in gained[where]], axis=0).min()
+            record = {
+                "row": row,
+                "task": task,
+                "seeds": len(after[0]),
+                "incidents": sum(part.shape[1] for part in after[where]),
+                **_flat(cells),
+                "smallest_gain": float(least),
+                **{
+                    name: _mean_of_known(np.array(values[where])) for name, values in shares.items()
+                },
+            }
+            if against:
+                same_seeds = seeds_of(told, row) == seeds_of(told, against)
+                record |= _flat(_compared(others[where], after[where], same_seeds))
+            records.append(record)
+    return pd.DataFrame(records)
+
+
+def _flat(cells: Mapping[str, Interval]) -> dict[str, float]:
+    """Intervals as columns x, x_low and x_high."""
+    ends = (("", 0), ("_low", 1), ("_high", 2))
+    return {f"{name}{end}": cell[at] for name, cell in cells.items() for end, at in ends}
+
+
+def _with_shares(frame: pd.DataFrame) -> pd.DataFrame:
+    """What was held out of base and trained, with a column a stratum of `SHARES`."""
+    held_out = with_truth(frame[frame["policy"].isin(["base", "trained"])])
+    return held_out.assign(**{name: values_in(held_out, name) for name in SHARES})
+
+
+def _mean_of_known(values: np.ndarray) -> float:
+    """The mean of what is not nan; nan where all is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def _compared(theirs: Strata, ours: Strata, same_seeds: bool) -> dict[str, Interval]:
+    """A row's trained scores less those of another, and the chance that they are higher."""
+    if [part.shape[1] for part in theirs] != [part.shape[1] for part in ours]:
+        raise ValueError("rows that are compared must be evaluated on the same incidents")
+    pairs = zip(theirs, ours, strict=True)
+    difference = (
+        crossed_mean([y - x for x, y in pairs]) if same_seeds else crossed_difference(theirs, ours)
+    )
+    return {"difference": difference, "improvement": crossed_improvement(theirs, ours)}
+
+
+# -- figures -------------------------------------------------------------------------------------
+
+
+def _learned(frame: pd.DataFrame, row: str, task: str) -> list[pd.Series]:
+    """Smoothed training score of each seed, by the number of episodes that the seed had played by
+    then.
+    """
+    own = frame[(frame["policy"] == TRAINING) & (frame["row"] == row)]
+    curves = []
+    for _, part in own.groupby("seed", observed=True):
+        played = part.groupby("step")["episodes"].sum().cumsum()
+        steps = part[part["task"] == task].set_index("step")["score"].astype(float)
+        curves.append(smooth(steps).set_axis(played.loc[steps.index]))
+    return curves
+
+
+def _named(frame: pd.DataFrame, against: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The rows that a figure of learning names, with the name and the style of each: all of a few,
+    else the best and the worst of the trained, and `against`.
+    """
+    rows = rows_of(frame)
+    means = {row: np.mean([part.mean() for part in scores_of(frame, row)]) for row in rows}
+    named: dict[str, tuple[str, dict[str, Any]]] = {}
+    if len(rows) <= LABELLED:
+        for row, (dashes, width) in zip(rows, STYLES, strict=False):
+            named[row] = words(row), {"color": INK, "ls": dashes, "lw": width}
+    else:
+        for said, pick, (dashes, width) in zip(("best", "worst"), (max, min), STYLES, strict=False):
+            row = pick(rows, key=means.__getitem__)
+            named[row] = f"{words(row)}, {said}", {"color": INK, "ls": dashes, "lw": width}
+    if against:
+        seeds_of(frame, against)  # it must be there
+        said = named[against][0] if against in named else words(against)
+        named[against] = said, {"color": policy_colour("trained"), "lw": 2.2}
+    return named
+
+
+def plot_learning(frame: pd.DataFrame, against: str = "") -> Picture:
+    """Training score against episodes: a panel a task, a line a row, the mean of its seeds, which
+    are faint behind it.
+
+    Named are all of four rows or fewer; of more, the best of the trained on held-out incidents
+    (strong), the worst (dashed) and `against` (blue), before the others in grey.
+
+    Args:
+        frame: from `gather`.
+        against: a row that the others are compared with.
+    """
+    tasks, rows, named = tasks_of(frame), rows_of(frame), _named(frame, against)
+    figure, axes = new_figure(3.2, len(tasks), sharey=True)
+    for ax, task in zip(axes[0], tasks, strict=True):
+        ends, longest = {}, 0.0
+        for row in rows:
+            curves = _learned(frame, row, task)
+            name, style = named.get(row, ("", {"color": FAINT, "lw": 1.3}))
+            mean = pd.concat(curves, axis=1).sort_index()
+            mean = mean.interpolate("index", limit_area="inside").mean(axis=1)
+            longest = max(longest, float(mean.index[-1]))
+            ax.plot(mean.index, mean, label=row, zorder=3 if name else 2, **style)
+            if name:
+                ends[name] = (float(mean.iloc[-1]), style["color"])
+                for curve in curves:
+                    ax.plot(curve.index, curve, color=style["color"], alpha=0.2, lw=0.7, zorder=1)
+        ax.set(title=words(task), ylim=(0.0, 1.02), xlim=(0.0, longest))
+        ax.locator_params(axis="x", nbins=3)
+    label_ends(axes[0, -1], ends)  # once: the styles are the same in all panels
+    axes[0, 0].set_ylabel("mean score while training (0 to 1)")
+    grey = "" if len(named) == len(rows) else f"; grey: the other {len(rows) - len(named)} rows"
+    figure.supxlabel(
+        f"training episodes played ({_seeds_said(frame)}; {WINDOW} steps' mean{grey})", fontsize=10
+    )
+    return figure
+
+
+def _seeds_said(frame: pd.DataFrame) -> str:
+    """How many seeds the rows have."""
+    counts = sorted({len(seeds_of(frame, row)) for row in rows_of(frame)})
+    if len(counts) == 1:
+        return f"{seeds_said(counts[0])} a row"
+    return f"{counts[0]} to {counts[-1]} training seeds a row"
+
+
+def plot_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
+    """Held-out scores: a panel a task, a row for each of the sweep. Faint dots are training seeds,
+    a strong one with its line their mean with the 95 % interval over seeds and incidents, a grey
+    one the base, and the upright line is at the mean of `against`.
+
+    Args:
+        frame: from `gather`.
+        against: a row that the others are compared with.
+    """
+    tasks, rows = tasks_of(frame), rows_of(frame)
+    figure, axes = new_figure(1.0 + 0.24 * len(rows), len(tasks), sharey=True)
+    colour = policy_colour("trained")
+    of_row = {row: (scores_of(frame, row, "base"), scores_of(frame, row)) for row in rows}
+    for at, (ax, task) in enumerate(zip(axes[0], tasks, strict=True)):
+        for y, row in enumerate(rows):
+            before, after = (side[at] for side in of_row[row])
+            ax.plot([before.mean()], [y], "o", color=policy_colour("base"), ms=4, zorder=2)
+            ax.plot(after.mean(axis=1), [y] * len(after), "o", color=colour, alpha=0.3, ms=4)
+            draw_interval(ax, crossed_mean([after]), y, colour, ms=5.5)
+        if against:
+            seeds_of(frame, against)  # it must be there
+            mean = of_row[against][1][at].mean()
+            ax.axvline(mean, color=INK, lw=1.0, ls=(0, (4, 2)), zorder=1)
+        ax.set(title=words(task), ylim=(len(rows) - 0.4, -0.6))
+        ax.locator_params(axis="x", nbins=5)
+    axes[0, 0].set_yticks(range(len(rows)), [words(row) for row in rows])
+    line = f"; dashed: {words(against)}" if against else ""
+    figure.supxlabel(
+        f"mean held-out score (0 to 1; {_seeds_said(frame)}; grey: before training{line})",
+        fontsize=10,
+    )
+    return figure

@@ -1,0 +1,303 @@
+"""The analysis of a sweep: what is gathered, what it comes to, and what figures show of it."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from sweeps import EPISODES_A_STEP, make_points
+from test_plots import core, lines_of, said, texts
+
+from logtriage.measure import analysis
+from logtriage.measure.figure import SMALL, WIDTH
+from logtriage.measure.intervals import crossed_mean, paired_gain
+from logtriage.measure.palette import FAINT, INK, POLICY_COLOURS
+from logtriage.measure.strata import stratum_changes
+from logtriage.world.tasks import TASKS
+
+SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
+TRAINED = POLICY_COLOURS["trained"]
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    return make_points(folder, SKILLS, seeds={"worse": 2, "recipe": 3, "better": 3}, incidents=20)
+
+
+@pytest.fixture(scope="module")
+def frame(points):
+    return analysis.gather(points)
+
+
+@pytest.fixture(scope="module")
+def table(frame):
+    return analysis.score(frame, against="recipe").set_index(["row", "task"])
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A sweep of twenty rows."""
+    skills = {f"a_setting_{place}": 0.2 + 0.04 * place for place in range(20)}
+    folder = tmp_path_factory.mktemp("wide")
+    return analysis.gather(make_points(folder, skills, seeds=2, incidents=4, steps=10))
+
+
+def test_what_is_shared_is_kept_once_and_what_is_not_is_all_there(points, frame):
+    assert list(frame.columns) == list(analysis.COLUMNS)
+    held_out = frame[frame["policy"] != analysis.TRAINING]
+    assert held_out.groupby("policy", observed=True).size().to_dict() == {
+        "trained": len(points) * 60,
+        "base": 60,
+        "loudest": 60,
+        "belief": 60,
+    }
+    assert set(held_out["step"]) == {0} and set(held_out["episodes"]) == {1}
+    assert analysis.rows_of(frame) == list(SKILLS)  # in the order given, not in that of letters
+    assert analysis.seeds_of(frame, "worse") == [0, 1]
+    shared = frame[frame["policy"].isin(["base", "loudest", "belief"])]
+    assert set(shared["row"]) == {""} and set(shared["seed"]) == {-1}
+
+
+def test_a_step_of_training_is_a_row_a_task(points, frame):
+    row, seed, folder = points[3]
+    played = pd.read_json(folder / "episodes.jsonl", lines=True)
+    own = frame[(frame.row == row) & (frame.seed == seed) & (frame.policy == analysis.TRAINING)]
+    assert set(own["index"]) == {-1} and len(own) <= 30 * len(TASKS)
+    assert own["episodes"].sum() == len(played) == 30 * EPISODES_A_STEP
+    one = own.iloc[10]
+    cell = played[(played.step == one["step"]) & (played.task == one["task"])]
+    assert one["episodes"] == len(cell)
+    for column in ("score", "severity", "steps"):
+        assert one[column] == pytest.approx(cell[column].mean(), abs=1e-3)
+
+
+def test_the_frame_survives_a_file_and_is_small(frame, tmp_path):
+    frame.to_parquet(tmp_path / "frame.parquet", index=False)
+    back = pd.read_parquet(tmp_path / "frame.parquet")
+    pd.testing.assert_frame_equal(frame, back)
+    assert analysis.rows_of(back) == list(SKILLS)
+    # Forty points of 200 steps and 600 incidents are about 50,000 rows, and must stay below 500 kB.
+    assert (tmp_path / "frame.parquet").stat().st_size < 20_000 + 9 * len(frame)
+
+
+def test_bases_are_kept_once_each_and_found_by_their_points(tmp_path):
+    points = make_points(tmp_path, SKILLS, 2, 6, 4, bases={"better": "other"})
+    frame = analysis.gather(points)
+    assert (frame["policy"] == "base").sum() == 2 * 18
+    for row, _, folder in points[::2]:
+        evaluation = pd.read_parquet(folder / "evaluation.parquet")
+        for policy in ("base", "trained"):
+            own = evaluation[evaluation.policy == policy]
+            means = own.groupby("task", sort=False)["score"].mean()
+            found = [part[0].mean() for part in analysis.scores_of(frame, row, policy)]
+            assert found == pytest.approx(list(means))
+
+
+def test_unfinished_and_mixed_sweeps_are_refused(points, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"lacks episodes.jsonl; train and evaluate"):
+        analysis.gather([("gone", 0, tmp_path)])
+    with pytest.raises(ValueError, match=r"\('recipe', 0\)\] were given twice"):
+        analysis.gather([*points, ("recipe", 0, points[0][2])])
+    (old, *_), rest = make_points(tmp_path / "old", {"old": 0.5}, 1, 4, 3), points
+    evaluation = pd.read_parquet(old[2] / "evaluation.parquet")
+    evaluation.assign(benchmark="0.9").to_parquet(old[2] / "evaluation.parquet")
+    with pytest.raises(ValueError, match=r"versions .*'0.9'.* never put together"):
+        analysis.gather([*rest, old])
+
+
+def test_scores_are_means_with_crossed_intervals(points, table):
+    folders = [folder for row, _, folder in points if row == "recipe"]
+    frames = [pd.read_parquet(folder / "evaluation.parquet") for folder in folders]
+    for task in TASKS:
+        sides = [
+            [one[(one.task == task) & (one.policy == policy)] for one in frames]
+            for policy in ("base", "trained")
+        ]
+        before, after = (np.stack([one["score"] for one in side]) for side in sides)
+        row = table.loc[("recipe", task)]
+        assert (row["seeds"], row["incidents"]) == (3, 20)
+        for name, values in (("base", before), ("trained", after), ("gain", after - before)):
+            told = row[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
+            assert told == pytest.approx(tuple(crossed_mean([values])), abs=1e-6), name
+        assert row["smallest_gain"] == pytest.approx(
+            min(paired_gain(*pair).mean for pair in zip(*sides, strict=True)), abs=1e-6
+        )
+        middle = np.sort(after.ravel())[15:45].mean()
+        assert row["iqm"] == pytest.approx(middle, abs=1e-6)
+        assert row["iqm_low"] < row["iqm"] < row["iqm_high"]
+        changes = stratum_changes(*sides).set_index(["stratum", "group"])
+        for name in analysis.SHARES:
+            for side in ("base", "trained"):
+                told = row[f"{name}_{side}"]
+                if (name, "") in changes.index:
+                    assert told == pytest.approx(changes.loc[(name, ""), side])
+                else:
+                    assert np.isnan(told)
+
+
+def test_all_is_the_mean_of_the_tasks(table):
+    for row in SKILLS:
+        tasks, whole = table.loc[row].drop(analysis.ALL), table.loc[(row, analysis.ALL)]
+        assert whole["incidents"] == 60
+        for name in (
+            "base",
+            "trained",
+            "gain",
+            "difference",
+            "improvement",
+            "faults_detected_base",
+        ):
+            assert whole[name] == pytest.approx(tasks[name].mean()), name
+        width, widths = (one["trained_high"] - one["trained_low"] for one in (whole, tasks))
+        assert width < widths.mean()  # more incidents, less doubt
+        assert not np.isnan(whole["false_alarms_dismissed_trained"])
+
+
+def test_differences_are_paired(frame, table):
+    for row in SKILLS:
+        own, recipe = (analysis.scores_of(frame, one)[0] for one in (row, "recipe"))
+        cell = table.loc[(row, "single_crash")]
+        assert cell["difference"] == pytest.approx(own.mean() - recipe.mean())
+        assert cell["difference_low"] <= cell["difference"] <= cell["difference_high"]
+    itself = table.loc[("recipe", analysis.ALL)]
+    assert itself["difference_low"] == itself["difference_high"] == 0.0  # the same seeds: paired
+    assert itself["improvement"] == 0.5
+    assert table.loc[("better", analysis.ALL), "difference_low"] > 0.0
+    assert table.loc[("worse", analysis.ALL), "difference_high"] < 0.0
+    assert table.loc[("better", analysis.ALL), "improvement"] > 0.8
+    # What incidents share cancels in a difference; the trained scores alone have it.
+    for row in ("worse", "better"):
+        cell = table.loc[(row, analysis.ALL)]
+        apart = np.hypot(
+            *(
+                table.loc[(one, analysis.ALL), "trained_high"]
+                - table.loc[(one, analysis.ALL), "trained_low"]
+                for one in (row, "recipe")
+            )
+        )
+        assert cell["difference_high"] - cell["difference_low"] < apart
+
+
+def test_the_table_is_flat(table, frame, tmp_path):
+    table.reset_index().to_parquet(tmp_path / "table.parquet", index=False)
+    back = pd.read_parquet(tmp_path / "table.parquet")
+    assert list(back["row"]) == [row for row in SKILLS for _ in range(4)]
+    assert list(back["task"][:4]) == [*TASKS, analysis.ALL]
+    alone = analysis.score(frame)
+    assert not {"difference", "improvement"} & set(alone.columns)
+
+
+def test_unknown_rows_and_other_incidents_are_refused(points, frame, tmp_path):
+    with pytest.raises(ValueError, match=r"no row 'best' .* choose one of worse, recipe, better"):
+        analysis.score(frame, against="best")
+    for plot in (analysis.plot_learning, analysis.plot_seeds):
+        with pytest.raises(ValueError, match="no row 'best'"):
+            plot(frame, against="best")
+    few = make_points(tmp_path, {"few": 0.5, "recipe": 0.5}, 1, 8, 3)
+    with pytest.raises(ValueError, match="the same incidents"):
+        analysis.score(analysis.gather([points[0], few[0]]), against="few")
+    with pytest.raises(ValueError, match="seeds of recipe were not evaluated on the same"):
+        analysis.score(analysis.gather([points[2], (*few[1][:1], 1, few[1][2])]))
+
+
+# -- figures -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def figures(frame, wide):
+    """Both figures, of a small sweep and of one of twenty rows."""
+    drawn = {
+        ("learning", "small"): analysis.plot_learning(frame, "recipe"),
+        ("learning", "wide"): analysis.plot_learning(wide, "a_setting_5"),
+        ("seeds", "small"): analysis.plot_seeds(frame, "recipe"),
+        ("seeds", "wide"): analysis.plot_seeds(wide, "a_setting_5"),
+        ("seeds", "alone"): analysis.plot_seeds(wide),
+    }
+    for figure in drawn.values():
+        figure.draw_without_rendering()
+    return drawn
+
+
+def test_figures_can_be_read_at_readme_width(figures):
+    for name, figure in figures.items():
+        assert figure.get_figwidth() <= WIDTH and len(figure.png()) < 150_000, name
+        page, boxes = figure.bbox.padded(1.0), []
+        for text in texts(figure):
+            assert text.get_fontsize() >= min(8.0, SMALL), (name, text.get_text())
+            box = core(text)
+            assert page.x0 <= box.x0 and box.x1 <= page.x1, (name, text.get_text())
+            if not text.get_rotation() % 90:
+                boxes.append((text.get_text(), box))
+        for (one, box), (other, second) in combinations(boxes, 2):
+            assert not box.overlaps(second), (name, one, other)
+        assert "(0 to 1" in said(figure)
+
+
+def named_lines(ax):
+    return {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
+
+
+def test_learning_is_a_line_a_row(figures, frame):
+    for ax, task in zip(figures["learning", "small"].axes, TASKS, strict=True):
+        lines = named_lines(ax)
+        assert list(lines) == list(SKILLS)
+        assert to_hex(lines["recipe"].get_color()) == TRAINED.lower()
+        assert {to_hex(lines[row].get_color()) for row in ("worse", "better")} == {INK}
+        assert lines["worse"].get_linestyle() != lines["better"].get_linestyle()
+        own = frame[(frame.row == "better") & (frame.task == task) & (frame.policy == "training")]
+        # A mean over seeds of running means; far from the ends it is about the plain mean.
+        last = own[own.step > 20]["score"].mean()
+        assert lines["better"].get_ydata()[-5:].mean() == pytest.approx(last, abs=0.08)
+        assert lines["better"].get_xdata()[-1] == 30 * EPISODES_A_STEP
+        faint = [line for line in ax.lines if line.get_alpha()]
+        assert len(faint) == 2 + 3 + 3  # a line a seed
+
+
+def test_of_many_rows_the_best_the_worst_and_the_recipe_are_named(figures):
+    figure = figures["learning", "wide"]
+    told = said(figure)
+    assert "a setting 5" in told and ", best" in told and ", worst" in told
+    assert "grey: the other 17 rows" in told
+    for ax in figure.axes:
+        lines = named_lines(ax)
+        colours = [to_hex(line.get_color()) for line in lines.values()]
+        assert len(lines) == 20 and colours.count(FAINT.lower()) == 17
+        assert colours.count(INK) == 2 and colours.count(TRAINED.lower()) == 1
+        grey = [
+            line.get_zorder()
+            for line in lines.values()
+            if to_hex(line.get_color()) == FAINT.lower()
+        ]
+        assert max(grey) < lines["a_setting_5"].get_zorder()
+
+
+def test_every_seed_is_a_dot_and_the_recipe_a_line(figures, frame):
+    figure = figures["seeds", "small"]
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == list(SKILLS)  # as given, from the top
+    low, high = figure.axes[0].get_ylim()
+    assert low > high
+    for at, ax in enumerate(figure.axes):
+        for y, row in enumerate(SKILLS):
+            scores = analysis.scores_of(frame, row)[at]
+            mine = [line for line in lines_of(ax, TRAINED) if set(line.get_ydata()) == {y}]
+            seeds, interval, dot = mine
+            assert seeds.get_alpha() < 0.5
+            assert list(seeds.get_xdata()) == pytest.approx(list(scores.mean(axis=1)))
+            cell = crossed_mean([scores])
+            assert list(interval.get_xdata()) == [cell.low, cell.high]
+            assert list(dot.get_xdata()) == [cell.mean]
+        (upright,) = (line for line in ax.lines if to_hex(line.get_color()) == INK)
+        recipe = analysis.scores_of(frame, "recipe")[at].mean()
+        assert list(upright.get_xdata()) == pytest.approx([recipe, recipe])
+
+
+def test_without_a_row_to_compare_with_there_is_no_line(figures, wide):
+    for ax in figures["seeds", "alone"].axes:
+        assert not [line for line in ax.lines if to_hex(line.get_color()) == INK]
+    labels = [text.get_text() for text in figures["seeds", "wide"].axes[0].get_yticklabels()]
+    assert labels == [row.replace("_", " ") for row in analysis.rows_of(wide)]
+    assert "dashed" in said(figures["seeds", "wide"])
+    assert "dashed" not in said(figures["seeds", "alone"])

@@ -1,0 +1,104 @@
+"""Sweeps that nobody has trained: run folders with made-up results, for testing their analysis."""
+
+import numpy as np
+import pandas as pd
+
+from logtriage.measure.analysis import gather
+from logtriage.play.rewards import PARTS
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+
+EPISODES_A_STEP = 24
+
+
+def held_out(policy, skill, weights, incidents, random, hardness):
+    """Rows of `evaluation.parquet`: the higher the skill, the more roots are found; `hardness`
+    (tasks, incidents) is the same for all.
+    """
+    rows = []
+    for task, hard in zip(TASKS, hardness, strict=True):
+        for index in range(incidents):
+            found = float(skill + 0.3 * random.normal() > hard[index])
+            score = np.clip(0.9 * found + 0.1 * random.random(), 0, 1).round(3)
+            rows.append(
+                {
+                    **dict.fromkeys(PARTS, found),
+                    **{"task": task, "split": "test", "index": index, "policy": policy},
+                    **{"score": score, "speed": random.random(), "cost": 0.0, "gate": 1.0},
+                    **{"steps": int(random.integers(2, 15)), "confidence": np.nan},
+                    **{"closed_by": "resolve" if found else "ignore", "seconds": 0.1},
+                    **{"benchmark": BENCHMARK_VERSION, "weights": weights},
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def training(skill, steps, random):
+    """Rows of `episodes.jsonl`: a climb from nothing to the skill."""
+    count = steps * EPISODES_A_STEP
+    step = np.repeat(np.arange(1, steps + 1), EPISODES_A_STEP)
+    score = skill * np.clip(step / (0.5 * steps), 0.2, 1.0) + 0.2 * random.normal(size=count)
+    frame = pd.DataFrame({"step": step, "task": random.choice(list(TASKS), count), "index": step})
+    parts = {part: (random.random(count) < skill).astype(float) for part in PARTS}
+    rest = {"cost": 0.0, "gate": 1.0, "steps": 7, "closed_by": "resolve"}
+    return frame.assign(score=np.clip(score, 0, 1), **parts, **rest)
+
+
+def make_points(folder, skills, seeds=3, incidents=12, steps=30, bases=None):
+    """Run folders of a sweep, as `gather` takes them.
+
+    Args:
+        folder: where they go.
+        skills: row to what its trained policy can do, 0 to 1.
+        seeds: how many, or a row's own by its name.
+        incidents: of each task.
+        steps: of training.
+        bases: row to the digest of its base's weights; else all have the same.
+    """
+    hardness = np.random.default_rng(0).random((len(TASKS), incidents))
+    points = []
+    for place, (row, skill) in enumerate(skills.items()):
+        count = seeds[row] if isinstance(seeds, dict) else seeds
+        for seed in range(count):
+            random = np.random.default_rng([place, seed])
+            weights = (bases or {}).get(row, "base")
+            fixed = np.random.default_rng(sum(map(ord, weights)))  # a base plays as it plays
+            run = folder / row / f"seed-{seed}"
+            run.mkdir(parents=True)
+            training(skill, steps, random).to_json(
+                run / "episodes.jsonl", orient="records", lines=True
+            )
+            own = skill + 0.05 * random.normal()
+            scripts = np.random.default_rng(1)
+            pd.concat(
+                [
+                    held_out("base", 0.3, weights, incidents, fixed, hardness),
+                    held_out("trained", own, f"{row}/{seed}", incidents, random, hardness),
+                    held_out("loudest", 0.4, "", incidents, scripts, hardness),
+                    held_out("belief", 1.5, "", incidents, scripts, hardness),
+                ]
+            ).to_parquet(run / "evaluation.parquet", index=False)
+            points.append((row, seed, run))
+    return points
+
+
+def make_ladder(folder, seeds=3, incidents=12):
+    """`episodes.parquet` and `sizes.parquet` of a ladder of four sizes, in a folder."""
+    sizes = {"0.3M": 288_960, "1M": 970_112, "3M": 2_918_328, "10M": 9_927_720}
+    skills = {row: 1.0 - 8.0 * size**-0.2 for row, size in sizes.items()}
+    points = make_points(
+        folder / "runs", skills, seeds, incidents, bases={row: row for row in sizes}
+    )
+    gather(points).to_parquet(folder / "episodes.parquet", index=False)
+    pd.DataFrame(
+        {
+            "row": row,
+            "seed": seed,
+            "parameters": sizes[row],
+            "hidden": round((sizes[row] / 60) ** 0.5),
+            "episodes": 30 * EPISODES_A_STEP,
+            "cpu_seconds": 3e-4 * sizes[row] + seed,
+            "base_cpu_seconds": 1e-4 * sizes[row],
+        }
+        for row, seed, _ in points
+    ).to_parquet(folder / "sizes.parquet", index=False)
+    return folder
