@@ -7,6 +7,7 @@ from pathlib import Path
 import papermill
 import pytest
 from PIL import Image
+from sweeps import make_ladder
 
 from logtriage.world.incidents import sample_incident
 
@@ -98,3 +99,19 @@ def test_05_shows_the_benchmark(folder):
         for output in cell.get("outputs", ())
     )
     assert pictures == 7
+
+
+def test_07_shows_the_ladder(tmp_path):
+    ladder = make_ladder(tmp_path / "ladder", seeds=2, incidents=6)
+    notebook = run("07_scaling.ipynb", tmp_path, folder=str(ladder))
+    text = text_of(notebook)
+    # Figures come from the data: the sizes that were made up, and how far the card's lie beyond.
+    assert "4 sizes within a factor of 34" in text and "8 runs" in text
+    assert "these lie 705 and 3,223 times beyond the largest: not to be believed" in text
+    assert all(row in text for row in ("0.3M", "1M", "3M", "10M", "saturating", "improvement"))
+    pictures = sum(
+        "image/png" in output.get("data", {})
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+    )
+    assert pictures == 4

@@ -185,10 +185,13 @@ def scores_of(
     frame = frame[frame["policy"].isin([policy, "trained"])]
     tables = []
     for seed in seeds_of(frame, row):
-        own = frame[(frame["row"] == row) & (frame["seed"] == seed)]
-        if policy == "base":
-            own = frame[(frame["policy"] == "base") & frame["base"].isin(own["base"].unique())]
-        tables.append(own.set_index(KEYS)[column].sort_index().rename(seed))
+        trained = frame[(frame["row"] == row) & (frame["seed"] == seed)]
+        played = trained.set_index(KEYS)[column].sort_index()
+        if policy == "base":  # other points may have played it on more
+            base = frame["base"].isin(trained["base"].unique())
+            of_base = frame[base & (frame["policy"] == policy)].set_index(KEYS)[column].sort_index()
+            played = of_base[of_base.index.isin(played.index)]
+        tables.append(played.rename(seed))
     if not all(one.index.equals(tables[0].index) for one in tables):
         raise ValueError(
             f"the seeds of {row} were not evaluated on the same incidents; evaluate them again"
@@ -222,42 +225,35 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
     """
     told = _with_shares(frame)
     tasks = tasks_of(told)
-    others = scores_of(told, against) if against else []
+    parts: dict[str, slice] = {task: slice(at, at + 1) for at, task in enumerate(tasks)}
     records = []
     for row in rows_of(told):
         before, after = (scores_of(told, row, policy) for policy in ("base", "trained"))
         gained = [y - x for x, y in zip(before, after, strict=True)]
-        shares = {
-            f"{name}_{policy}": [
-                _mean_of_known(part) for part in scores_of(told, row, policy, name)
-            ]
-            for name in SHARES
-            for policy in ("base", "trained")
-        }
-        for at, task in [*enumerate(tasks), (slice(None), ALL)]:
-            where = at if isinstance(at, slice) else slice(at, at + 1)
+        shares = _shares(told, row)
+        others = _same_incidents(told, row, against) if against else []
+        same_seeds = bool(against) and seeds_of(told, row) == seeds_of(told, against)
+        for task, where in {**parts, ALL: slice(None)}.items():
             cells = {
                 "base": crossed_mean(before[where]),
                 "trained": crossed_mean(after[where]),
                 "iqm": crossed_iqm(after[where]),
                 "gain": crossed_mean(gained[where]),
             }
+            against_it = _compared(others[where], after[where], same_seeds) if against else {}
             least = np.mean([part.mean(axis=1) for part in gained[where]], axis=0).min()
-            record = {
-                "row": row,
-                "task": task,
-                "seeds": len(after[0]),
-                "incidents": sum(part.shape[1] for part in after[where]),
-                **_flat(cells),
-                "smallest_gain": float(least),
-                **{
-                    name: _mean_of_known(np.array(values[where])) for name, values in shares.items()
-                },
-            }
-            if against:
-                same_seeds = seeds_of(told, row) == seeds_of(told, against)
-                record |= _flat(_compared(others[where], after[where], same_seeds))
-            records.append(record)
+            records.append(
+                {
+                    "row": row,
+                    "task": task,
+                    "seeds": len(after[0]),
+                    "incidents": sum(part.shape[1] for part in after[where]),
+                    **_flat(cells),
+                    "smallest_gain": float(least),
+                    **{name: _mean_of_known(values[where]) for name, values in shares.items()},
+                    **_flat(against_it),
+                }
+            )
     return pd.DataFrame(records)
 
 
@@ -273,16 +269,37 @@ def _with_shares(frame: pd.DataFrame) -> pd.DataFrame:
     return held_out.assign(**{name: values_in(held_out, name) for name in SHARES})
 
 
+def _shares(told: pd.DataFrame, row: str) -> dict[str, np.ndarray]:
+    """Each of `SHARES`, before and after, of each task: (tasks,)."""
+    return {
+        f"{name}_{policy}": np.array(
+            [_mean_of_known(part) for part in scores_of(told, row, policy, name)]
+        )
+        for name in SHARES
+        for policy in ("base", "trained")
+    }
+
+
 def _mean_of_known(values: np.ndarray) -> float:
     """The mean of what is not nan; nan where all is."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
 
 
+def _same_incidents(told: pd.DataFrame, row: str, against: str) -> Strata:
+    """`scores_of` the row that another is compared with, on the same incidents."""
+    theirs = scores_of(told, against)
+    trained = told[told["policy"] == "trained"]
+    sides = [trained.loc[trained["row"] == one, KEYS].drop_duplicates() for one in (row, against)]
+    if not sides[0].merge(sides[1], how="outer", indicator=True)["_merge"].eq("both").all():
+        raise ValueError(
+            f"{row} and {against} were not evaluated on the same incidents; evaluate them again"
+        )
+    return theirs
+
+
 def _compared(theirs: Strata, ours: Strata, same_seeds: bool) -> dict[str, Interval]:
     """A row's trained scores less those of another, and the chance that they are higher."""
-    if [part.shape[1] for part in theirs] != [part.shape[1] for part in ours]:
-        raise ValueError("rows that are compared must be evaluated on the same incidents")
     pairs = zip(theirs, ours, strict=True)
     difference = (
         crossed_mean([y - x for x, y in pairs]) if same_seeds else crossed_difference(theirs, ours)

@@ -173,6 +173,9 @@ def _resampled_gaps(cells: list[list[np.ndarray]], seed: int) -> np.ndarray:
 def fit_law(points: pd.DataFrame, by: str = "parameters", seed: int = 0) -> Law:
     """Fit ceiling - score = a * N^-b, with its uncertainty, and compare it with other laws.
 
+    With three to five seeds a size, the intervals of a and b hold the truth nine times in ten (in a
+    simulation, 0.89; 0.93 with ten): they are a little narrow.
+
     Args:
         points: from `sized_scores`, or a row a (parameters, seed), a task or not, with the columns
             score and ceiling. With `index` a row is an incident, and incidents are resampled too.

@@ -95,6 +95,16 @@ def test_bases_are_kept_once_each_and_found_by_their_points(tmp_path):
             assert found == pytest.approx(list(means))
 
 
+def test_a_point_on_fewer_incidents_shares_its_base(points, tmp_path):
+    few = make_points(tmp_path, {"few": 0.5}, 1, 8, 3)
+    frame = analysis.gather([points[0], *few])
+    for row, count in (("worse", 20), ("few", 8)):
+        for policy in ("base", "trained"):
+            shapes = {part.shape for part in analysis.scores_of(frame, row, policy)}
+            assert shapes == {(1, count)}
+    assert set(analysis.score(frame).set_index(["row", "task"])["incidents"]) == {20, 60, 8, 24}
+
+
 def test_unfinished_and_mixed_sweeps_are_refused(points, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"lacks episodes.jsonl; train and evaluate"):
         analysis.gather([("gone", 0, tmp_path)])
@@ -198,6 +208,11 @@ def test_unknown_rows_and_other_incidents_are_refused(points, frame, tmp_path):
     few = make_points(tmp_path, {"few": 0.5, "recipe": 0.5}, 1, 8, 3)
     with pytest.raises(ValueError, match="the same incidents"):
         analysis.score(analysis.gather([points[0], few[0]]), against="few")
+    moved = pd.read_parquet(few[0][2] / "evaluation.parquet")  # as many, but others
+    run = make_points(tmp_path / "moved", {"moved": 0.5}, 1, 8, 3)[0]
+    moved.assign(index=moved["index"] + 1).to_parquet(run[2] / "evaluation.parquet")
+    with pytest.raises(ValueError, match="few and moved were not evaluated on the same incidents"):
+        analysis.score(analysis.gather([few[0], run]), against="moved")
     with pytest.raises(ValueError, match="seeds of recipe were not evaluated on the same"):
         analysis.score(analysis.gather([points[2], (*few[1][:1], 1, few[1][2])]))
 
