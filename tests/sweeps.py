@@ -88,7 +88,7 @@ def make_ladder(folder, seeds=3, incidents=12):
     points = make_points(
         folder / "runs", skills, seeds, incidents, bases={row: row for row in sizes}
     )
-    gather(points).to_parquet(folder / "episodes.parquet", index=False)
+    gather(points).to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
     pd.DataFrame(
         {
             "row": row,

@@ -54,7 +54,7 @@ CATEGORIES = ("base", "policy", "task", "split", "closed_by", "benchmark")
 SMALL_INTEGERS = {"seed": "int16", "step": "int32", "episodes": "int16", "index": "int32"}
 # Decimals of what a step of training comes to: it is a mean of some twenty episodes, so more would
 # be noise, and cost more bytes than all the rest.
-DECIMALS = 3
+DECIMALS = {measure: 3 if measure == "score" else 2 for measure in MEASURES}
 SHARES = ("faults_detected", "false_alarms_dismissed")  # strata that stand in the table of scores
 LABELLED = 4  # rows up to which each has its name in a figure of learning
 # Dashes and width of lines that are named: whole and strong, dashed, long dashes, dots.
@@ -73,6 +73,8 @@ Strata = list[np.ndarray]  # a task each: scores (seeds, incidents)
 
 def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
     """One frame for a whole sweep, with the columns `COLUMNS`; see the head of this file.
+
+    As parquet with compression zstd, forty points of 200 steps and 600 incidents are about 400 kB.
 
     Args:
         points: row, seed and the folder of a run that is trained and evaluated; the rows of the

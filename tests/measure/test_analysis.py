@@ -69,17 +69,17 @@ def test_a_step_of_training_is_a_row_a_task(points, frame):
     one = own.iloc[10]
     cell = played[(played.step == one["step"]) & (played.task == one["task"])]
     assert one["episodes"] == len(cell)
-    for column in ("score", "severity", "steps"):
-        assert one[column] == pytest.approx(cell[column].mean(), abs=1e-3)
+    for column, close in (("score", 0.0006), ("severity", 0.006), ("steps", 0.006)):
+        assert one[column] == pytest.approx(cell[column].mean(), abs=close)
 
 
 def test_the_frame_survives_a_file_and_is_small(frame, tmp_path):
-    frame.to_parquet(tmp_path / "frame.parquet", index=False)
+    frame.to_parquet(tmp_path / "frame.parquet", index=False, compression="zstd")
     back = pd.read_parquet(tmp_path / "frame.parquet")
     pd.testing.assert_frame_equal(frame, back)
     assert analysis.rows_of(back) == list(SKILLS)
     # Forty points of 200 steps and 600 incidents are about 50,000 rows, and must stay below 500 kB.
-    assert (tmp_path / "frame.parquet").stat().st_size < 20_000 + 9 * len(frame)
+    assert (tmp_path / "frame.parquet").stat().st_size < 20_000 + 8 * len(frame)
 
 
 def test_bases_are_kept_once_each_and_found_by_their_points(tmp_path):
