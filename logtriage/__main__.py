@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .server import serve
+from .training.commands import sweep, sweep_status
 
 if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
     import pandas as pd
@@ -241,6 +242,8 @@ def triage_command(
 
 
 app.command()(serve)
+app.command()(sweep)
+app.command("sweep-status")(sweep_status)
 
 
 @app.command("build-base")
