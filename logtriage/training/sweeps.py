@@ -334,9 +334,12 @@ def work(point: Point, slots: dict[str, int], own_gpus: bool) -> str:
     from distributed import get_worker
     from distributed.comm import get_address_host
 
-    worker = get_worker()
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    threads = max(1, cores // slots.get(get_address_host(worker.address), 1))
+    worker, cores = get_worker(), os.cpu_count() or 1
+    sharing = slots.get(get_address_host(worker.address), 1)
+    if sys.platform == "linux" and len(os.sched_getaffinity(0)) < cores:
+        # a batch system has given this worker cores of its own
+        cores, sharing = len(os.sched_getaffinity(0)), worker.state.nthreads
+    threads = max(1, cores // sharing)
     return run_point(point, threads, gpu=str(worker.name) if own_gpus else "")
 
 
