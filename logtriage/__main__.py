@@ -347,6 +347,10 @@ def train_command(
     push_to_hub: Annotated[
         str, typer.Option(help="Publish the trained model there, as owner/name.")
     ] = "",
+    track: Annotated[
+        str,
+        typer.Option(help="Show the metrics in trackio, tensorboard or wandb, too, if installed."),
+    ] = "",
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .adapters.remote import Server
@@ -382,7 +386,12 @@ def train_command(
             if told:
                 typer.echo(told)
             made = train(
-                config, run, open_episode=open_episode, until=until, keep_on_hub=keep_on_hub
+                config,
+                run,
+                open_episode=open_episode,
+                until=until,
+                keep_on_hub=keep_on_hub,
+                track=track,
             )
         if made == run:
             typer.echo(f"at step {until} or beyond; the same command without --until goes on")

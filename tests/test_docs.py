@@ -119,7 +119,7 @@ def test_a_block_that_does_not_run_is_found(url, tmp_path, monkeypatch):
         check_command(shlex.split("python -m logtriage evaluate --policy tarce"), url)
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, "CHANGELOG.md", "LOG.md"])
+@pytest.mark.parametrize("document", [*DOCUMENTS, "CHANGELOG.md", "LOG.md", "results/README.md"])
 def test_links_lead_to_files(document):
     at = (ROOT / document).parent
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
