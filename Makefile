@@ -12,7 +12,7 @@ SOURCES := logtriage tests notebooks scripts
 ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
-.PHONY: help setup demo serve test test-slow lint format benchmark seeds loop-speed speed tokens gpu load screenshot pictures gallery \
+.PHONY: help setup demo serve test test-slow lint format benchmark seeds teaches ablations ladder loop-speed speed tokens gpu load screenshot pictures gallery \
   constraints address results tables redraw notebooks clean
 
 help:  ## this list
@@ -67,10 +67,18 @@ benchmark: $(READY)  ## 7 policies on all tasks and splits: tables and figures i
 	$(RUN) -m logtriage benchmark
 	$(RUN) scripts/tables.py
 
-seeds: $(READY)  ## 5 seeds of both tracks of the embedded agent, and one of the general: about two hours on two cores, resumable
-	$(RUN) scripts/seeds.py demo
-	$(RUN) scripts/seeds.py taught
-	$(RUN) scripts/seeds.py general --seeds 1
+seeds: $(READY)  ## 10 seeds of both tracks of the embedded agent, and one of the general: hours on two cores, resumable
+	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
+	$(RUN) -m logtriage sweep sweeps/general.yaml --folder runs
+
+teaches: $(READY)  ## the study of what teaches, and credit beside its forked truth: hours, resumable
+	$(RUN) -m logtriage sweep sweeps/teaches.yaml
+
+ablations: $(READY)  ## what each piece of the recipe is worth: hours, resumable
+	$(RUN) -m logtriage sweep sweeps/ablations.yaml
+
+ladder: $(READY)  ## four sizes of the embedded model: hours, resumable
+	$(RUN) -m logtriage sweep sweeps/ladder.yaml
 
 loop-speed: $(READY)  ## our training loop beside TRL's own, in turns; after `make demo`
 	$(RUN) scripts/loop_speed.py
@@ -100,7 +108,7 @@ gallery: setup  ## write GALLERY.md from the generator
 address:  ## write the repository's address (logtriage/__init__.py) wherever it stands
 	sed -i -E 's#(github\.com|com/github)/[A-Za-z0-9_.-]+/logtriage([/[:space:]")\#.]|$$)#\1/$(ADDRESS)\2#g' $(ADDRESSED)
 
-results: setup  ## after `make seeds`: copy the light files of all runs to results/, draw them, write the README's tables
+results: setup  ## after `make seeds` and other sweeps: copy the light files of all runs to results/, draw them, write the README's tables
 	$(RUN) scripts/publish.py
 
 tables: setup  ## write the README's tables from results/

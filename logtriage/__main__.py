@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .server import serve
+from .training.commands import sweep, sweep_status
 
 if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
     import pandas as pd
@@ -241,6 +242,8 @@ def triage_command(
 
 
 app.command()(serve)
+app.command()(sweep)
+app.command("sweep-status")(sweep_status)
 
 
 @app.command("build-base")
@@ -344,6 +347,10 @@ def train_command(
     push_to_hub: Annotated[
         str, typer.Option(help="Publish the trained model there, as owner/name.")
     ] = "",
+    track: Annotated[
+        str,
+        typer.Option(help="Show the metrics in trackio, tensorboard or wandb, too, if installed."),
+    ] = "",
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .adapters.remote import Server
@@ -379,7 +386,12 @@ def train_command(
             if told:
                 typer.echo(told)
             made = train(
-                config, run, open_episode=open_episode, until=until, keep_on_hub=keep_on_hub
+                config,
+                run,
+                open_episode=open_episode,
+                until=until,
+                keep_on_hub=keep_on_hub,
+                track=track,
             )
         if made == run:
             typer.echo(f"at step {until} or beyond; the same command without --until goes on")

@@ -1,4 +1,8 @@
-"""Copy the light files of finished runs to results/, and draw their figures: `make results`."""
+"""Copy what is light of finished runs and sweeps to results/, and draw it: `make results`.
+
+A sweep plays the held-out incidents of `test`; what else is published of a track (other splits,
+checkpoints, audit, transcripts) is played here, once.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,13 @@ from redraw import draw_track
 from tables import TRACKS, write_tables
 
 from logtriage.measure.runs import differing
+from logtriage.training.experiment import (
+    audit_run,
+    compare_transcripts,
+    evaluate_checkpoints,
+    evaluate_splits,
+)
+from logtriage.training.presets import NEWER
 
 ROOT = Path(__file__).resolve().parents[1]
 LIGHT_FILES = (
@@ -34,6 +45,14 @@ def write_episodes(log: Path, table: Path) -> None:
     pd.DataFrame(rows).to_parquet(table, index=False)
 
 
+def complete(run: Path) -> None:
+    """Play what is published of a run and a sweep does not play, unless it is there."""
+    evaluate_splits(run)
+    evaluate_checkpoints(run)
+    audit_run(run)
+    compare_transcripts(run)
+
+
 def check(run: Path) -> None:
     """Raise `FileNotFoundError` unless the run is finished."""
     wanted = (*LIGHT_FILES, "episodes.jsonl", "model")
@@ -44,7 +63,9 @@ def check(run: Path) -> None:
 
 def check_alike(runs: Sequence[Path]) -> None:
     """Raise `ValueError` unless the runs differ by their seed alone: one recipe, from one base."""
-    first, *others = [json.loads((run / "config.json").read_text())["settings"] for run in runs]
+    first, *others = [
+        {**NEWER, **json.loads((run / "config.json").read_text())["settings"]} for run in runs
+    ]
     for run, settings in zip(runs[1:], others, strict=True):
         found = [name for name in differing(first, settings) if name != "seed"]
         if found:
@@ -80,6 +101,8 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
             if not found:
                 raise FileNotFoundError(f"{runs / track} holds no seed; run `make seeds` first")
             for run in found:
+                if (run / "model").exists():
+                    complete(run)
                 check(run)
             check_alike(found)
     except (FileNotFoundError, ValueError) as error:  # nothing has been touched yet
@@ -89,7 +112,22 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
         for run in found:
             print(f"copied to {publish(run, track)}")
         draw_track(track)
+    for name in publish_sweeps(runs):
+        print(f"copied the sweep {name}")
     write_tables()
+
+
+def publish_sweeps(runs: Path) -> list[str]:
+    """Copy the summaries of all finished sweeps to `results/<sweep>/`; returns their names."""
+    names = []
+    for record in sorted(runs.glob("**/summary-*/sweep.json")):
+        name = json.loads(record.read_text())["name"]
+        target = ROOT / "results" / name
+        target.mkdir(parents=True, exist_ok=True)
+        for file in record.parent.iterdir():
+            shutil.copyfile(file, target / file.name)
+        names.append(name)
+    return names
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = (
     *("evaluate", "triage", "serve", "build-base", "train", "evaluate-run"),
-    *("publish-model", "publish-dataset", "benchmark"),
+    *("publish-model", "publish-dataset", "benchmark", "sweep", "sweep-status"),
 )
 REGISTERED = {
     command.name or command.callback.__name__: command.callback

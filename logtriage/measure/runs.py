@@ -86,6 +86,27 @@ def find_gpu() -> Gpu | None:
 
     torch is not asked: it would take some of the memory of the process that is to train.
     """
+    lines = _told_gpus()
+    if not lines:
+        return None
+    name, mebibytes, capability = (part.strip() for part in lines[0].split(","))
+    return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
+
+
+def count_gpus() -> int:
+    """How many NVIDIA GPUs the driver tells of.
+
+    Raises:
+        ValueError: for none.
+    """
+    count = len(_told_gpus())
+    if not count:
+        raise ValueError("there is no NVIDIA GPU here; leave out --gpu, or name a --scheduler")
+    return count
+
+
+def _told_gpus() -> list[str]:
+    """What the NVIDIA driver tells, a line a GPU: name, MiB of memory, CUDA capability."""
     asked = "--query-gpu=name,memory.total,compute_cap"
     try:
         told = subprocess.run(
@@ -95,12 +116,8 @@ def find_gpu() -> Gpu | None:
             check=True,
         )
     except (OSError, subprocess.CalledProcessError):
-        return None
-    lines = told.stdout.splitlines()
-    if not lines:
-        return None
-    name, mebibytes, capability = (part.strip() for part in lines[0].split(","))
-    return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
+        return []
+    return told.stdout.splitlines()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,10 +8,8 @@ process that ends, and a notebook that is restarted must not leave a trainer beh
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -24,11 +22,11 @@ from packaging.requirements import Requirement
 from ..measure.runs import Gpu, find_gpu, record_of
 from .cost import A100, L4, T4, KnownGpu
 from .experiment import read_jsonl
+from .processes import DIE_WITH_PARENT
 
 # By a part of a GPU's name, what the cost model knows of it, and the preset.
 PROFILES = {"T4": (T4, "recommended"), "L4": (L4, "l4"), "A100": (A100, "a100")}
 DRIVE = Path("/content/drive")
-PR_SET_PDEATHSIG = 1  # of Linux's prctl: be sent a signal when the parent dies
 # Loaded before the install cell ran, an older one of these stays in the kernel.
 RELOADED = ("pyarrow", "transformers", "datasets", "peft", "trl", "huggingface_hub")
 
@@ -147,7 +145,7 @@ def command(*arguments: object, **options: object) -> None:
         text=True,  # each new state of a progress bar becomes a line
         # a notebook of Colab has its token where another process does not find it
         env={**os.environ, "PYTHONUNBUFFERED": "1", "HF_TOKEN": get_token() or ""},
-        preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+        preexec_fn=DIE_WITH_PARENT,
     )
     assert process.stdout is not None
     try:
@@ -159,10 +157,6 @@ def command(*arguments: object, **options: object) -> None:
         process.kill()  # where this was interrupted; one that has ended is past it
     if code:
         raise RuntimeError(f"python -m logtriage {arguments[0]} failed with exit status {code}")
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def progress(run: str | Path) -> pd.DataFrame:

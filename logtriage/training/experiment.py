@@ -37,12 +37,21 @@ from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
+from .drills import TUNING_INDEX
 from .grpo import free_memory, model_of
+from .mini import build_base, build_taught
 
 REFERENCES = ("junior", "loudest", "trace", "belief", "oracle")
 # Scores that make an incident worth showing before and after training: the base fails at it below
 # the first, the trained model solves it above the second.
 FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
+
+
+def first_of(split: str) -> int:
+    """The first held-out incident of a split: of `train`, that of a slice which settings are chosen
+    on, and nothing is trained on.
+    """
+    return TUNING_INDEX if split == "train" else 0
 
 
 def read_jsonl(path: str | Path) -> pd.DataFrame:
@@ -51,6 +60,22 @@ def read_jsonl(path: str | Path) -> pd.DataFrame:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `make demo` or notebook 03 first")
     return pd.read_json(path, lines=True)
+
+
+def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: Any) -> Path:
+    """The embedded base model that a preset for a CPU starts from, built where it is not there yet.
+
+    Args:
+        preset: `mini`, `taught` or `general`.
+        folder: of the track; its base is `base/` in there.
+        base: folder of another base to start from, or with `taught` to teach; empty for one of its
+            own.
+        options: of `build_base`.
+    """
+    folder = Path(folder)
+    if preset == "taught":
+        return build_taught(folder / "base", build_base(base or folder / "untaught", **options))
+    return build_base(base or folder / "base", general=preset == "general", **options)
 
 
 def run_policy(run: str | Path, weights: Path | None, name: str) -> LanguageModelPolicy:
@@ -68,15 +93,16 @@ def run_policy(run: str | Path, weights: Path | None, name: str) -> LanguageMode
 
 
 def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> pd.DataFrame | None:
-    """The rows that a run's file, or that of another seed beside it, holds of a policy with these
-    weights on these incidents, as the benchmark now is; None when there are none.
+    """The rows that a run's file, or that of another seed or row of its sweep, holds of a policy
+    with these weights on these incidents, as the benchmark now is; None when there are none.
     """
-    for file in (path, *sorted(path.parents[1].glob(f"seed-*/{path.name}"))):
+    last = first_of(split) + episodes
+    for file in (path, *sorted(path.parents[2].glob(f"*/seed-*/{path.name}"))):
         if not file.exists():
             continue
         frame = pd.read_parquet(file)
         same = (frame["policy"] == name) & (frame["weights"] == weights) & (frame["split"] == split)
-        same &= (frame["benchmark"] == BENCHMARK_VERSION) & (frame["index"] < episodes)
+        same &= (frame["benchmark"] == BENCHMARK_VERSION) & (frame["index"] < last)
         if same.sum() == episodes * len(TASKS):
             return frame[same]
     return None
@@ -100,7 +126,9 @@ def _written(path: Path, frames: list[pd.DataFrame]) -> pd.DataFrame:
         of_these = before[before["split"].isin(frame["split"].unique())]
         if len(frame) < len(of_these) and not set(_played_rows(frame)) - set(_played_rows(before)):
             return frame
-    frame.to_parquet(path, index=False)
+    partial = path.with_name(path.name + ".partial")  # another point may read it meanwhile
+    frame.to_parquet(partial, index=False)
+    partial.replace(path)
     return frame
 
 
@@ -127,7 +155,7 @@ def _rollout(policy: Policy, split: str, episodes: int, batch: int, progress: bo
     """`rollout` on all tasks; where a GPU's memory ends, once more with half as many at once."""
     while True:
         try:
-            return rollout(policy, list(TASKS), split, episodes, batch=batch, progress=progress)
+            return rollout(policy, list(TASKS), split, episodes, first_of(split), batch, progress)
         except OutOfMemoryError:
             if batch == 1:
                 raise
@@ -153,7 +181,8 @@ def evaluate_run(
     Args:
         run: the run's folder.
         episodes: incidents of each task.
-        split: of the incidents.
+        split: of the incidents; of `train` it is the tuning slice, which nothing is trained on (see
+            `first_of`).
         references: names of scripted policies.
         batch: incidents handed to a policy at once.
         progress: whether to show bars.

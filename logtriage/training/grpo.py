@@ -44,6 +44,7 @@ from ..play.tools import TriageTools
 from .drills import open_varied
 from .hub import keep_run
 from .presets import NEWER, TrainingConfig, incident_rows
+from .tracking import check_tracker, tracked
 
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -73,6 +74,7 @@ def train(
     open_episode: OpenEpisode | None = None,
     until: int | None = None,
     keep_on_hub: str = "",
+    track: str = "",
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
 
@@ -91,13 +93,15 @@ def train(
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         keep_on_hub: private repository of the Hub, `owner/name`, in which the run is kept (see
             `hub.push_run`); empty for none.
+        track: the tracker that shows the metrics, too, one of `tracking.TRACKERS`; empty for none.
 
     Returns:
         The trained model's folder; the run's, when `until` stopped it before.
 
     Raises:
         ValueError: when the folder holds a run with other settings, there is no such model, this
-            machine cannot train so, or varied incidents are to be played elsewhere.
+            machine cannot train so, varied incidents are to be played elsewhere, or the tracker is
+            not there.
         ConnectionError: when the server does not answer; the same command goes on from the last
             checkpoint.
     """
@@ -106,6 +110,7 @@ def train(
             "varied incidents are made in this process; set varied to False, or do without a server"
         )
     check_route(config)
+    check_tracker(track)
     if open_episode is None:
         open_episode = open_varied if config.varied else Episode.open
     folder = Path(folder)
@@ -120,7 +125,10 @@ def train(
             return folder
     while True:
         try:
-            return _attempt(config, settings, folder, progress, open_episode, until, keep_on_hub)
+            with tracked(config, folder, track):
+                return _attempt(
+                    config, settings, folder, progress, open_episode, until, keep_on_hub, track
+                )
         except _memory_error() as error:
             loaded = (folder / "config.json").exists()
             at_once = record_of(folder).get("at_once", config.at_once) if loaded else 1
@@ -145,6 +153,7 @@ def _attempt(
     open_episode: OpenEpisode,
     until: int | None,
     keep_on_hub: str,
+    track: str,
 ) -> Path:
     """`train`, without its checks: from the last checkpoint to the end, or until memory ends."""
     model, tokenizer = _load(config)
@@ -176,7 +185,7 @@ def _attempt(
     kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
     trainer = kind(
         model=model,
-        args=grpo_arguments(config, folder),
+        args=grpo_arguments(config, folder, track),
         processing_class=tokenizer,
         train_dataset=Dataset.from_list(incident_rows(config)),
         environment_factory=partial(TriageTools, open_episode),

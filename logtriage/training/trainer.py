@@ -28,6 +28,7 @@ from ..play.tools import ToolSession, TriageTools
 from ..world.tasks import TASKS
 from .hub import keep_run
 from .presets import TrainingConfig
+from .tracking import tracker_arguments
 
 # of `episode_row`, what says nothing of an episode of training
 LEFT_OUT = ("policy", "seconds", "split", "confidence", "benchmark")
@@ -52,9 +53,14 @@ def precision(config: TrainingConfig) -> dict[str, Any]:
     }
 
 
-def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
+def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRPOConfig:
     """TRL's settings of a run in `folder`, the same on every route: all that matters is set, since
     Unsloth has other defaults, and looked at once they are built, since Unsloth changes some.
+
+    Args:
+        config: the run's settings.
+        folder: the run's.
+        track: one of `tracking.TRACKERS`; empty for none.
 
     Raises:
         RuntimeError: when one is not what was asked for.
@@ -95,7 +101,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path) -> GRPOConfig:
         "max_tool_calling_iterations": max(TASKS[task].max_steps for task in config.shares),
         "reward_weights": [1.0],
         "logging_steps": 1,
-        "report_to": [],
+        **tracker_arguments(config, folder, track),
         "save_strategy": "steps",
         "save_steps": config.save_every,
         "save_total_limit": config.keep_checkpoints or None,

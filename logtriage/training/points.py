@@ -1,0 +1,289 @@
+"""One point of a sweep: a notebook, executed by papermill in a process of its own, into a folder of
+its own.
+
+The executed notebook is the record that a point is finished: with these parameters, to its end, and
+without an error. So one that was executed by hand counts too, as long as it lies where the sweep
+would put it:
+
+    papermill notebooks/03_grpo_training.ipynb runs/seeds/demo/seed-3/03_grpo_training.ipynb \\
+        -p folder ../runs/seeds/demo -p seed 3 ...
+
+What an unfinished point has done so far is the notebook's own business: notebook 03 goes on from
+its last checkpoint. A lock on the folder, which ends with the process that holds it, keeps two
+processes from executing one point at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import fsspec
+from filelock import FileLock, Timeout
+
+from .processes import DIE_WITH_PARENT
+
+LEDGER = "points.jsonl"  # of a sweep: a line whenever a point begins, is finished, or fails
+LOG = "notebook.log"  # of a point: what its cells print
+SKIPPED = "skip-execution"  # the tag of cells that are not executed
+LAST_WORDS = 600  # characters of an error that are told
+# Longer paths of sockets are refused by Linux and macOS; there, kernels talk by TCP.
+LONGEST_SOCKET = 90
+
+
+class PointError(RuntimeError):
+    """A point that failed; the text is its last error."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One execution of a notebook.
+
+    Attributes:
+        row: what was varied, a name.
+        seed: of training.
+        notebook: the file.
+        source: its content, so that a worker need not have it.
+        parameters: of the notebook, `folder` and `seed` among them.
+        sweep_folder: of the whole sweep, where the ledger lies.
+        results: URL by fsspec (`s3://bucket/folder`) that finished points are copied to, and looked
+            for in; empty for none.
+    """
+
+    row: str
+    seed: int
+    notebook: str
+    source: str = field(repr=False)
+    parameters: dict[str, Any]
+    sweep_folder: str
+    results: str = ""
+
+    @property
+    def name(self) -> str:
+        """As it is told."""
+        return f"{self.row}/seed-{self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """Of its run, its executed notebook and its log."""
+        return Path(self.parameters["folder"]) / f"seed-{self.seed}"
+
+    @property
+    def executed(self) -> Path:
+        """The executed notebook."""
+        return self.folder / Path(self.notebook).name
+
+    @property
+    def lock(self) -> FileLock:
+        """Held while the point is executed, by the process that does it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.folder / ".point.lock")
+
+    @property
+    def stored(self) -> str:
+        """URL of the point's folder in `results`."""
+        return f"{self.results.rstrip('/')}/{self.name}"
+
+
+def is_finished(point: Point) -> bool:
+    """Whether the point was executed to its end, here or in `results`."""
+    if point.executed.exists() and _says_finished(point.executed.read_text(), point):
+        return True
+    if not point.results:
+        return False
+    url = f"{point.stored}/{point.executed.name}"
+    try:
+        with fsspec.open(url, "r") as file:
+            return _says_finished(file.read(), point)
+    except FileNotFoundError:
+        return False
+
+
+def _says_finished(text: str, point: Point) -> bool:
+    """Whether an executed notebook ended well, with the point's parameters; where its folder lay is
+    of no matter.
+    """
+    try:
+        notebook = json.loads(text)
+        record = notebook["metadata"]["papermill"]
+    except (json.JSONDecodeError, KeyError, TypeError):  # cut off while it was written
+        return False
+    # papermill calls all cells completed even where the kernel was lost at the first of them
+    reached = all(
+        cell["execution_count"] is not None
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code"
+        and "".join(cell["source"]).strip()
+        and SKIPPED not in cell["metadata"].get("tags", ())
+    )
+
+    def varied(parameters: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in parameters.items() if name != "folder"}
+
+    same = varied(record.get("parameters", {})) == varied(point.parameters)
+    return bool(same and reached and record.get("end_time") and not record.get("exception"))
+
+
+def is_running(point: Point) -> bool:
+    """Whether a process on this machine, or on one that shares the folder, executes the point."""
+    if not point.folder.exists():
+        return False
+    try:
+        with point.lock.acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def last_error(point: Point) -> str:
+    """The error that the executed notebook ended in; empty for none."""
+    if not point.executed.exists():
+        return ""
+    try:
+        cells = json.loads(point.executed.read_text())["cells"]
+    except json.JSONDecodeError:  # cut off while it was written
+        return ""
+    errors = [
+        f"{output['ename']}: {output['evalue']}"
+        for cell in cells
+        for output in cell.get("outputs", ())
+        if output["output_type"] == "error"
+    ]
+    return errors[-1][:LAST_WORDS] if errors else ""
+
+
+def note(point: Point, event: str, **more: Any) -> None:
+    """Add a line to the sweep's ledger."""
+    row = {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "row": point.row,
+        "seed": point.seed,
+        "event": event,
+        **more,
+    }
+    with (Path(point.sweep_folder) / LEDGER).open("a") as file:
+        file.write(json.dumps(row) + "\n")  # short: written whole, or not at all
+
+
+def read_ledger(sweep_folder: str | Path) -> list[dict[str, Any]]:
+    """All lines of a sweep's ledger; none before it began."""
+    path = Path(sweep_folder) / LEDGER
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run_point(point: Point, threads: int, gpu: str = "") -> str:
+    """Execute a point in a process of its own, which on Linux dies with this one.
+
+    Args:
+        point: what.
+        threads: that its process may use.
+        gpu: number of the GPU that it sees; empty for all that are there.
+
+    Returns:
+        `finished`, or `found` where somebody else has finished it before.
+
+    Raises:
+        PointError: when the notebook fails; it is kept, with the error in it.
+    """
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+    if gpu:
+        environment["CUDA_VISIBLE_DEVICES"] = gpu
+    process = subprocess.run(
+        [sys.executable, "-m", "logtriage.training.points"],
+        input=json.dumps(asdict(point)),
+        capture_output=True,
+        text=True,
+        env=environment,
+        preexec_fn=DIE_WITH_PARENT,
+        check=False,
+    )
+    if process.returncode:
+        said = last_error(point) or process.stderr.strip() or f"status {process.returncode}"
+        raise PointError(f"{point.name}: {said[-LAST_WORDS:]}")
+    return process.stdout.split()[-1]
+
+
+def execute(point: Point) -> str:
+    """Execute a point in this process, unless it is finished; returns as `run_point`."""
+    import nbformat  # slow to import, like papermill
+    import papermill
+
+    folder = point.folder
+    with point.lock:  # whoever waits for it finds the point finished
+        if is_finished(point):
+            return "found"
+        began = time.monotonic()
+        note(point, "began", process=os.getpid(), folder=os.getcwd())
+        home = Path(point.notebook).parent
+        sockets = Path(tempfile.mkdtemp(prefix="point-"))
+        try:
+            with (folder / LOG).open("a") as log:
+                papermill.execute_notebook(
+                    nbformat.reads(point.source, as_version=4),
+                    point.executed,
+                    point.parameters,
+                    cwd=home if home.is_dir() else folder,
+                    kernel_name="python3",
+                    kernel_manager_class=_kernel_manager(sockets),
+                    progress_bar=False,
+                    log_output=True,
+                    stdout_file=log,
+                    stderr_file=log,
+                )
+        except Exception as error:
+            said = last_error(point) or f"{type(error).__name__}: {error}"
+            note(point, "failed", error=said[:LAST_WORDS])
+            raise
+        finally:
+            shutil.rmtree(sockets, ignore_errors=True)
+        if point.results:
+            _copy(point)
+        note(point, "finished", seconds=round(time.monotonic() - began, 1))
+    return "finished"
+
+
+def _kernel_manager(sockets: Path) -> type:
+    """How a kernel is started: it dies with this process, and talks through files.
+
+    Kernels that start at the same time race for TCP ports: the one that is free when it is chosen
+    may be taken when it is opened.
+    """
+    from jupyter_client.manager import AsyncKernelManager
+
+    by_files = sys.platform != "win32" and len(str(sockets)) < LONGEST_SOCKET
+
+    class PointKernel(AsyncKernelManager):
+        if by_files:
+            transport = "ipc"
+            ip = str(sockets / "kernel")  # by default a name that all kernels of a folder share
+
+        async def _async_pre_start_kernel(self, **options: Any) -> tuple[list[str], dict[str, Any]]:
+            return await super()._async_pre_start_kernel(preexec_fn=DIE_WITH_PARENT, **options)
+
+    return PointKernel
+
+
+def _copy(point: Point) -> None:
+    """Copy the point's files to `results`, the executed notebook last: with it, it is finished.
+
+    Folders (checkpoints, weights) stay where they are.
+    """
+    files = [path for path in sorted(point.folder.iterdir()) if path.is_file()]
+    files = [path for path in files if not path.name.startswith(".") and path != point.executed]
+    system, root = fsspec.url_to_fs(point.stored)
+    system.makedirs(root, exist_ok=True)
+    for path in [*files, point.executed]:
+        system.put_file(str(path), f"{root}/{path.name}")
+
+
+if __name__ == "__main__":
+    print(execute(Point(**json.load(sys.stdin))))

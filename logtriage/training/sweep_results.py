@@ -1,0 +1,125 @@
+"""What a sweep comes to: one frame of all its points, a table, figures, and a record of what was
+run; all light enough to publish.
+
+| file | what |
+|---|---|
+| `episodes.parquet` | training by step, and every held-out episode (see `measure.analysis`) |
+| `summary.parquet` | a row a row and task: scores, gains, differences, with intervals |
+| `points.parquet` | a row a point: its size and what it took |
+| `learning.png`, `seeds.png` | the same, drawn |
+| `sweep.json` | what was varied, by which command, when, at which commits |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pandas as pd
+
+from ..measure.analysis import gather, plot_learning, plot_seeds, score
+from ..measure.runs import record_of, write_text
+from .experiment import read_jsonl
+from .grpo import model_of
+from .points import Point, read_ledger
+from .sweeps import Sweep
+
+EVALUATION = "evaluation.parquet"  # what a point leaves behind that can be summarised
+
+
+def summarise_sweep(sweep: Sweep) -> list[Path]:
+    """Write the files above to `<folder>/summary-<sweep>/`; returns them.
+
+    None are written for a notebook that plays no held-out incidents.
+
+    Raises:
+        FileNotFoundError: when a point is not finished.
+    """
+    if sweep.points[0].results:
+        for point in sweep.points:
+            _fetch(point)
+    if not any((point.folder / EVALUATION).exists() for point in sweep.points):
+        return []
+    lacking = [one.name for one in sweep.points if not (one.folder / EVALUATION).exists()]
+    if lacking:
+        raise FileNotFoundError(f"{', '.join(lacking)} have no {EVALUATION}; run the sweep first")
+    folder = sweep.folder / f"summary-{sweep.name}"
+    folder.mkdir(exist_ok=True)
+    frame = gather([(one.row, one.seed, one.folder) for one in sweep.points])
+    tables = {
+        "episodes": frame,
+        "summary": score(frame, against=sweep.file.against),
+        "points": costs(sweep.points),
+    }
+    for name, table in tables.items():
+        table.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
+    figures = {
+        "learning": plot_learning(frame),
+        "seeds": plot_seeds(frame, against=sweep.file.against),
+    }
+    for name, figure in figures.items():
+        figure.save(folder / f"{name}.png")
+    write_text(folder / "sweep.json", json.dumps(record_of_sweep(sweep), indent=1) + "\n")
+    return sorted(folder.iterdir())
+
+
+def costs(some: Sequence[Point]) -> pd.DataFrame:
+    """A row a point: the model's `parameters` and width (`hidden`), `episodes` of training, its
+    `seconds` and `cpu_seconds`, and those of building the base model (nan where nothing tells).
+    """
+    rows = []
+    for point in some:
+        metrics = read_jsonl(point.folder / "metrics.jsonl")
+        record = Path(model_of(point.folder)) / "base.json"
+        base = json.loads(record.read_text()) if record.exists() else {}
+        last, settings = metrics.iloc[-1], record_of(point.folder)["settings"]
+        rows.append(
+            {
+                "row": point.row,
+                "seed": point.seed,
+                "parameters": base.get("parameters", float("nan")),
+                "hidden": base.get("settings", {}).get("hidden", float("nan")),
+                "episodes": settings["steps"] * settings["incidents"] * settings["group"],
+                "seconds": last["seconds"],
+                "cpu_seconds": last.get("cpu_seconds", float("nan")),
+                "base_seconds": base.get("seconds", float("nan")),
+                "base_cpu_seconds": base.get("cpu_seconds", float("nan")),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def record_of_sweep(sweep: Sweep) -> dict[str, Any]:
+    """What was run: rows and seeds, command, date, commits, machine."""
+    runs = [record_of(point.folder) for point in sweep.points]
+    ended = [line["time"] for line in read_ledger(sweep.folder) if line["event"] == "finished"]
+    return {
+        "name": sweep.name,
+        "about": sweep.file.about,
+        "command": f"python -m logtriage sweep sweeps/{sweep.name}.yaml",
+        "notebook": Path(sweep.file.notebook).name,
+        "parameters": sweep.file.parameters,
+        "rows": sweep.rows,
+        "against": sweep.file.against,
+        "seeds": sweep.file.seeds,
+        "points": len(sweep.points),
+        "finished": max(ended, default="")[:10],
+        "commits": sorted({run["commit"] for run in runs if run["commit"]}),
+        "machine": runs[0]["machine"],
+        "left_out": sweep.file.left_out,
+    }
+
+
+def _fetch(point: Point) -> None:
+    """Bring a point's files here from where finished ones are copied to, unless they are here."""
+    if (point.folder / EVALUATION).exists():
+        return
+    system, root = fsspec.url_to_fs(point.stored)
+    if not system.exists(root):
+        return
+    point.folder.mkdir(parents=True, exist_ok=True)
+    for name in system.ls(root, detail=False):
+        system.get_file(name, str(point.folder / Path(name).name))
