@@ -6,8 +6,8 @@ from pathlib import Path
 
 import papermill
 import pytest
+from made_up_sweeps import make_ladder
 from PIL import Image
-from sweeps import make_ladder
 
 from logtriage.world.incidents import sample_incident
 

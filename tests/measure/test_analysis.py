@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from made_up_sweeps import EPISODES_A_STEP, make_points
 from matplotlib.colors import to_hex
-from sweeps import EPISODES_A_STEP, make_points
 from test_plots import core, lines_of, said, texts
 
 from logtriage.measure import analysis

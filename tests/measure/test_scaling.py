@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from made_up_sweeps import make_ladder
 from matplotlib.colors import to_hex
-from sweeps import make_ladder
 from test_plots import lines_of, said, texts
 
 from logtriage.measure import scaling
@@ -163,7 +163,7 @@ def test_what_is_no_ladder_is_refused():
 @pytest.fixture(scope="module")
 def ladder(tmp_path_factory):
     folder = make_ladder(tmp_path_factory.mktemp("ladder"), seeds=2, incidents=30)
-    return [pd.read_parquet(folder / f"{name}.parquet") for name in ("episodes", "sizes")]
+    return [pd.read_parquet(folder / f"{name}.parquet") for name in ("episodes", "points")]
 
 
 def test_points_know_their_size_their_cost_and_the_ceiling(ladder):

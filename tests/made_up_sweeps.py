@@ -82,7 +82,7 @@ def make_points(folder, skills, seeds=3, incidents=12, steps=30, bases=None):
 
 
 def make_ladder(folder, seeds=3, incidents=12):
-    """`episodes.parquet` and `sizes.parquet` of a ladder of four sizes, in a folder."""
+    """`episodes.parquet` and `points.parquet` of a ladder of four sizes, in a folder."""
     sizes = {"0.3M": 288_960, "1M": 970_112, "3M": 2_918_328, "10M": 9_927_720}
     skills = {row: 1.0 - 8.0 * size**-0.2 for row, size in sizes.items()}
     points = make_points(
@@ -100,5 +100,5 @@ def make_ladder(folder, seeds=3, incidents=12):
             "base_cpu_seconds": 1e-4 * sizes[row],
         }
         for row, seed, _ in points
-    ).to_parquet(folder / "sizes.parquet", index=False)
+    ).to_parquet(folder / "points.parquet", index=False)
     return folder
