@@ -53,11 +53,10 @@ def sweep(
     except KeyboardInterrupt:
         typer.secho("interrupted; the same command goes on", err=True)
         raise typer.Exit(130) from None
-    for name, error in failures.items():
-        typer.secho(f"failed: {error}", fg="red", err=True)
-        row, seed = name.rsplit("/seed-", 1)
-        point = next(one for one in asked.points if one.row == row and one.seed == int(seed))
-        typer.echo(f"  its notebook: {point.executed}", err=True)
+    for point in asked.points:
+        if point.name in failures:
+            typer.secho(f"failed: {failures[point.name]}", fg="red", err=True)
+            typer.echo(f"  its notebook: {point.executed}", err=True)
     if failures:
         raise typer.Exit(1)
     for written in summarise_sweep(asked):

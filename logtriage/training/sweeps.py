@@ -45,7 +45,14 @@ if TYPE_CHECKING:  # slow to import, and `sweep-status` does without
 ROW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=,+-]*")
 GIVEN = ("folder", "seed")  # parameters that the sweep sets
 # What a notebook's annotation, or its literal, makes of a value: papermill tells it by name.
-TYPES = {"int": int, "float": (int, float), "str": str, "bool": bool, "dict": dict, "list": list}
+TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "bool": (bool,),
+    "dict": (dict,),
+    "list": (list,),
+}
 CONNECT_SECONDS = 10  # that a scheduler has to answer
 LOST_WORKERS = 3  # of one point, before it is called failed: it may be what kills them
 
@@ -210,8 +217,9 @@ def _check_parameters(parameters: dict[str, Any], notebook: Path, where: str) ->
                 f"{', '.join(one for one in known if one not in GIVEN)}"
             )
         wanted = known[name]["inferred_type_name"]
-        kind = TYPES.get(wanted, object)
-        if not isinstance(value, kind) or (isinstance(value, bool) and wanted in ("int", "float")):
+        if not isinstance(value, TYPES.get(wanted, (object,))) or (
+            isinstance(value, bool) and wanted in ("int", "float")
+        ):
             raise ValueError(f"{where}: {name} must be a {wanted}, got {value!r}")
     if "changes" in parameters:  # settings of training by name, which notebook 03 takes
         try:
