@@ -79,6 +79,12 @@ class Posterior:
         self.weight = self.prior.weight / self.prior.weight.sum()
         self._known: dict[tuple, Any] = {}  # what was worked out for the hypotheses alive now
 
+    def copy(self) -> Posterior:
+        """Another that believes the same; what either sees from now on is none of the other's."""
+        other = Posterior(self.prior)
+        other.alive, other.weight = self.alive, self.weight  # never changed in place
+        return other
+
     def see(self, observation: Observation, asked: str | None) -> None:
         """Update on an observation.
 
