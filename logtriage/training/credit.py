@@ -24,7 +24,7 @@ That is the credit `part`. There are others, to be compared with it (`call_advan
 |---|---|
 | `episode` | the reward, less its mean over the group |
 | `to_go` | what is earned from then on (`bookings`), less its mean over calls of its number |
-| `anchor` | that of `episode`, plus what is earned from then on, less its mean over calls in its state |
+| `anchor` | that of `episode`, plus what is earned from then on, less its mean over that state |
 | `belief` | by how much it changed what can be expected (see `privileged`) |
 
 `anchor` is GiGPO (Feng et al. 2025, "Group-in-Group Policy Optimization"), without its division by
