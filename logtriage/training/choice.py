@@ -10,7 +10,7 @@ learnability"). A step plays no more than without.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import pvariance
 from typing import Any
@@ -68,10 +68,11 @@ def with_faults(dealt: Sequence[str], indices: Sequence[int], varied: bool) -> l
         return sample_incident(task, "train", index).injection is not None
 
     played = set(zip(dealt, indices, strict=True))
-    spare = {
-        task: (index for index in indices if (task, index) not in played and has_fault(task, index))
-        for task in dict.fromkeys(dealt)
-    }
+
+    def spare_of(task: str) -> Iterator[int]:
+        return (i for i in indices if (task, i) not in played and has_fault(task, i))
+
+    spare = {task: spare_of(task) for task in dict.fromkeys(dealt)}
     found = []
     for task, index in zip(dealt, indices, strict=True):
         if check_task(task).false_alarms and not has_fault(task, index):
