@@ -25,7 +25,7 @@ from logtriage.adapters.remote import Server
 from logtriage.measure.runs import Gpu, keep_until, last_checkpoint, note_in_record, start_run
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
-from logtriage.training import grpo
+from logtriage.training import choice, grpo
 from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
 from logtriage.training.grpo import (
     LONGEST,
@@ -536,7 +536,11 @@ def test_another_reward_is_paid_and_the_score_is_told(run, tiny_base, tmp_path):
         assert lines(tmp_path / reward / "episodes.jsonl") == plain
 
 
-def test_incidents_played_again_are_those_of_a_run_that_was_never_interrupted(tiny_base, tmp_path):
+def test_incidents_played_again_are_those_of_a_run_that_was_never_interrupted(
+    tiny_base, tmp_path, monkeypatch
+):
+    # A model that learns nothing gets nothing everywhere: as if all scores lay apart.
+    monkeypatch.setattr(choice, "pvariance", lambda scores: 1.0)
     config = tiny(tiny_base, choose="learnable", group=4, steps=4)
     train(config, tmp_path / "whole", progress=False)
     train(config, tmp_path / "halves", progress=False, until=2)
