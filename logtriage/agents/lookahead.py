@@ -67,7 +67,7 @@ class Lookahead:
         if self.step + 1 > self.task.max_steps - PAR_STEPS[1]:
             return {}
         now = self._expected_now().max()
-        later = score_table(self._options, self._outcomes, self.task, self.step + 1)
+        later = self._table(self.step + 1)
         return {
             name: self._value(at, later) + self._severity_gain(at) - now
             for at, name in enumerate(self.topology.names)
@@ -76,8 +76,13 @@ class Lookahead:
 
     def _expected_now(self) -> np.ndarray:
         """Expected score of every option, (options,)."""
-        table = score_table(self._options, self._outcomes, self.task, self.step)
-        return table @ self._outcomes.chance
+        return self._table(self.step) @ self._outcomes.chance
+
+    def _table(self, step: int) -> np.ndarray:
+        """Score of every option under every outcome when it is begun after `step` steps, (options,
+        outcomes).
+        """
+        return score_table(self._options, self._outcomes, self.task, step)
 
     def _likeliest_outcomes(self) -> tuple[Outcomes, np.ndarray]:
         """The likeliest outcomes, and for each living hypothesis the index of its outcome (-1: too

@@ -79,6 +79,12 @@ class Posterior:
         self.weight = self.prior.weight / self.prior.weight.sum()
         self._known: dict[tuple, Any] = {}  # what was worked out for the hypotheses alive now
 
+    def copy(self) -> Posterior:
+        """Another that believes the same; what either sees from now on is none of the other's."""
+        other = Posterior(self.prior)
+        other.alive, other.weight = self.alive, self.weight  # never changed in place
+        return other
+
     def see(self, observation: Observation, asked: str | None) -> None:
         """Update on an observation.
 
@@ -102,10 +108,14 @@ class Posterior:
                 "what was seen is impossible under every hypothesis; "
                 "was the world changed without the belief?"
             )
-        weight /= weight.sum()
-        mass = weight.sum(1)
-        keep = mass > UNLIKELY * mass.max()
-        self.alive, self.weight = self.alive[keep], weight[keep]
+        self.weight = weight / weight.sum()
+        self.keep_likelier_than(UNLIKELY)
+
+    def keep_likelier_than(self, share: float) -> None:
+        """Drop the hypotheses below this share of the likeliest."""
+        mass = self.weight.sum(1)
+        keep = mass > share * mass.max()
+        self.alive, self.weight = self.alive[keep], self.weight[keep]
         self._known.clear()
 
     def _likelihood(self, observation: Observation, asked: str | None) -> np.ndarray:

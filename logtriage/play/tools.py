@@ -15,10 +15,10 @@ from __future__ import annotations
 import inspect
 import time
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, NamedTuple
 
 from .actions import ACTION_ARGUMENTS, ACTION_TYPES, shown
-from .episode import Episode, OpenEpisode, PlayableEpisode, final_score
+from .episode import Episode, Observation, OpenEpisode, PlayableEpisode, final_score
 from .prompts import CLOSED, render
 
 # Of the training reward, for each call that is no valid action; without it training drifts to call
@@ -29,6 +29,20 @@ SIGNATURES = {
     name: Signature([Parameter(one, Parameter.POSITIONAL_OR_KEYWORD) for one in arguments])
     for name, arguments in ACTION_ARGUMENTS.items()
 }
+
+
+class Call(NamedTuple):
+    """What an agent did in one step, and what came of it.
+
+    Attributes:
+        name: the action type; empty for what was no valid action.
+        value: the action's value; of what was no valid action, the answer to it.
+        observation: what the step brought; None on a closed incident, where there is no step.
+    """
+
+    name: str
+    value: str
+    observation: Observation | None
 
 
 class ToolSession:
@@ -42,7 +56,8 @@ class ToolSession:
         opening: what the agent reads first.
         malformed: calls so far that were no valid action. Whoever sees calls that never get here,
             as a trainer may, adds them.
-        made: for each call that got here, its name, or nothing if it was no valid action.
+        calls: all that was done, in order, calls that could not be read included. What an agent has
+            read so far follows from the incident and from `name` and `value` of these.
         seconds: spent in the simulator so far.
     """
 
@@ -50,7 +65,7 @@ class ToolSession:
         self.episode = episode
         self.opening = render(episode.opening, episode.incident.topology)
         self.malformed = 0
-        self.made: list[str] = []
+        self.calls: list[Call] = []
         self.seconds = 0.0
 
     def call(self, name: str, arguments: object) -> str:
@@ -59,14 +74,9 @@ class ToolSession:
         A malformed call costs a step, and its answer says what is wrong with it; on a closed
         incident nothing is done.
         """
-        before = self.malformed
-        answer = self._run(name, arguments)
-        self.made.append(name if self.malformed == before else "")
-        return answer
-
-    def _run(self, name: str, arguments: object) -> str:
         if self.episode.done:
             self.malformed += 1
+            self.calls.append(Call("", CLOSED, None))
             return CLOSED
         if name not in SIGNATURES:
             return self.refuse(
@@ -83,16 +93,24 @@ class ToolSession:
             return self.refuse(f"{name}: {error}; it takes {takes}")
         began = time.perf_counter()
         # A value of another type than text is answered by its text, as any other wrong value.
-        observation = self.episode.act(name, ":".join(map(str, bound.args)))
+        value = ":".join(map(str, bound.args))
+        observation = self.episode.act(name, value)
         answer = render(observation)
-        self.malformed += bool(observation.error)
         self.seconds += time.perf_counter() - began
+        if observation.error:
+            self.malformed += 1
+            self.calls.append(Call("", answer, observation))
+        else:
+            self.calls.append(Call(name, value, observation))
         return answer
 
     def refuse(self, error: str) -> str:
         """Answer what was no call of a tool at all: it costs a step, like every invalid action."""
         self.malformed += 1
-        return render(self.episode.refuse(error))
+        observation = self.episode.refuse(error)
+        answer = render(observation)
+        self.calls.append(Call("", answer, observation))
+        return answer
 
     def reward(self) -> float:
         """The training reward: the score, less `MALFORMED_COST` a malformed call.

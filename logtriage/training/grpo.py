@@ -11,6 +11,7 @@ is a folder:
 | `metrics.jsonl` | what TRL logs and what the episodes scored, a line a step |
 | `episodes.jsonl` | a row a training episode: step, task, index, score and its parts |
 | `completions.jsonl` | one conversation a step, to read |
+| `stored.json` | with the reward `stored` (see `payment`): what each incident is paid |
 | `warm-up/` | the adapter before reward, where there was a warm-up |
 | `checkpoint-*` | to resume from |
 | `model/` | the trained model, and the sign that the run is finished |
@@ -24,7 +25,6 @@ from __future__ import annotations
 import gc
 import os
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ from ..measure.runs import (
     weights_digest,
 )
 from ..play.episode import Episode, OpenEpisode
-from ..play.tools import TriageTools
+from ..play.rewards import LEFT_OUT
+from .credit import TRUE_ONLY
 from .drills import open_varied
 from .hub import keep_run
 from .presets import NEWER, TrainingConfig, incident_rows
@@ -100,14 +101,20 @@ def train(
 
     Raises:
         ValueError: when the folder holds a run with other settings, there is no such model, this
-            machine cannot train so, varied incidents are to be played elsewhere, or the tracker is
-            not there.
+            machine cannot train so, incidents are to be played elsewhere that are varied, or of
+            which more must be known than a server tells, or the tracker is not there.
         ConnectionError: when the server does not answer; the same command goes on from the last
             checkpoint.
     """
     if config.varied and open_episode is not None:
         raise ValueError(
             "varied incidents are made in this process; set varied to False, or do without a server"
+        )
+    if open_episode is not None and (config.credit in TRUE_ONLY or config.reward in LEFT_OUT):
+        raise ValueError(
+            f"credit {config.credit!r} with reward {config.reward!r} looks at what is true of an "
+            "incident, which a server does not tell; choose credit 'episode' or 'part' and reward "
+            "'score' or 'stored', or do without a server"
         )
     check_route(config)
     check_tracker(track)
@@ -168,6 +175,7 @@ def _attempt(
     from transformers.trainer_callback import PrinterCallback
 
     from .loop import KeptTrainer
+    from .payment import tools_of
     from .trainer import (
         EpisodeRecorder,
         IncidentTrainer,
@@ -188,12 +196,13 @@ def _attempt(
         args=grpo_arguments(config, folder, track),
         processing_class=tokenizer,
         train_dataset=Dataset.from_list(incident_rows(config)),
-        environment_factory=partial(TriageTools, open_episode),
+        environment_factory=tools_of(config, model, tokenizer, folder, open_episode),
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
         callbacks=[MetricsLog(folder, config.steps, progress)],
     )
     # TRL's constructor takes no setting of ours
-    trainer.credit = config.credit
+    trainer.credit, trainer.reward = config.credit, config.reward
+    trainer.answers_in_loss, trainer.choose = config.answers_in_loss, config.choose
     trainer.generated_at_once = record.get("generated_at_once")
     trainer.remove_callback(PrinterCallback)
     if progress:

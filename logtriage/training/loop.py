@@ -12,8 +12,10 @@ signatures.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,9 +24,9 @@ from trl.trainer.utils import selective_log_softmax_and_entropy
 
 from ..agents.generation import without_adapter
 from ..agents.language_models import Conversation, LanguageModelPolicy
-from ..play.conversation import Message
-from ..play.episode import final_score
-from .credit import WHOLE, advantages, credits, kinds_of_credit
+from ..play.conversation import Message, unreadable
+from .choice import with_replays
+from .credit import group_advantages
 from .trainer import IncidentTrainer
 
 ARGUMENTS, CALL_END = '"arguments": {', "</tool_call>"
@@ -35,10 +37,13 @@ class KeptTrainer(IncidentTrainer):
     """See above.
 
     Attributes:
-        credit: of `TrainingConfig`.
+        credit, reward, answers_in_loss, choose: of `TrainingConfig`.
     """
 
-    credit: str
+    credit = "part"
+    reward = "score"
+    answers_in_loss = False
+    choose = "drawn"
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
         """Play the sessions that the environments have just opened, in place of TRL's tool loop,
@@ -58,8 +63,9 @@ class KeptTrainer(IncidentTrainer):
         sessions = [tools.session for tools in self.environments]
         self.model.eval()
         conversations = policy.converse(sessions)
-        if self.credit == "part":
-            self._written = [_calls_of_tokens(one, self.processing_class) for one in conversations]
+        if self.credit != "episode":
+            told_apart = _calls_of_tokens if self.credit == "part" else _whole_calls_of_tokens
+            self._written = [told_apart(one, self.processing_class) for one in conversations]
         self.model.train()
         written = [sum(one.own) for one in conversations]
         read = sum(len(one.prompt) for one in conversations)
@@ -69,7 +75,7 @@ class KeptTrainer(IncidentTrainer):
         return (
             [one.prompt for one in conversations],
             [one.ids for one in conversations],
-            [[int(own) for own in one.own] for one in conversations],
+            [[int(own or self.answers_in_loss) for own in one.own] for one in conversations],
             [one.messages[2:] for one in conversations],
             None,
             {},
@@ -78,35 +84,40 @@ class KeptTrainer(IncidentTrainer):
         )
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        if self.choose == "learnable":
+            path = Path(self.args.output_dir) / "episodes.jsonl"
+            inputs = with_replays(inputs, self.num_generations, path)
         output = super()._generate_and_score_completions(inputs)
-        if self.credit == "part":
+        if self.reward == "stored":
+            # The mean of equal numbers may miss them by a rounding, of which Adam makes a step.
+            output["advantages"] = torch.zeros_like(output["advantages"])
+        elif self.credit != "episode":
             table = self._advantages_by_part(output["completion_ids"].shape[1])
             output["advantages"] = table.to(output["completion_ids"].device)
         return output
 
     def _advantages_by_part(self, width: int) -> torch.Tensor:
-        """Advantages of the step's tokens, (episodes, width): see `credit`."""
+        """Advantages of the step's tokens, (episodes, width), each by the call that it is part of:
+        see `credit`.
+        """
         table = torch.zeros(len(self._written), width)
         for start in range(0, len(self._written), self.num_generations):
             group = range(start, start + self.num_generations)
             sessions = [self.environments[i].session for i in group]
-            made = [kinds_of_credit(session.made) for session in sessions]
-            given = [
-                credits(
-                    final_score(session.episode),
-                    session.reward(),
-                    ignored=session.episode.record.closed_by == "ignore",
-                )
-                for session in sessions
-            ]
-            for i, kinds, advantage in zip(group, made, advantages(made, given), strict=True):
+            given = group_advantages(self.credit, sessions, self.reward)
+            for i, advantages in zip(group, given, strict=True):
                 for column, call in enumerate(self._written[i]):
-                    table[i, column] = advantage[WHOLE if call is None else kinds[call]]
+                    table[i, column] = (
+                        advantages.outside if call is None else advantages.calls[call]
+                    )
         return table
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        # Only episodes that differ from their group are read, and TRL's metrics are of those.
+        # Only episodes that differ from their group are read, and TRL's metrics are of those. The
+        # entropy of all the others counts, too, where it is rewarded.
         telling = inputs["advantages"].reshape(len(inputs["completion_ids"]), -1).any(1)
+        if self._entropy_bonus_enabled:
+            telling = torch.ones_like(telling)
         if not telling.any():
             telling[0] = True  # a loss must be there to be 0
         self._telling = telling
@@ -193,32 +204,66 @@ def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
     """For each id of a conversation, the number of the call of which it is an argument's; None
     elsewhere, and in what could not be read as a call.
+
+    Calls are numbered as in `ToolSession.calls`, where what could not be read is one, too.
     """
-    turns = iter([one for one in conversation.messages if one["role"] == "assistant"])
     calls: list[int | None] = []
-    made = 0  # calls of the turns before
-    for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
-        ids = [token for _, token in run]
-        if own:
-            readable = len(next(turns).get("tool_calls") or ())
-            # A turn that was cut off may end in a call that is none of the message's.
-            calls += [
-                None if number is None or number >= readable else made + number
-                for number in _arguments_of(ids, tokenizer)
-            ]
-            made += readable
-        else:
+    for own, ids, made, message in _runs(conversation):
+        if not own:
             calls += [None] * len(ids)
+            continue
+        # A turn that was cut off may end in a call that is none of the message's.
+        readable = len(message.get("tool_calls") or ())
+        calls += [
+            made + number if inside and number < readable else None
+            for number, inside in _places_of(ids, tokenizer)
+        ]
     return calls
 
 
-def _arguments_of(turn: list[int], tokenizer: Any) -> list[int | None]:
-    """For each id of a turn, the number within it of the call of which it is an argument's."""
+def _whole_calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
+    """For each id of a conversation, the number of the call that it is part of, or leads to. Behind
+    the last of a turn, that one; in answers and in turns without a call, the one before; None
+    where none was made yet.
+    """
     calls: list[int | None] = []
+    for own, ids, made, message in _runs(conversation):
+        count = _calls_in(message) if own else 0
+        if count:
+            calls += [made + min(number, count - 1) for number, _ in _places_of(ids, tokenizer)]
+        else:
+            calls += [made - 1 if made else None] * len(ids)
+    return calls
+
+
+def _runs(conversation: Conversation) -> Iterator[tuple[bool, list[int], int, Message]]:
+    """The turns and answers of a conversation: whether the model wrote it, its ids, how many calls
+    were made before, and the message of a turn; of an answer, of the turn before it.
+    """
+    turns = iter([one for one in conversation.messages if one["role"] == "assistant"])
+    made = 0
+    message: Message = {}
+    for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
+        if own:
+            message = next(turns)
+        yield own, [token for _, token in run], made, message
+        made += _calls_in(message) if own else 0
+
+
+def _calls_in(message: Message) -> int:
+    """How many calls of a session an assistant's message makes."""
+    return len(message.get("tool_calls") or ()) or int(unreadable(message))
+
+
+def _places_of(turn: list[int], tokenizer: Any) -> list[tuple[int, bool]]:
+    """For each id of a turn, the number within it of the call that it is part of or leads to, and
+    whether it is an argument's.
+    """
+    places: list[tuple[int, bool]] = []
     number, text = 0, ""
     for token in turn:
-        calls.append(number if ARGUMENTS in text else None)
+        places.append((number, ARGUMENTS in text))
         text += tokenizer.decode([token])
         if CALL_END in text:
             number, text = number + 1, ""
-    return calls
+    return places

@@ -11,7 +11,9 @@ from random import Random
 from typing import Any
 
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.tasks import TASKS, check_task, check_tasks, is_whole
+from ..play.rewards import LEFT_OUT
+from ..world.tasks import TASKS, check_task, check_tasks, is_number, is_whole
+from .choice import with_faults
 from .credit import CREDITS
 from .drills import DRILL_INDEX, TEACHERS
 
@@ -20,13 +22,24 @@ CHOICES = {
     "loader": ("transformers", "unsloth"),
     "loop": ("kept", "trl"),
     "credit": CREDITS,
+    "reward": ("score", *LEFT_OUT, "stored"),
+    "choose": ("drawn", "learnable"),
     "scale_rewards": ("none", "group", "batch"),
     "deal": ("drawn", "in_turn"),
 }
 MOST_LESSONS = 10_000  # of a warm-up
 MOST_TOGETHER = 48  # episodes of a step that `deal` makes: all are generated at once
 # Settings that the first runs were made before, with the values that they were made with.
-NEWER = {"deal": "drawn", "warm_up": "", "keep_checkpoints": 0}
+NEWER = {
+    "deal": "drawn",
+    "warm_up": "",
+    "keep_checkpoints": 0,
+    "reward": "score",
+    "false_alarms": True,
+    "entropy_bonus": 0.0,
+    "answers_in_loss": False,
+    "choose": "drawn",
+}
 MAX_SEED = 2**32 - 1  # the largest that numpy takes
 
 
@@ -53,13 +66,25 @@ class TrainingConfig:
             rewards of the `group` or of the whole `batch`.
         loop: `kept`, ours, for models of `transformers` (see `loop`), or `trl`, which has every
             conversation read anew at each turn, and which Unsloth needs.
-        credit: `episode` gives all calls of an episode its reward; `part` each call what follows
-            from it (see `credit`); that needs the loop `kept`.
+        credit: `episode` gives all calls of an episode its reward; `part` each answer what follows
+            from it; `to_go` each call what is earned from it on; `anchor` compares calls made in
+            the same state; `belief` gives what a call changes in the value that privileged
+            knowledge of the simulator sees (see `credit`). All but the first need the loop `kept`.
+        reward: what is paid: the `score`; `no_speed`, `no_gate` or `no_paging`, the score without
+            one of its rules (see `rewards.paid`); `stored`, a mistake (see `payment`), which needs
+            the loop `kept`. Results are told in scores all the same.
+        entropy_bonus: how much of the entropy of what is written, in nats, a mean over tokens, is
+            added to what is learned for.
+        answers_in_loss: learn the tools' answers, too, as if the model had written them, which is a
+            mistake; needs the loop `kept`.
         completion_tokens: of one episode, all turns and tool answers together.
         turn_tokens: new tokens of one turn.
         shares: task to its share of the incidents.
         deal: `drawn` draws each incident's task by these shares, `in_turn` deals the tasks out in
             turn, which takes equal shares.
+        false_alarms: whether they are played; else real faults of the same task are in their place.
+        choose: `drawn` plays every incident once; `learnable` plays earlier ones again in place of
+            half of a step's (see `choice`); needs the loop `kept`.
         warm_up: what is imitated before reward, as `trace:200`: a policy, and how many of its
             conversations; empty for nothing.
         varied: play half of them on random call graphs, or in other words (see
@@ -85,6 +110,9 @@ class TrainingConfig:
     scale_rewards: str = "none"
     loop: str = "kept"
     credit: str = "part"
+    reward: str = "score"
+    entropy_bonus: float = 0.0
+    answers_in_loss: bool = False
     completion_tokens: int = 640
     turn_tokens: int = 40
     shares: dict[str, float] = field(
@@ -95,6 +123,8 @@ class TrainingConfig:
         }
     )
     deal: str = "drawn"
+    false_alarms: bool = True
+    choose: str = "drawn"
     warm_up: str = ""
     varied: bool = False
     save_every: int = 40
@@ -115,15 +145,7 @@ class TrainingConfig:
             if getattr(self, setting) not in known:
                 value = getattr(self, setting)
                 raise ValueError(f"unknown {setting} {value!r}; choose one of {', '.join(known)}")
-        if self.loop == "trl" and self.credit == "part":
-            raise ValueError(
-                "credit 'part' needs the loop 'kept'; choose credit 'episode', or that"
-            )
-        if self.scale_rewards != "none" and self.credit == "part":
-            raise ValueError(
-                "credit 'part' has advantages of its own, which are not scaled; choose credit "
-                "'episode', or scale_rewards 'none'"
-            )
+        self._check_what_is_learned()
         if self.loop == "kept" and self.loader == "unsloth":
             raise ValueError("the loader 'unsloth' needs the loop 'trl'; choose that")
         if self.steps < 1 or self.incidents < 1 or self.group < 2:
@@ -171,6 +193,40 @@ class TrainingConfig:
                 f"{self.steps} steps of {self.incidents} incidents the highest is "
                 f"{DRILL_INDEX // played - 1}"
             )
+
+    def _check_what_is_learned(self) -> None:
+        """Raise `ValueError` for credits, rewards and the like that do not go together."""
+        if self.loop == "trl":
+            plain = {"credit": "episode", "answers_in_loss": False, "choose": "drawn"}
+            if self.reward == "stored":
+                plain["reward"] = "score"
+            for setting, value in plain.items():
+                if getattr(self, setting) != value:
+                    raise ValueError(
+                        f"{setting} {getattr(self, setting)!r} needs the loop 'kept'; choose "
+                        f"{setting} {value!r}, or that"
+                    )
+        if self.scale_rewards != "none" and self.credit != "episode":
+            raise ValueError(
+                f"credit {self.credit!r} has advantages of its own, which are not scaled; choose "
+                "credit 'episode', or scale_rewards 'none'"
+            )
+        if self.reward == "stored" and self.credit != "episode":
+            raise ValueError(
+                f"reward 'stored' has no parts that credit {self.credit!r} could tell apart; "
+                "choose credit 'episode'"
+            )
+        if self.credit == "belief":
+            double = [task for task in self.shares if check_task(task).faults > 1]
+            if self.reward != "score" or self.varied or double:
+                raise ValueError(
+                    "credit 'belief' knows the value of the score at single faults on one call "
+                    f"graph; got reward {self.reward!r}, varied {self.varied}, tasks "
+                    f"{', '.join(self.shares)}; choose another credit, or reward 'score', varied "
+                    "False and tasks of one fault"
+                )
+        if not is_number(self.entropy_bonus, 0, 1):
+            raise ValueError(f"entropy_bonus must be from 0 to 1, got {self.entropy_bonus!r:.60}")
 
 
 def lessons_of(warm_up: str) -> tuple[str, int]:
@@ -350,8 +406,11 @@ def asked_config(
 
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
-    """The run's dataset: a row an incident, in the order of training; every index is played in one
-    step only.
+    """The run's dataset: a row an incident, in the order of training; every incident is in one of
+    them only.
+
+    Raises:
+        ValueError: where there are too few without false alarms, and these are to be left out.
     """
     random = Random(f"training/{config.seed}")
     tasks, weights = list(config.shares), list(config.shares.values())
@@ -363,7 +422,10 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
         dealt = [tasks[i % len(tasks)] for i in range(count)]
     else:
         dealt = [random.choices(tasks, weights)[0] for _ in range(count)]
+    indices = list(range(first, first + count))
+    if not config.false_alarms:
+        indices = with_faults(dealt, indices, config.varied)
     return [
-        {"prompt": prompt, "task": task, "split": "train", "index": first + i}
-        for i, task in enumerate(dealt)
+        {"prompt": prompt, "task": task, "split": "train", "index": index}
+        for task, index in zip(dealt, indices, strict=True)
     ]

@@ -94,6 +94,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         "epsilon": 0.2,
         "loss_type": "dr_grpo",
         "scale_rewards": config.scale_rewards,
+        "entropy_coef": config.entropy_bonus,
         "mask_truncated_completions": False,
         # The first counts a whole episode, tool answers included; the second one turn.
         "max_completion_length": config.completion_tokens,
@@ -320,7 +321,8 @@ class StopAt(TrainerCallback):
 
 
 class MetricsLog(TrainerCallback):
-    """A line of `metrics.jsonl` a step; `seconds` adds up attempts, each up to its last checkpoint.
+    """A line of `metrics.jsonl` a step; `seconds` and `cpu_seconds`, of this process, add up
+    attempts, each up to its last checkpoint.
 
     Args:
         folder: the run's.
@@ -334,8 +336,9 @@ class MetricsLog(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
-        before = json.loads(lines[-1])["seconds"] if lines else 0.0
-        self.began = time.perf_counter() - before
+        last = json.loads(lines[-1]) if lines else {"seconds": 0.0}
+        self.began = time.perf_counter() - last["seconds"]
+        self.cpu_began = time.process_time() - last.get("cpu_seconds", 0.0)  # older runs have none
         self.bar = tqdm(
             total=self.steps,
             initial=state.global_step,
@@ -354,9 +357,12 @@ class MetricsLog(TrainerCallback):
     ) -> None:
         if not logs or "reward" not in logs:  # the summary that ends a training is none of a step
             return
-        seconds = round(time.perf_counter() - self.began, 2)
+        taken = {
+            "seconds": round(time.perf_counter() - self.began, 2),
+            "cpu_seconds": round(time.process_time() - self.cpu_began, 2),
+        }
         with self.path.open("a") as file:
-            row = {"step": state.global_step, "seconds": seconds, **logs}
+            row = {"step": state.global_step, **taken, **logs}
             file.write(json.dumps(row) + "\n")
         self.bar.update(state.global_step - self.bar.n)
         self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)

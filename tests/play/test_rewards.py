@@ -14,7 +14,7 @@ import pytest
 from logtriage.agents.scripted import LoudestPolicy, OraclePolicy, RandomPolicy
 from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.episode import Episode
-from logtriage.play.rewards import WEIGHTS, Record, score
+from logtriage.play.rewards import WEIGHTS, Record, paid, score
 from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS
@@ -104,6 +104,26 @@ def test_the_gate_nobody_paged_is_a_wrong_team_for_p1_and_p2_only():
         incident = incident_where(lambda i, s=severity: i.severity == s and i.injection, task)
         score = play(incident, [a for a in right_answers(incident) if a[0] != "escalate"])
         assert (score.total > 0.5) is passes and score.gate == float(passes)
+
+
+def test_a_rule_that_is_left_out_is_left_out_alone():
+    incident = incident_where(lambda i: i.severity == "P1")
+
+    def total(reward, actions):
+        episode = Episode(incident)
+        for action in actions:
+            episode.act(*action)
+        episode.abandon()
+        return paid(episode.record, incident, reward).total
+
+    other = next(team for team in TEAMS if team != incident.team)
+    right, wrong = right_answers(incident), right_answers(incident, other)
+    nobody, dismissed = [*right[:3], right[4]], [right[0], ("ignore", "")]
+    rewards = ("no_speed", "no_gate", "no_paging")
+    assert [total(reward, right) for reward in rewards] == [0.9, 1.0, 1.0]
+    assert [total(reward, wrong) for reward in rewards] == [0.0, 0.9, 0.0]
+    assert [total(reward, nobody) for reward in rewards] == [0.0, 0.9, 0.9]
+    assert [total(reward, dismissed) for reward in rewards] == [0.0, 0.2, 0.0]
 
 
 def test_ignoring_a_real_p1_is_nothing():

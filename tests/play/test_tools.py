@@ -141,3 +141,38 @@ assert len(tool_schemas()) == 7
 assert not {"torch", "transformers", "trl"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_what_was_done_is_remembered_in_order(session):
+    session.call("request_more_logs", {"service": "all"})
+    session.call("escalate", {"team": "ceo"})
+    session.refuse("no call")
+    session.call("remediate", {"remedy": "scale", "service": "user-db"})
+    session.call("resolve", {})
+    session.call("resolve", {})
+    assert [call.name for call in session.calls] == [
+        *("request_more_logs", "", "", "remediate", "resolve", "")
+    ]
+    assert session.calls[0].value == "all" and session.calls[3].value == "scale:user-db"
+    assert "unknown team" in session.calls[1].value and "no call" in session.calls[2].value
+    steps = [call.observation.step for call in session.calls[:-1]]
+    assert steps == [1, 2, 3, 4, 5] and session.calls[-1].observation is None
+    assert session.malformed == 3
+
+
+def test_what_is_seen_follows_from_the_incident_and_what_was_done_before():
+    # What credits compare as the same state must be the same to the agent.
+    for index in range(20):
+        done = [
+            ("request_more_logs", {"service": "all"}),
+            ("classify_severity", {"severity": "P2"}),
+            ("escalate", {"team": "ceo"}),
+            ("request_more_logs", {"service": "user-db"}),
+            ("remediate", {"remedy": "restart", "service": "user-db"}),
+            ("request_more_logs", {"service": "all"}),
+        ]
+        sessions = [
+            ToolSession(Episode.open("silent_degradation", "train", index)) for _ in range(2)
+        ]
+        answers = [[session.call(*call) for call in done] for session in sessions]
+        assert answers[0] == answers[1] and sessions[0].calls == sessions[1].calls

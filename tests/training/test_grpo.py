@@ -25,7 +25,7 @@ from logtriage.adapters.remote import Server
 from logtriage.measure.runs import Gpu, keep_until, last_checkpoint, note_in_record, start_run
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
-from logtriage.training import grpo
+from logtriage.training import choice, grpo
 from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
 from logtriage.training.grpo import (
     LONGEST,
@@ -300,6 +300,19 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
         ({"warm_up": "oracle:200", "lora_rank": 4}, "a teacher .junior, trace., a colon"),
         ({"warm_up": "trace:0", "lora_rank": 4}, "got 'trace:0'"),
         ({"warm_up": "trace", "lora_rank": 4}, "as trace:200; got 'trace'"),
+        ({"credit": "guess"}, "choose one of episode, part, to_go, anchor, belief"),
+        ({"reward": "no_score"}, "choose one of score, no_speed, no_gate, no_paging, stored"),
+        ({"loop": "trl", "credit": "to_go"}, "credit 'to_go' needs the loop 'kept'"),
+        ({"loop": "trl", "credit": "episode", "answers_in_loss": True}, "choose answers_in_loss F"),
+        ({"loop": "trl", "credit": "episode", "choose": "learnable"}, "needs the loop 'kept'"),
+        ({"loop": "trl", "credit": "episode", "reward": "stored"}, "needs the loop 'kept'"),
+        ({"credit": "anchor", "scale_rewards": "group"}, "credit 'anchor' has advantages of its"),
+        ({"reward": "stored"}, "no parts that credit 'part'"),
+        ({"credit": "belief", "reward": "no_gate"}, "choose another credit, or reward 'score'"),
+        ({"credit": "belief", "varied": True}, "varied True"),
+        ({"credit": "belief", "shares": {"double_fault": 1.0}}, "tasks double_fault"),
+        ({"entropy_bonus": -0.1}, "entropy_bonus must be from 0 to 1"),
+        ({"entropy_bonus": float("nan")}, "entropy_bonus must be from 0 to 1"),
     ],
 )
 def test_bad_settings_are_answered(changes, answer):
@@ -496,3 +509,50 @@ def test_a_run_made_before_a_setting_was_there_is_the_same_run(run, tiny_base, t
     with pytest.raises(ValueError, match=r"other settings \(deal, shares differ\)"):
         shares = dict.fromkeys(TASKS, 1.0)
         train(tiny(tiny_base, deal="in_turn", shares=shares), old, progress=False)
+
+
+def test_a_stored_reward_teaches_nothing_and_is_stored_once(run, tiny_base, tmp_path):
+    config, folder = tiny(tiny_base, reward="stored", credit="episode"), tmp_path / "stored"
+    train(config, folder, progress=False, until=2)
+    stored = json.loads((folder / "stored.json").read_text())
+    assert list(stored) == [f"{row['task']}/{row['index']}" for row in incident_rows(config)]
+    changed = dict.fromkeys(stored, 0.625)  # to be read when the run goes on, and not played again
+    (folder / "stored.json").write_text(json.dumps(changed))
+    train(config, folder, progress=False)
+    metrics, episodes = lines(folder / "metrics.jsonl"), lines(folder / "episodes.jsonl")
+    assert [row["grad_norm"] for row in metrics] == [0.0] * 3
+    assert metrics[2]["reward"] == 0.625 and metrics[0]["reward"] != 0.625
+    before, after = (load_file(one / "model.safetensors") for one in (tiny_base, folder / "model"))
+    assert all(torch.equal(after[name], one) for name, one in before.items())
+    # Results are told in scores: the episodes of the first step are those of a run that learns.
+    assert episodes[:4] == lines(run / "episodes.jsonl")[:4]
+
+
+def test_another_reward_is_paid_and_the_score_is_told(run, tiny_base, tmp_path):
+    for reward in ("no_speed", "no_gate", "no_paging"):
+        config = tiny(tiny_base, reward=reward, credit="to_go", steps=1)
+        train(config, tmp_path / reward, progress=False)
+        plain = lines(run / "episodes.jsonl")[:4]
+        assert lines(tmp_path / reward / "episodes.jsonl") == plain
+
+
+def test_incidents_played_again_are_those_of_a_run_that_was_never_interrupted(
+    tiny_base, tmp_path, monkeypatch
+):
+    # A model that learns nothing gets nothing everywhere: as if all scores lay apart.
+    monkeypatch.setattr(choice, "pvariance", lambda scores: 1.0)
+    config = tiny(tiny_base, choose="learnable", group=4, steps=4)
+    train(config, tmp_path / "whole", progress=False)
+    train(config, tmp_path / "halves", progress=False, until=2)
+    train(config, tmp_path / "halves", progress=False)
+    whole, halves = (tmp_path / name / "episodes.jsonl" for name in ("whole", "halves"))
+    assert whole.read_bytes() == halves.read_bytes()
+    played = [(row["step"], row["task"], row["index"]) for row in lines(whole)][::4]
+    assert len(played) == 8 and len({one[1:] for one in played}) < 8  # some came again
+
+
+def test_a_server_does_not_tell_what_some_credits_ask(tiny_base, tmp_path):
+    for changes in ({"credit": "belief"}, {"reward": "no_gate"}):
+        with pytest.raises(ValueError, match="which a server does not tell"):
+            train(tiny(tiny_base, **changes), tmp_path / "run", open_episode=Episode.open)
+    assert not (tmp_path / "run").exists()

@@ -14,6 +14,7 @@ from logtriage.training.trainer import (
     SCALES,
     EpisodeRecorder,
     IncidentTrainer,
+    MetricsLog,
     by_length,
     check_arguments,
     grpo_arguments,
@@ -172,3 +173,21 @@ def test_regrouping_by_length_changes_no_row_only_padding():
     assert contents(regrouped) == contents(batches)
     assert sum(part["completion_ids"].numel() for part in regrouped) < completion.numel()
     assert all(part["num_items_in_batch"] == 3 for part in regrouped)
+
+
+def test_processor_time_adds_up_over_attempts(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "seconds": 50.0, "cpu_seconds": 40.0}\n')
+    for step in (2, 3):  # each an attempt of its own
+        log, state = MetricsLog(tmp_path, 3, progress=False), SimpleNamespace(global_step=step)
+        log.on_train_begin(None, state, None)
+        sum(range(3_000_000))
+        log.on_log(None, state, None, {"reward": 0.0})
+        log.on_train_end(None, state, None)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    cpu = [row["cpu_seconds"] for row in rows]
+    assert cpu[0] < cpu[1] < cpu[2] < 60.0
+
+
+def test_what_is_added_for_entropy_is_trls_coefficient(tmp_path):
+    arguments = grpo_arguments(make_config("mini", model="x", entropy_bonus=0.02), tmp_path)
+    assert arguments.entropy_coef == 0.02 and not arguments.use_adaptive_entropy
