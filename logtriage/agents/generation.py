@@ -152,18 +152,26 @@ class Writer:
             self.model.set_attn_implementation(FOLDED)
 
     @torch.inference_mode()
-    def write(self, prompts: Sequence[Sequence[int]], answer: Answer) -> None:
+    def write(
+        self,
+        prompts: Sequence[Sequence[int]],
+        answer: Answer,
+        begun: Sequence[Sequence[int]] | None = None,
+    ) -> None:
         """Write every conversation to its end.
 
         Args:
             prompts: ids that each begins with, one list a conversation.
             answer: see `Answer`.
+            begun: ids of the turn that each goes on with, fewer than `turn_tokens` and without an
+                end; read after its prompt, and part of that turn. None where all begin one.
         """
         self._cache = KeptCache()
-        logits = self._read_prompts(prompts)
-        self._length = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
+        turns = [[] for _ in prompts] if begun is None else [list(turn) for turn in begun]
+        read = [[*prompt, *turn] for prompt, turn in zip(prompts, turns, strict=True)]
+        logits = self._read_prompts(read)
+        self._length = torch.tensor([len(ids) for ids in read], device=self.device)
         seats = list(range(len(prompts)))  # the conversation that each row holds
-        turns: list[list[int]] = [[] for _ in prompts]
         waiting: dict[int, list[int]] = {}  # row to the ids it is to read
         writing = list(range(len(prompts)))  # rows that `logits` are of
         over: set[int] = set()

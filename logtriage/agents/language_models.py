@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, cast
 
 from ..play.conversation import Message, answers, from_wire, opening_messages, to_wire
@@ -19,6 +21,9 @@ from ..play.tools import ToolSession, tool_schemas
 from .scripted import Policy
 
 TURN_TOKENS = 128  # new tokens a turn; five calls of the mini model need 24, of Qwen 110
+# Turns of a conversation by their ids, each with its end unless it was cut off; the last may be one
+# that the model has not ended yet.
+Turns = Sequence[Sequence[int]]
 
 
 class ConversationPolicy(Policy):
@@ -87,6 +92,11 @@ class Conversation:
         self.ids += ids
         self.own += [own] * len(ids)
 
+    def written(self) -> list[list[int]]:
+        """The ids of each turn; between two there is always an answer."""
+        runs = groupby(zip(self.own, self.ids, strict=True), itemgetter(0))
+        return [[token for _, token in run] for own, run in runs if own]
+
 
 class LanguageModelPolicy(ConversationPolicy):
     """A causal language model held in memory.
@@ -131,9 +141,20 @@ class LanguageModelPolicy(ConversationPolicy):
         for session in sessions:
             session.episode.abandon()
 
-    def converse(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
+    def converse(
+        self, sessions: Sequence[ToolSession], begun: Sequence[Turns] | None = None
+    ) -> list[Conversation]:
         """Play sessions to where the model leaves them, which may be open; torch's random state
         decides what is sampled.
+
+        Args:
+            sessions: just opened.
+            begun: for each session the turns that it begins with, which are played but not written
+                again; the model goes on with the last, which may be empty. None where all begin at
+                the opening.
+
+        Raises:
+            ValueError: when a session is over before the last of its begun turns.
         """
         from .generation import Writer
 
@@ -162,8 +183,19 @@ class LanguageModelPolicy(ConversationPolicy):
             conversation.add(ids, own=False)
             return ids
 
+        open_turns: list[list[int]] = [[] for _ in sessions]
+        if begun is not None:
+            for seat, (*finished, last) in enumerate(begun):
+                open_turns[seat] = list(last)
+                for number, turn in enumerate(finished, start=1):
+                    if answer(seat, list(turn)) is None:
+                        raise ValueError(
+                            f"session {seat} is over with turn {number} of the {len(finished) + 1}"
+                            " that it was to begin with; begin it with fewer"
+                        )
         writer = Writer(self.model, self.temperature, self.turn_tokens, eos)
-        writer.write([conversation.prompt for conversation in conversations], answer)
+        prompts = [one.prompt + one.ids for one in conversations]
+        writer.write(prompts, answer, open_turns)
         return conversations
 
     def _opened(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
