@@ -33,6 +33,7 @@ from tqdm import tqdm
 
 from ..agents.language_models import Conversation, LanguageModelPolicy, Turns
 from ..measure.runs import write_text
+from ..play.conversation import unreadable
 from ..play.episode import Episode
 from ..play.tools import ToolSession
 from ..world.incidents import Incident, sample_incident
@@ -149,8 +150,9 @@ def fork_incident(
     for episode, (session, before) in enumerate(zip(sessions, states, strict=True)):
         known = [_mean_and_error(values[state]) for state in before]
         known.append((rewards[episode], 0.0))
-        written = _calls_of(conversations[episode])
-        for call, (function, action) in enumerate(zip(written, session.made, strict=True)):
+        written = _arguments_of(conversations[episode])
+        made = [call.name for call in session.calls]
+        for call, (arguments, action) in enumerate(zip(written, made, strict=True)):
             rows.append(
                 {
                     "task": incident.task.name,
@@ -159,7 +161,7 @@ def fork_incident(
                     "call": call,
                     "calls": len(before),
                     "action": action,
-                    "arguments": json.dumps(function["arguments"]),
+                    "arguments": json.dumps(arguments),
                     "reward": rewards[episode],
                     "value_before": known[call][0],
                     "value_after": known[call + 1][0],
@@ -212,6 +214,8 @@ def states_before_calls(conversation: Conversation, tokenizer: Any) -> list[Stat
             # A turn that was cut off right there has been answered: what follows is the next one.
             cut = end == len(turn)
             states.append((*turns[: number + cut], () if cut else turn[:end]))
+        if unreadable(message):  # what could not be read is answered, and costs a step
+            states.append((*turns[: number + 1], ()))
     return states[:-1]
 
 
@@ -226,13 +230,16 @@ def _ends_of_calls(turn: Sequence[int], tokenizer: Any) -> list[int]:
     return ends
 
 
-def _calls_of(conversation: Conversation) -> list[dict[str, Any]]:
-    """Name and arguments of each call of a conversation, as they were written."""
-    return [
-        call["function"]
-        for message in conversation.messages
-        for call in message.get("tool_calls") or ()
-    ]
+def _arguments_of(conversation: Conversation) -> list[Any]:
+    """The arguments of each call of a conversation, as they were written; None for what could not
+    be read.
+    """
+    written = []
+    for message in conversation.messages:
+        if message["role"] == "assistant":
+            written += [call["function"]["arguments"] for call in message.get("tool_calls") or ()]
+            written += [None] * unreadable(message)
+    return written
 
 
 def _mean_and_error(rewards: np.ndarray) -> tuple[float, float]:

@@ -110,7 +110,7 @@ def episodewise(credit, sessions):
     assert credit == "episode"
     rewards = [session.reward() for session in sessions]
     return [
-        [reward - sum(rewards) / len(rewards)] * len(session.made)
+        [reward - sum(rewards) / len(rewards)] * len(session.calls)
         for reward, session in zip(rewards, sessions, strict=True)
     ]
 
@@ -126,16 +126,16 @@ def test_a_fork_of_a_policy_without_chance_ends_as_its_episode_did(lines, tokeni
     policy = greedy(lines, tokenizer, turn_tokens=turn_tokens)
     session, conversation = played(policy)
     states = states_before_calls(conversation, tokenizer)
-    assert len(states) == len(session.made)
+    assert len(states) == len(session.calls)
     if turn_tokens == 128:
         assert any(state[-1] for state in states)  # some are inside a turn
         assert session.reward() > 0.8
     for state in states:
         again, forked = played(policy, state)
         assert forked == conversation  # messages, ids, whose they are, turns
-        assert again.made == session.made and again.malformed == session.malformed
+        assert again.calls == session.calls and again.malformed == session.malformed
+        assert again.reward() == session.reward()  # which closes what was left open
         assert again.episode.record == session.episode.record
-        assert again.reward() == session.reward()
 
 
 def test_forks_of_a_real_model_end_as_its_episode_did(tiny_base):
