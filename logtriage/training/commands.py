@@ -36,7 +36,6 @@ def sweep(
     ] = False,
 ) -> None:
     """Run the points of a sweep that are not finished; repeat the command to go on."""
-    from .sweep_results import summarise_sweep
     from .sweeps import load_sweep, run_sweep, states
 
     try:
@@ -59,6 +58,8 @@ def sweep(
             typer.echo(f"  its notebook: {point.executed}", err=True)
     if failures:
         raise typer.Exit(1)
+    from .sweep_results import summarise_sweep  # imports torch, which takes seconds
+
     for written in summarise_sweep(asked):
         typer.echo(f"wrote {written}")
 

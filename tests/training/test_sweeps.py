@@ -97,7 +97,6 @@ def test_what_was_executed_by_hand_is_finished(tmp_path):
     point.folder.mkdir(parents=True)
 
     def by_hand(**parameters):
-        os.environ["OMP_NUM_THREADS"] = "1"
         papermill.execute_notebook(
             point.notebook, point.executed, parameters, progress_bar=False, kernel_name="python3"
         )
@@ -135,6 +134,8 @@ def test_a_point_that_fails_keeps_its_notebook_and_tells_its_error(tmp_path):
     assert events["bad", "failed"] == 2  # it was tried again
     assert events["good", "finished"] == 1
     assert "as it was asked to" in (tmp_path / "out" / "bad" / "seed-0" / "toy.ipynb").read_text()
+    (row, *_) = map(json.loads, (tmp_path / "out" / "good" / "seed-0" / "steps.jsonl").open())
+    assert row["threads"] == str(len(os.sched_getaffinity(0)))  # one worker has all cores
     told = CliRunner().invoke(app, ["sweep-status", str(path), "--folder", out])
     assert "2 points: 1 failed, 1 finished" in told.output and "AssertionError" in told.output
 
@@ -267,3 +268,25 @@ def test_workers_elsewhere_give_the_same_rows_and_one_of_them_may_die(tmp_path):
     for point in here:
         points.execute(point)
     assert rows_of(here) == rows_of(sweep.points[:2])
+
+
+@pytest.mark.slow
+def test_a_point_takes_little_more_than_papermill_alone(tmp_path):
+    count = 8
+    path = write_sweep(tmp_path, seeds=list(range(count)))
+    alone = 0.0
+    for seed in range(count):
+        folder = tmp_path / "alone" / f"seed-{seed}"
+        folder.mkdir(parents=True)
+        words = ("papermill", tmp_path / "toy.ipynb", folder / "toy.ipynb", "--no-progress-bar")
+        given = ("-p", "folder", folder.parent, "-p", "seed", seed)
+        began = time.monotonic()
+        assert start(*words, *given, folder=tmp_path / "by-hand").wait(120) == 0
+        alone += time.monotonic() - began
+    out = tmp_path / "out"
+    began = time.monotonic()
+    asked = ("logtriage", "sweep", path, "--workers", 1, "--folder", out)
+    assert start(*asked, folder=tmp_path / "driver").wait(300) == 0
+    swept = time.monotonic() - began
+    print(f"papermill {alone / count:.1f} s a point, the sweep {swept / count:.1f} s")
+    assert (swept - alone) / count < 5.0
