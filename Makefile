@@ -69,7 +69,7 @@ benchmark: $(READY)  ## 7 policies on all tasks and splits: tables and figures i
 
 seeds: $(READY)  ## 10 seeds of both tracks of the embedded agent, and one of the general: hours on two cores, resumable
 	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
-	$(RUN) -m logtriage sweep sweeps/general.yaml --folder runs
+	$(RUN) -m logtriage sweep sweeps/varied.yaml --folder runs
 
 teaches: $(READY)  ## the study of what teaches: hours on two cores, resumable
 	$(RUN) -m logtriage sweep sweeps/teaches.yaml
@@ -111,7 +111,7 @@ gallery: setup  ## write GALLERY.md from the generator
 address:  ## write the repository's address (logtriage/__init__.py) wherever it stands
 	sed -i -E 's#(github\.com|com/github)/[A-Za-z0-9_.-]+/logtriage([/[:space:]")\#.]|$$)#\1/$(ADDRESS)\2#g' $(ADDRESSED)
 
-results: setup  ## after `make seeds` and other sweeps: copy the light files of all runs to results/, draw them, write the README's tables
+results: setup  ## after sweeps: complete and copy the tracks, and what sweeps came to, to results/; write all tables
 	$(RUN) scripts/publish.py
 
 tables: setup  ## write the README's tables from results/

@@ -93,16 +93,18 @@ def find_gpu() -> Gpu | None:
     return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
 
 
-def count_gpus() -> int:
-    """How many NVIDIA GPUs the driver tells of.
+def visible_gpus() -> list[str]:
+    """Names of the NVIDIA GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` takes them.
 
     Raises:
         ValueError: for none.
     """
-    count = len(_told_gpus())
-    if not count:
+    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
+    there = [str(number) for number in range(len(_told_gpus()))]
+    names = there if asked is None else [one for one in asked.split(",") if one.strip()]
+    if not there or not names:
         raise ValueError("there is no NVIDIA GPU here; leave out --gpu, or name a --scheduler")
-    return count
+    return names
 
 
 def _told_gpus() -> list[str]:

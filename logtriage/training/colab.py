@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from ..measure.runs import Gpu, find_gpu, record_of
 from .cost import A100, L4, T4, KnownGpu
 from .experiment import read_jsonl
-from .processes import DIE_WITH_PARENT
+from .processes import dying_with_this
 
 # By a part of a GPU's name, what the cost model knows of it, and the preset.
 PROFILES = {"T4": (T4, "recommended"), "L4": (L4, "l4"), "A100": (A100, "a100")}
@@ -145,7 +145,7 @@ def command(*arguments: object, **options: object) -> None:
         text=True,  # each new state of a progress bar becomes a line
         # a notebook of Colab has its token where another process does not find it
         env={**os.environ, "PYTHONUNBUFFERED": "1", "HF_TOKEN": get_token() or ""},
-        preexec_fn=DIE_WITH_PARENT,
+        preexec_fn=dying_with_this(),
     )
     assert process.stdout is not None
     try:

@@ -46,7 +46,7 @@ def sweep(
                 typer.echo(f"{one.state:>11}  {one.point.name}  {changes or ''}")
             return
         failures = run_sweep(asked, workers, scheduler, gpu, retries)
-    except ValueError as error:
+    except (ValueError, ImportError, OSError) as error:  # or a store that cannot be reached
         typer.secho(f"error: {error}", fg="red", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
@@ -60,8 +60,13 @@ def sweep(
         raise typer.Exit(1)
     from .sweep_results import summarise_sweep  # imports torch, which takes seconds
 
-    for written in summarise_sweep(asked):
-        typer.echo(f"wrote {written}")
+    try:
+        for written in summarise_sweep(asked):
+            typer.echo(f"wrote {written}")
+    except (ValueError, OSError) as error:
+        told = f"all points are finished, but cannot be summarised: {error}"
+        typer.secho(f"error: {told}", fg="red", err=True)
+        raise typer.Exit(2) from None
 
 
 def sweep_status(path: SweepPath, folder: FolderPath = None, results: ResultsUrl = "") -> None:
@@ -70,7 +75,7 @@ def sweep_status(path: SweepPath, folder: FolderPath = None, results: ResultsUrl
 
     try:
         told = states(load_sweep(path, folder, results))
-    except ValueError as error:
+    except (ValueError, ImportError, OSError) as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         raise typer.Exit(2) from None
     for one in told:

@@ -97,7 +97,8 @@ def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> p
     with these weights on these incidents, as the benchmark now is; None when there are none.
     """
     last = first_of(split) + episodes
-    for file in (path, *sorted(path.parents[2].glob(f"*/seed-*/{path.name}"))):
+    sweep = path.resolve().parents[:3][-1]  # sweep/row/run/file
+    for file in (path, *sorted(sweep.glob(f"*/seed-*/{path.name}"))):
         if not file.exists():
             continue
         frame = pd.read_parquet(file)

@@ -5,8 +5,8 @@ The executed notebook is the record that a point is finished: with these paramet
 without an error. So one that was executed by hand counts too, as long as it lies where the sweep
 would put it:
 
-    papermill notebooks/03_grpo_training.ipynb runs/seeds/demo/seed-3/03_grpo_training.ipynb \\
-        -p folder ../runs/seeds/demo -p seed 3 ...
+    papermill notebooks/03_grpo_training.ipynb runs/demo/seed-3/03_grpo_training.ipynb \\
+        --cwd notebooks -p folder ../runs/demo -p seed 3 ...
 
 What an unfinished point has done so far is the notebook's own business: notebook 03 goes on from
 its last checkpoint. A lock on the folder, which ends with the process that holds it, keeps two
@@ -22,7 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,10 @@ from typing import Any
 import fsspec
 from filelock import FileLock, Timeout
 
-from .processes import DIE_WITH_PARENT
+from .processes import dying_with_this
 
 LEDGER = "points.jsonl"  # of a sweep: a line whenever a point begins, is finished, or fails
+PATIENCE = 60.0  # seconds that a point is waited for which another process executes
 LOG = "notebook.log"  # of a point: what its cells print
 SKIPPED = "skip-execution"  # the tag of cells that are not executed
 LAST_WORDS = 600  # characters of an error that are told
@@ -52,7 +54,6 @@ class Point:
         row: what was varied, a name.
         seed: of training.
         notebook: the file.
-        source: its content, so that a worker need not have it.
         parameters: of the notebook, `folder` and `seed` among them.
         sweep_folder: of the whole sweep, where the ledger lies.
         results: URL by fsspec (`s3://bucket/folder`) that finished points are copied to, and looked
@@ -62,7 +63,6 @@ class Point:
     row: str
     seed: int
     notebook: str
-    source: str = field(repr=False)
     parameters: dict[str, Any]
     sweep_folder: str
     results: str = ""
@@ -95,27 +95,35 @@ class Point:
 
 
 def is_finished(point: Point) -> bool:
-    """Whether the point was executed to its end, here or in `results`."""
-    if point.executed.exists() and _says_finished(point.executed.read_text(), point):
-        return True
-    if not point.results:
-        return False
-    url = f"{point.stored}/{point.executed.name}"
+    """Whether the point was executed to its end, and with `results` copied there."""
+    return is_stored(point) if point.results else is_executed(point)
+
+
+def is_executed(point: Point) -> bool:
+    """Whether the point was executed here to its end."""
     try:
-        with fsspec.open(url, "r") as file:
+        return _says_finished(point.executed.read_bytes(), point)
+    except FileNotFoundError:
+        return False
+
+
+def is_stored(point: Point) -> bool:
+    """Whether the point lies in `results`, executed to its end."""
+    try:
+        with fsspec.open(f"{point.stored}/{point.executed.name}", "rb") as file:
             return _says_finished(file.read(), point)
     except FileNotFoundError:
         return False
 
 
-def _says_finished(text: str, point: Point) -> bool:
+def _says_finished(text: bytes, point: Point) -> bool:
     """Whether an executed notebook ended well, with the point's parameters; where its folder lay is
     of no matter.
     """
     try:
         notebook = json.loads(text)
         record = notebook["metadata"]["papermill"]
-    except (json.JSONDecodeError, KeyError, TypeError):  # cut off while it was written
+    except (ValueError, KeyError, TypeError):  # cut off while it was written
         return False
     # papermill calls all cells completed even where the kernel was lost at the first of them
     reached = all(
@@ -146,11 +154,9 @@ def is_running(point: Point) -> bool:
 
 def last_error(point: Point) -> str:
     """The error that the executed notebook ended in; empty for none."""
-    if not point.executed.exists():
-        return ""
     try:
-        cells = json.loads(point.executed.read_text())["cells"]
-    except json.JSONDecodeError:  # cut off while it was written
+        cells = json.loads(point.executed.read_bytes())["cells"]
+    except (FileNotFoundError, ValueError):  # or cut off while it was written
         return ""
     errors = [
         f"{output['ename']}: {output['evalue']}"
@@ -162,7 +168,7 @@ def last_error(point: Point) -> str:
 
 
 def note(point: Point, event: str, **more: Any) -> None:
-    """Add a line to the sweep's ledger."""
+    """Add a line to the sweep's ledger. It is for people: nothing is decided by it."""
     row = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "row": point.row,
@@ -171,13 +177,17 @@ def note(point: Point, event: str, **more: Any) -> None:
         **more,
     }
     with (Path(point.sweep_folder) / LEDGER).open("a") as file:
-        file.write(json.dumps(row) + "\n")  # short: written whole, or not at all
+        file.write(json.dumps(row) + "\n")
 
 
 def read_ledger(sweep_folder: str | Path) -> list[dict[str, Any]]:
-    """All lines of a sweep's ledger; none before it began."""
+    """The lines of a sweep's ledger that can be read: two machines may spoil one for each other."""
     path = Path(sweep_folder) / LEDGER
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    lines = []
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        with suppress(ValueError):
+            lines.append(json.loads(line))
+    return lines
 
 
 def run_point(point: Point, threads: int, gpu: str = "") -> str:
@@ -189,7 +199,8 @@ def run_point(point: Point, threads: int, gpu: str = "") -> str:
         gpu: number of the GPU that it sees; empty for all that are there.
 
     Returns:
-        `finished`, or `found` where somebody else has finished it before.
+        `finished`, `found` where it was finished before, or `busy` where another process executes
+        it and has not ended within a minute.
 
     Raises:
         PointError: when the notebook fails; it is kept, with the error in it.
@@ -203,7 +214,7 @@ def run_point(point: Point, threads: int, gpu: str = "") -> str:
         capture_output=True,
         text=True,
         env=environment,
-        preexec_fn=DIE_WITH_PARENT,
+        preexec_fn=dying_with_this(),
         check=False,
     )
     if process.returncode:
@@ -214,41 +225,50 @@ def run_point(point: Point, threads: int, gpu: str = "") -> str:
 
 def execute(point: Point) -> str:
     """Execute a point in this process, unless it is finished; returns as `run_point`."""
+    try:
+        with point.lock.acquire(timeout=PATIENCE):
+            if is_executed(point):
+                if point.results and not is_stored(point):
+                    _copy(point)
+                return "found"
+            if point.results and is_stored(point):
+                return "found"
+            _execute(point)
+    except Timeout:
+        return "busy"
+    return "finished"
+
+
+def _execute(point: Point) -> None:
     import nbformat  # slow to import, like papermill
     import papermill
 
-    folder = point.folder
-    with point.lock:  # whoever waits for it finds the point finished
-        if is_finished(point):
-            return "found"
-        began = time.monotonic()
-        note(point, "began", process=os.getpid(), folder=os.getcwd())
-        home = Path(point.notebook).parent
-        sockets = Path(tempfile.mkdtemp(prefix="point-"))
-        try:
-            with (folder / LOG).open("a") as log:
-                papermill.execute_notebook(
-                    nbformat.reads(point.source, as_version=4),
-                    point.executed,
-                    point.parameters,
-                    cwd=home if home.is_dir() else folder,
-                    kernel_name="python3",
-                    kernel_manager_class=_kernel_manager(sockets),
-                    progress_bar=False,
-                    log_output=True,
-                    stdout_file=log,
-                    stderr_file=log,
-                )
-        except Exception as error:
-            said = last_error(point) or f"{type(error).__name__}: {error}"
-            note(point, "failed", error=said[:LAST_WORDS])
-            raise
-        finally:
-            shutil.rmtree(sockets, ignore_errors=True)
+    began = time.monotonic()
+    note(point, "began", process=os.getpid(), folder=os.getcwd())
+    sockets = Path(tempfile.mkdtemp(prefix="point-"))
+    try:
+        with (point.folder / LOG).open("a") as log:
+            papermill.execute_notebook(
+                nbformat.read(point.notebook, as_version=4),
+                point.executed,
+                point.parameters,
+                cwd=Path(point.notebook).parent,
+                kernel_name="python3",
+                kernel_manager_class=_kernel_manager(sockets),
+                progress_bar=False,
+                log_output=True,
+                stdout_file=log,
+                stderr_file=log,
+            )
         if point.results:
             _copy(point)
-        note(point, "finished", seconds=round(time.monotonic() - began, 1))
-    return "finished"
+    except Exception as error:
+        said = last_error(point) or f"{type(error).__name__}: {error}"
+        note(point, "failed", error=said[:LAST_WORDS])
+        raise
+    finally:
+        shutil.rmtree(sockets, ignore_errors=True)
+    note(point, "finished", seconds=round(time.monotonic() - began, 1))
 
 
 def _kernel_manager(sockets: Path) -> type:
@@ -267,7 +287,7 @@ def _kernel_manager(sockets: Path) -> type:
             ip = str(sockets / "kernel")  # by default a name that all kernels of a folder share
 
         async def _async_pre_start_kernel(self, **options: Any) -> tuple[list[str], dict[str, Any]]:
-            return await super()._async_pre_start_kernel(preexec_fn=DIE_WITH_PARENT, **options)
+            return await super()._async_pre_start_kernel(preexec_fn=dying_with_this(), **options)
 
     return PointKernel
 

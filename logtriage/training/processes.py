@@ -5,16 +5,25 @@ on with its GPU and its run folder.
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import sys
 from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1  # of Linux's prctl: be sent a signal when the parent dies
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # not loaded between fork and exec
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def dying_with_this() -> Callable[[], None] | None:
+    """What a process that this one starts is to do first (`preexec_fn`); only Linux has such a
+    thing.
+    """
+    parent = os.getpid()
 
+    def die_with_parent() -> None:
+        assert LIBC is not None
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before it could be asked for
+            os._exit(1)
 
-# What a new process does first (`preexec_fn`); other systems than Linux have no such thing.
-DIE_WITH_PARENT: Callable[[], None] | None = _die_with_parent if sys.platform == "linux" else None
+    return None if LIBC is None else die_with_parent

@@ -24,7 +24,7 @@ from ..measure.analysis import gather, plot_learning, plot_seeds, score
 from ..measure.runs import record_of, write_text
 from .experiment import read_jsonl
 from .grpo import model_of
-from .points import Point, read_ledger
+from .points import Point, is_executed
 from .sweeps import Sweep
 
 EVALUATION = "evaluation.parquet"  # what a point leaves behind that can be summarised
@@ -46,7 +46,7 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     lacking = [one.name for one in sweep.points if not (one.folder / EVALUATION).exists()]
     if lacking:
         raise FileNotFoundError(f"{', '.join(lacking)} have no {EVALUATION}; run the sweep first")
-    folder = sweep.folder / f"summary-{sweep.name}"
+    folder = sweep.summary
     folder.mkdir(exist_ok=True)
     frame = gather([(one.row, one.seed, one.folder) for one in sweep.points])
     tables = {
@@ -57,7 +57,7 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     for name, table in tables.items():
         table.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
     figures = {
-        "learning": plot_learning(frame),
+        "learning": plot_learning(frame, against=sweep.file.against),
         "seeds": plot_seeds(frame, against=sweep.file.against),
     }
     for name, figure in figures.items():
@@ -95,18 +95,21 @@ def costs(some: Sequence[Point]) -> pd.DataFrame:
 def record_of_sweep(sweep: Sweep) -> dict[str, Any]:
     """What was run: rows and seeds, command, date, commits, machine."""
     runs = [record_of(point.folder) for point in sweep.points]
-    ended = [line["time"] for line in read_ledger(sweep.folder) if line["event"] == "finished"]
+    ended = [
+        json.loads(point.executed.read_text())["metadata"]["papermill"]["end_time"]
+        for point in sweep.points
+    ]
     return {
         "name": sweep.name,
         "about": sweep.file.about,
-        "command": f"python -m logtriage sweep sweeps/{sweep.name}.yaml",
+        "command": sweep.command,
         "notebook": Path(sweep.file.notebook).name,
         "parameters": sweep.file.parameters,
         "rows": sweep.rows,
         "against": sweep.file.against,
         "seeds": sweep.file.seeds,
         "points": len(sweep.points),
-        "finished": max(ended, default="")[:10],
+        "finished": max(ended)[:10],
         "commits": sorted({run["commit"] for run in runs if run["commit"]}),
         "machine": runs[0]["machine"],
         "left_out": sweep.file.left_out,
@@ -114,8 +117,10 @@ def record_of_sweep(sweep: Sweep) -> dict[str, Any]:
 
 
 def _fetch(point: Point) -> None:
-    """Bring a point's files here from where finished ones are copied to, unless they are here."""
-    if (point.folder / EVALUATION).exists():
+    """Bring a point's files here from where finished ones are copied to, unless it was executed
+    here.
+    """
+    if is_executed(point):
         return
     system, root = fsspec.url_to_fs(point.stored)
     if not system.exists(root):

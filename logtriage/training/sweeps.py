@@ -24,19 +24,21 @@ import itertools
 import logging
 import os
 import re
-import sys
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import shutil
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..measure.runs import count_gpus
-from .points import Point, PointError, is_finished, is_running, last_error, read_ledger, run_point
+from ..measure.runs import visible_gpus
+from ..world.tasks import check_split
+from .points import Point, PointError, is_finished, is_running, read_ledger, run_point
 from .presets import make_config
 
 if TYPE_CHECKING:  # slow to import, and `sweep-status` does without
@@ -54,7 +56,8 @@ TYPES: dict[str, tuple[type, ...]] = {
     "list": (list,),
 }
 CONNECT_SECONDS = 10  # that a scheduler has to answer
-LOST_WORKERS = 3  # of one point, before it is called failed: it may be what kills them
+LOOK_SECONDS = 2  # between looks at what has ended, and at who has come
+TURNS = ("interrupted", "waiting", "failed", "running")  # the last by somebody else
 
 
 class SweepFile(BaseModel):
@@ -83,6 +86,7 @@ class Sweep:
         rows: name to the parameters in which it differs, in order.
         points: all of them; the first seed of every row first, so that a sweep that is stopped
             early has something of each.
+        command: that runs it.
     """
 
     name: str
@@ -90,6 +94,12 @@ class Sweep:
     file: SweepFile
     rows: dict[str, dict[str, Any]]
     points: tuple[Point, ...]
+    command: str
+
+    @property
+    def summary(self) -> Path:
+        """Where what it comes to is written."""
+        return self.folder / f"summary-{self.name}"
 
 
 def load_sweep(path: str | Path, folder: str | Path | None = None, results: str = "") -> Sweep:
@@ -98,7 +108,7 @@ def load_sweep(path: str | Path, folder: str | Path | None = None, results: str 
     Args:
         path: the YAML file.
         folder: where everything goes; None for `runs/<its name>`.
-        results: see `points.Point`.
+        results: URL that finished points are copied to, in a folder of the sweep's name.
 
     Raises:
         ValueError: for what cannot be run: an unknown key, notebook, parameter or setting, a value
@@ -132,25 +142,27 @@ def load_sweep(path: str | Path, folder: str | Path | None = None, results: str 
     for name, changes in rows.items():
         _check_parameters(_joined(file.parameters, changes), notebook, f"{path}, row {name!r}")
     whole = Path(folder) if folder is not None else Path("runs") / path.stem
-    whole, source = whole.resolve(), notebook.read_text()
+    command = f"python -m logtriage sweep {path.parent.name}/{path.name}"
+    if folder is not None:
+        command += f" --folder {folder}"
+    whole = whole.resolve()
     points = tuple(
         Point(
             row=name,
             seed=seed,
             notebook=str(notebook),
-            source=source,
             parameters={
                 **_joined(file.parameters, changes),
                 "folder": str(whole / name.replace(" ", "-")),
                 "seed": seed,
             },
             sweep_folder=str(whole),
-            results=results,
+            results=f"{results.rstrip('/')}/{path.stem}" if results else "",
         )
         for seed in file.seeds
         for name, changes in rows.items()
     )
-    return Sweep(path.stem, whole, file, rows, points)
+    return Sweep(path.stem, whole, file, rows, points, command)
 
 
 def _rows(file: SweepFile, path: Path) -> dict[str, dict[str, Any]]:
@@ -221,9 +233,16 @@ def _check_parameters(parameters: dict[str, Any], notebook: Path, where: str) ->
             isinstance(value, bool) and wanted in ("int", "float")
         ):
             raise ValueError(f"{where}: {name} must be a {wanted}, got {value!r}")
-    if "changes" in parameters:  # settings of training by name, which notebook 03 takes
+    if "changes" in known:  # notebook 03: its settings of training, by name
+        sizes = {name: parameters[name] for name in ("steps", "incidents") if parameters.get(name)}
         try:
-            make_config(parameters.get("preset") or "mini", model="", **parameters["changes"])
+            check_split(parameters.get("split", "test"))
+            make_config(
+                parameters.get("preset") or "mini",
+                model="",
+                **sizes,
+                **parameters.get("changes", {}),
+            )
         except (ValueError, TypeError) as error:
             raise ValueError(f"{where}: {error}") from None
 
@@ -242,26 +261,18 @@ class State:
 
 def states(sweep: Sweep) -> list[State]:
     """How far every point is, in the order of `sweep.points`."""
-    seconds: dict[tuple[str, int], float] = {}
-    last: dict[tuple[str, int], str] = {}
-    for line in read_ledger(sweep.folder):
-        key = line["row"], line["seed"]
-        last[key] = line["event"]
-        if "seconds" in line:
-            seconds[key] = line["seconds"]
+    last = {(line["row"], line["seed"]): line for line in read_ledger(sweep.folder)}
     found = []
     for point in sweep.points:
-        key = point.row, point.seed
+        line = last.get((point.row, point.seed), {})
         if is_finished(point):
-            found.append(State(point, "finished", seconds.get(key)))
+            found.append(State(point, "finished", line.get("seconds")))
         elif is_running(point):
             found.append(State(point, "running"))
-        elif last.get(key) == "failed":
-            found.append(State(point, "failed", error=last_error(point)))
-        elif key in last:
-            found.append(State(point, "interrupted"))
+        elif line.get("event") == "failed":
+            found.append(State(point, "failed", error=line["error"]))
         else:
-            found.append(State(point, "waiting"))
+            found.append(State(point, "interrupted" if line else "waiting"))
     return found
 
 
@@ -274,11 +285,15 @@ def run_sweep(
 ) -> dict[str, str]:
     """Execute every point that is not finished.
 
+    No more are handed out than can be executed at once, so that a point which kills its worker
+    takes no other along, and those that were begun before come first.
+
     Args:
         sweep: from `load_sweep`.
         workers: processes on this machine; None for one a core, or one a GPU. They share the cores
             out.
-        scheduler: address of a Dask scheduler (`tcp://...`) whose workers do it instead.
+        scheduler: address of a Dask scheduler (`tcp://...`) whose workers do it instead; they may
+            come and go.
         gpu: whether a point takes a GPU: of a machine's, or of a worker's resource `GPU`.
         retries: how often a point that failed is tried again.
 
@@ -286,89 +301,107 @@ def run_sweep(
         The points that failed, name to last error.
 
     Raises:
-        ValueError: when no scheduler answers, or nobody there has a GPU.
+        ValueError: when no scheduler answers, or there are fewer GPUs than workers.
     """
-    from distributed import as_completed
+    from distributed import wait
     from tqdm import tqdm
 
-    sweep.folder.mkdir(parents=True, exist_ok=True)
+    if scheduler and workers:
+        raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
     told = states(sweep)
-    waiting = [one for one in told if one.state != "finished"]
-    done, failures = len(told) - len(waiting), dict[str, str]()
+    waiting = sorted(
+        (one for one in told if one.state != "finished"), key=lambda one: TURNS.index(one.state)
+    )
+    queue, done = deque(one.point for one in waiting), len(told) - len(waiting)
+    failures: dict[str, str] = {}
     print(f"{sweep.name}: {len(told)} points, {done} finished before; in {sweep.folder}")
-    if not waiting:
+    if not queue:
         return failures
-    with _client(workers, scheduler, gpu) as client:
-        slots = _slots(client)
-        print(f"{sum(slots.values())} at a time; dashboard: {client.dashboard_link}", flush=True)
-        futures: dict[Future, Point] = {
-            client.submit(
-                work,
-                one.point,
-                dict(slots),
-                gpu and not scheduler,
-                key=f"{sweep.name}/{one.point.name}/{os.getpid()}",
-                retries=retries,
-                # what was begun is brought to its end first
-                priority=int(one.state != "waiting"),
-                resources={"GPU": 1} if gpu else None,
-                pure=False,
-            ): one.point
-            for one in waiting
-        }
-        with tqdm(total=len(told), initial=done, desc=sweep.name, unit="point") as bar:
-            for future in as_completed(futures):
-                point = futures.pop(future)
-                if future.status == "error":
-                    error = future.exception()
-                    failures[point.name] = str(error)
-                    bar.write(f"FAILED {error if isinstance(error, PointError) else point.name}")
+    sweep.folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(sweep.summary, ignore_errors=True)  # it would be of other points
+    with ExitStack() as stack:
+        client, threads, gpus = stack.enter_context(_client(workers, scheduler, gpu))
+        print(f"{_slots(client, gpu)} at a time; dashboard: {client.dashboard_link}", flush=True)
+        bar = stack.enter_context(
+            tqdm(total=len(told), initial=done, desc=sweep.name, unit="point")
+        )
+        running: dict[Future, Point] = {}
+        while queue or running:
+            while queue and len(running) < _slots(client, gpu):
+                point = queue.popleft()
+                key = f"{sweep.name}/{point.name}/{uuid4().hex[:8]}"
+                resources = {"GPU": 1} if gpu else None
+                future = client.submit(
+                    work, point, threads, gpus, key=key, retries=retries, resources=resources
+                )
+                running[future] = point
+            bar.set_postfix(running=len(running), failed=len(failures))
+            with suppress(TimeoutError):
+                wait(list(running), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED")
+            for future in [one for one in running if one.done()]:
+                point = running.pop(future)
+                if future.status == "finished" and future.result() == "busy":
+                    queue.append(point)
+                    continue
+                if future.status != "finished":
+                    failures[point.name] = _failure(future, point)
+                    bar.write(f"FAILED {failures[point.name]}")
                 bar.update()
-                running = min(len(futures), sum(_slots(client).values()))
-                bar.set_postfix(running=running, failed=len(failures))
-                future.release()
     return failures
 
 
-def work(point: Point, slots: dict[str, int], own_gpus: bool) -> str:
+def _failure(future: Future, point: Point) -> str:
+    """Why a point was not finished."""
+    if future.status != "error":
+        return f"{point.name}: the connection to the scheduler was lost; run the sweep again"
+    error = future.exception()
+    if isinstance(error, PointError):
+        return str(error)
+    return f"{point.name}: {type(error).__name__}: {error}"
+
+
+def work(point: Point, threads: int, gpus: Sequence[str]) -> str:
     """What a Dask worker does: `run_point`, with its share of its machine's cores.
 
     Args:
         point: what.
-        slots: how many points each machine executes at once, by its address.
-        own_gpus: whether the worker, which is numbered, has the GPU of its number; else what GPU it
-            sees is whoever's business who started it.
+        threads: that it may use; 0 for a share of the cores: of all that its machine has, with the
+            other workers there, or of those that a batch system has given this worker.
+        gpus: names of GPUs, of which a worker, which is then numbered, has that of its number;
+            empty where whoever started the worker has seen to it.
     """
-    from distributed import get_worker
+    from dask.system import CPU_COUNT  # those that this process may use
+    from distributed import get_client, get_worker
     from distributed.comm import get_address_host
 
-    worker, cores = get_worker(), os.cpu_count() or 1
-    sharing = slots.get(get_address_host(worker.address), 1)
-    if sys.platform == "linux" and len(os.sched_getaffinity(0)) < cores:
-        # a batch system has given this worker cores of its own
-        cores, sharing = len(os.sched_getaffinity(0)), worker.state.nthreads
-    threads = max(1, cores // sharing)
-    return run_point(point, threads, gpu=str(worker.name) if own_gpus else "")
+    worker = get_worker()
+    if not threads:
+        sharing = worker.state.nthreads
+        if os.cpu_count() == CPU_COUNT:
+            host = get_address_host(worker.address)
+            others = get_client().scheduler_info(n_workers=-1)["workers"].values()
+            sharing = sum(one["nthreads"] for one in others if one["host"] == host)
+        threads = max(1, CPU_COUNT // max(1, sharing))
+    return run_point(point, threads, gpus[int(worker.name)] if gpus else "")
 
 
-def _slots(client: Client) -> Counter[str]:
-    """How many points each machine executes at once, by its address."""
-    slots: Counter[str] = Counter()
-    for worker in client.scheduler_info(n_workers=-1)["workers"].values():
-        slots[worker["host"]] += worker["nthreads"]
-    return slots
+def _slots(client: Client, gpu: bool) -> int:
+    """How many points can be executed at once; 0 while there are no workers."""
+    workers = client.scheduler_info(n_workers=-1).get("workers", {}).values()
+    return sum(int(one["resources"].get("GPU", 0)) if gpu else one["nthreads"] for one in workers)
 
 
 @contextmanager
-def _client(workers: int | None, scheduler: str, gpu: bool) -> Iterator[Client]:
-    """A client of the scheduler, or of a cluster on this machine that ends with it."""
-    import dask
+def _client(
+    workers: int | None, scheduler: str, gpu: bool
+) -> Iterator[tuple[Client, int, Sequence[str]]]:
+    """A client of the scheduler, or of a cluster on this machine that ends with it; and of `work`,
+    `threads` and `gpus`.
+    """
+    from dask.system import CPU_COUNT
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
-        stack.enter_context(
-            dask.config.set({"distributed.scheduler.allowed-failures": LOST_WORKERS})
-        )
         if scheduler:
             try:
                 client = stack.enter_context(Client(scheduler, timeout=CONNECT_SECONDS))
@@ -377,24 +410,20 @@ def _client(workers: int | None, scheduler: str, gpu: bool) -> Iterator[Client]:
                     f"no Dask scheduler answers at {scheduler}; start one (`dask scheduler`), or "
                     "leave out --scheduler"
                 ) from error
-        else:
-            own = count_gpus() if gpu else os.cpu_count() or 1
-            cluster = LocalCluster(
-                n_workers=workers or own,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:8787",  # another port where that one is taken
-                memory_limit=0,  # points are processes of their own
-                resources={"GPU": 1} if gpu else None,
-                silence_logs=logging.CRITICAL,
-            )
-            client = stack.enter_context(Client(stack.enter_context(cluster)))
-        if gpu and not any(
-            worker["resources"].get("GPU")
-            for worker in client.scheduler_info(n_workers=-1)["workers"].values()
-        ):
-            raise ValueError(
-                "no worker has a GPU; start workers with `dask worker --resources GPU=1`, or leave "
-                "out --gpu"
-            )
-        yield client
+            yield client, 0, ()
+            return
+        gpus = visible_gpus() if gpu else []
+        count = workers or len(gpus) or CPU_COUNT
+        if gpu and count > len(gpus):
+            raise ValueError(f"there are {len(gpus)} GPUs for {count} workers; choose fewer")
+        cluster = LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:8787",  # another port where that one is taken
+            memory_limit=0,  # points are processes of their own
+            resources={"GPU": 1} if gpu else None,
+            silence_logs=logging.CRITICAL,
+        )
+        client = stack.enter_context(Client(stack.enter_context(cluster)))
+        yield client, max(1, CPU_COUNT // count), gpus

@@ -81,6 +81,9 @@ def tracked(config: TrainingConfig, folder: Path, track: str) -> Iterator[None]:
     """Train in this: trackers find here what the Trainer has no argument for. What the user has set
     by the same variables stays.
     """
+    if not track:
+        yield
+        return
     name = run_name(config, folder)
     asked = {
         "wandb": {"WANDB_PROJECT": PROJECT},

@@ -29,7 +29,7 @@ def sweep(tmp_path_factory):
     }
     path = folder / "tiny.yaml"
     path.write_text(yaml.safe_dump(asked, sort_keys=False))
-    sweep = load_sweep(path, folder / "out", "memory://published/tiny")
+    sweep = load_sweep(path, folder / "out", "memory://published")
     for point in sweep.points:
         assert points.execute(point) == "finished"
     return sweep
@@ -59,7 +59,7 @@ def test_what_a_sweep_comes_to(sweep):
 
 def test_a_sweep_is_summarised_from_a_store_alone(sweep, tmp_path):
     here = {path.name: path for path in summarise_sweep(sweep)}
-    elsewhere = load_sweep(sweep_file(sweep), tmp_path / "out", "memory://published/tiny")
+    elsewhere = load_sweep(sweep_file(sweep), tmp_path / "out", "memory://published")
     (tmp_path / "out").mkdir()
     assert all(points.is_finished(point) for point in elsewhere.points)
     there = {path.name: path for path in summarise_sweep(elsewhere)}

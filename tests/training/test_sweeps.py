@@ -20,8 +20,9 @@ from toy_notebook import write_toy
 from typer.testing import CliRunner
 
 from logtriage.__main__ import app
+from logtriage.measure import runs
 from logtriage.training import points
-from logtriage.training.sweeps import load_sweep, states
+from logtriage.training.sweeps import load_sweep, run_sweep, states
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,6 +46,7 @@ def write_sweep(folder, **changes):
         ({"parameters": {"size": True}}, "size must be a int, got True"),
         ({"parameters": {"seed": 3}}, "seed is set by the sweep"),
         ({"parameters": {"changes": {"credits": "part"}}}, "unknown setting 'credits'"),
+        ({"parameters": {"changes": {"steps": -5}}}, "steps and incidents must be >= 1"),
         ({"grid": {"size": []}}, "the grid has no value of size"),
         ({"seeds": []}, "seeds: List should have at least 1 item"),
         ({"seeds": [1, 1]}, "not all different"),
@@ -59,6 +61,15 @@ def test_what_cannot_be_run_is_refused_before_anything_starts(tmp_path, changes,
     result = CliRunner().invoke(app, ["sweep", str(path), "--folder", str(tmp_path / "out")])
     assert result.exit_code == 2 and told in result.output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "sweeps").glob("*.yaml")), ids=lambda one: one.stem)
+def test_a_sweep_of_ours_can_be_run(path):
+    sweep = load_sweep(path)
+    assert len(sweep.points) == len(sweep.rows) * len(sweep.file.seeds)
+    assert len(path.read_text().splitlines()) <= 12  # a sweep is data, to be read at a glance
+    if sweep.file.parameters.get("split", "test") == "test":
+        assert not sweep.file.against  # nothing is chosen on `test`
 
 
 def test_rows_times_grid_times_seeds(tmp_path):
@@ -134,25 +145,91 @@ def test_a_point_that_fails_keeps_its_notebook_and_tells_its_error(tmp_path):
     assert events["bad", "failed"] == 2  # it was tried again
     assert events["good", "finished"] == 1
     assert "as it was asked to" in (tmp_path / "out" / "bad" / "seed-0" / "toy.ipynb").read_text()
-    (row, *_) = map(json.loads, (tmp_path / "out" / "good" / "seed-0" / "steps.jsonl").open())
-    assert row["threads"] == str(len(os.sched_getaffinity(0)))  # one worker has all cores
     told = CliRunner().invoke(app, ["sweep-status", str(path), "--folder", out])
     assert "2 points: 1 failed, 1 finished" in told.output and "AssertionError" in told.output
 
 
-def test_results_are_copied_to_a_store_and_found_there(tmp_path):
+@pytest.fixture
+def store():
+    """A store in memory, empty."""
+    memory = fsspec.filesystem("memory")
+    memory.makedirs("/bucket", exist_ok=True)
+    yield memory
+    memory.rm("/bucket", recursive=True)
+
+
+def test_results_are_copied_to_a_store_and_found_there(tmp_path, store):
     path = write_sweep(tmp_path, seeds=[0])
-    store = fsspec.filesystem("memory")
-    store.mkdirs("/bucket", exist_ok=True)
-    (point,) = load_sweep(path, tmp_path / "here", "memory://bucket/sweep").points
-    point.folder.mkdir(parents=True)
-    (point.folder / "checkpoint-1").mkdir()
+    (point,) = load_sweep(path, tmp_path / "here", "memory://bucket").points
+    (point.folder / "checkpoint-1").mkdir(parents=True)
     assert points.execute(point) == "finished"
-    copied = {Path(name).name for name in store.ls(f"/bucket/sweep/{point.name}", detail=False)}
+    copied = {Path(name).name for name in store.ls(f"/bucket/toy/{point.name}", detail=False)}
     assert copied == {"steps.jsonl", "toy.ipynb", "notebook.log"}
-    (elsewhere,) = load_sweep(path, tmp_path / "elsewhere", "memory://bucket/sweep").points
+    (elsewhere,) = load_sweep(path, tmp_path / "elsewhere", "memory://bucket").points
     assert points.is_finished(elsewhere) and not elsewhere.folder.exists()
     assert [one.state for one in states(load_sweep(path, tmp_path / "nowhere"))] == ["waiting"]
+
+
+def test_what_could_not_be_copied_is_copied_next_time(tmp_path, store, monkeypatch):
+    path = write_sweep(tmp_path, seeds=[0])
+    (point,) = load_sweep(path, tmp_path / "here", "memory://bucket").points
+
+    def fail(*given):
+        raise ConnectionError("no route to the store")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "put_file", fail)
+        with pytest.raises(ConnectionError):
+            points.execute(point)
+    assert points.is_executed(point) and not points.is_finished(point)
+    assert [
+        one.error for one in states(load_sweep(path, tmp_path / "here", "memory://bucket"))
+    ] == ["ConnectionError: no route to the store"]
+    assert points.execute(point) == "found" and points.is_finished(point)
+    steps = (point.folder / "steps.jsonl").read_text().splitlines()
+    assert len(steps) == 5  # it was not executed again
+
+
+def test_a_point_is_executed_by_one_process_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(points, "PATIENCE", 0.1)
+    sweep = load_sweep(write_sweep(tmp_path, seeds=[0]), tmp_path / "out")
+    (point,) = sweep.points
+    with point.lock:
+        assert [one.state for one in states(sweep)] == ["running"]
+        assert points.execute(point) == "busy"
+    assert [one.state for one in states(sweep)] == ["waiting"]
+
+
+def test_a_spoiled_ledger_stops_nothing(tmp_path):
+    sweep = load_sweep(write_sweep(tmp_path, seeds=[0]), tmp_path / "out")
+    sweep.folder.mkdir()
+    points.note(sweep.points[0], "began", process=1)
+    with (sweep.folder / points.LEDGER).open("ab") as file:
+        file.write(b'{"row": "all", "se\xff\n')
+    assert [one.state for one in states(sweep)] == ["interrupted"]
+
+
+def test_workers_have_a_gpu_each(monkeypatch):
+    lines = ["NVIDIA A100, 81920, 8.0"] * 3
+    monkeypatch.setattr(runs, "_told_gpus", lambda: lines)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert runs.visible_gpus() == ["0", "1", "2"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,GPU-8f1c")
+    assert runs.visible_gpus() == ["2", "GPU-8f1c"]
+    lines.clear()
+    with pytest.raises(ValueError, match="no NVIDIA GPU here; leave out --gpu"):
+        runs.visible_gpus()
+
+
+def test_a_point_on_a_gpu_sees_that_one_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "_told_gpus", lambda: ["NVIDIA A100, 81920, 8.0"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-8f1c")
+    path = write_sweep(tmp_path, seeds=[0])
+    with pytest.raises(ValueError, match="1 GPUs for 2 workers"):
+        run_sweep(load_sweep(path, tmp_path / "out"), workers=2, gpu=True)
+    assert run_sweep(load_sweep(path, tmp_path / "out"), gpu=True) == {}
+    (row, *_) = map(json.loads, (tmp_path / "out" / "all" / "seed-0" / "steps.jsonl").open())
+    assert row["gpu"] == "GPU-8f1c" and row["threads"] == str(len(os.sched_getaffinity(0)))
 
 
 def start(*words, folder):

@@ -22,7 +22,9 @@ steps = run / "steps.jsonl"
 done = len(steps.read_text().splitlines()) if steps.exists() else 0
 for step in range(done, 5):
     time.sleep(pause)
-    row = {"step": step, "value": seed * size + step, "threads": os.environ.get("OMP_NUM_THREADS")}
+    row = {"step": step, "value": seed * size + step}
+    row["threads"] = os.environ.get("OMP_NUM_THREADS")
+    row["gpu"] = os.environ.get("CUDA_VISIBLE_DEVICES")
     with steps.open("a") as file:
         file.write(json.dumps(row) + "\\n")
 assert not fails, "as it was asked to"
