@@ -28,14 +28,8 @@ import numpy as np
 import pandas as pd
 
 from ..play.rewards import PARTS
-from .intervals import (
-    KEYS,
-    Interval,
-    crossed_difference,
-    crossed_improvement,
-    crossed_iqm,
-    crossed_mean,
-)
+from .crossed import crossed_difference, crossed_improvement, crossed_iqm, crossed_mean
+from .intervals import KEYS, Interval
 from .strata import values_in, with_truth
 
 TRAINING = "training"  # the policy of rows that tell of training

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from .analysis import TRAINING, rows_of, scores_of, seeds_of, tasks_of
+from .crossed import crossed_mean
 from .figure import Picture, draw_interval, label_ends, new_figure
-from .intervals import crossed_mean
 from .learning_plots import WINDOW, seeds_said, smooth
 from .palette import FAINT, INK, policy_colour, words
 

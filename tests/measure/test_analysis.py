@@ -6,7 +6,8 @@ import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
 
 from logtriage.measure import analysis
-from logtriage.measure.intervals import crossed_mean, paired_gain
+from logtriage.measure.crossed import crossed_mean
+from logtriage.measure.intervals import paired_gain
 from logtriage.measure.strata import stratum_changes
 from logtriage.world.tasks import TASKS
 

@@ -8,8 +8,8 @@ from matplotlib.colors import to_hex
 from test_plots import core, lines_of, said, texts
 
 from logtriage.measure.analysis import gather, rows_of, scores_of
+from logtriage.measure.crossed import crossed_mean
 from logtriage.measure.figure import SMALL, WIDTH
-from logtriage.measure.intervals import crossed_mean
 from logtriage.measure.palette import FAINT, INK, POLICY_COLOURS
 from logtriage.measure.sweep_plots import plot_learning, plot_seeds
 from logtriage.world.tasks import TASKS
