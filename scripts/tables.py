@@ -17,7 +17,8 @@ from logtriage.measure.crossed import crossed_mean
 from logtriage.measure.intervals import matched
 from logtriage.measure.strata import describe_falls, gains, stratum_changes
 from logtriage.training.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
-from logtriage.training.presets import PRESETS, TrainingConfig, make_config
+from logtriage.training.presets import PRESETS, make_config
+from logtriage.training.settings import TrainingConfig
 from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 

@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logtriage.training.presets import (
-    MOST_TOGETHER,
-    PRESETS,
-    TrainingConfig,
-    asked_config,
-    deal,
-    incident_rows,
-    make_config,
-)
+from logtriage.training.choice import incident_rows
+from logtriage.training.presets import MOST_TOGETHER, PRESETS, asked_config, deal, make_config
+from logtriage.training.settings import TrainingConfig
 from logtriage.world.tasks import TASKS
 
 
