@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import bootstrap, trim_mean
 
+from ..play.rewards import PARTS
+
 RESAMPLES = 2000
 LEVEL = 0.95
 KEYS = ["task", "split", "index"]  # what makes two rows the same incident
@@ -198,6 +200,23 @@ def summarise(
                 "high": high,
             }
         )
+    return pd.DataFrame(rows)
+
+
+def score_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rollouts for reading: a row a policy and task, the score with its interval, parts and steps,
+    all as text.
+    """
+    rows = [
+        {
+            "policy": name,
+            "task": task,
+            "score": str(mean_interval(group["score"])),
+            **{part: f"{group[part].mean():.2f}" for part in PARTS},
+            "steps": f"{group['steps'].mean():.1f}",
+        }
+        for (name, task), group in frame.groupby(["policy", "task"], sort=False)
+    ]
     return pd.DataFrame(rows)
 
 

@@ -15,11 +15,13 @@ from logtriage.measure.intervals import (
     paired_gain,
     probability_of_improvement,
     reliability,
+    score_table,
     share_of_ceiling,
     stratified_iqm,
     stratified_mean,
     summarise,
 )
+from logtriage.play.rewards import PARTS
 
 STRATA = [
     np.random.default_rng(7).beta(*shape, size)
@@ -194,6 +196,16 @@ def test_summary_is_a_row_a_group():
         and list(table["mean"]) == [0.5, 1.0]
         and list(table.episodes) == [2, 2]
     )
+
+
+def test_scores_are_told_by_policy_and_task():
+    parts = dict.fromkeys(PARTS, 0.255)
+    both = pd.concat([frame([0.0, 1.0], "b"), frame([1.0, 1.0], "a")])
+    table = score_table(both.assign(**parts, steps=[3, 4, 2, 2]))
+    assert list(table.columns) == ["policy", "task", "score", *PARTS, "steps"]
+    assert list(table["task"]) == ["b", "a"]  # in order of appearance
+    assert list(table["score"]) == ["0.500 [0.000, 1.000]", "1.000 [1.000, 1.000]"]
+    assert list(table["steps"]) == ["3.5", "2.0"] and set(table[PARTS[0]]) == {"0.26"}
 
 
 def test_calibration_of_answers_by_hand():
