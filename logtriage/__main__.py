@@ -11,27 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .server import serve
-from .training.commands import sweep, sweep_status
+from .training.commands import (
+    build_base_command,
+    evaluate_run_command,
+    fail,
+    publish_dataset_command,
+    publish_model_command,
+    sweep,
+    sweep_status,
+    train_command,
+)
 
 if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
     import pandas as pd
 
+    from .adapters.remote import Server
     from .agents.scripted import Policy
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="LogTriage: trace incidents to their root."
 )
-
-
-# `--load_in_4bit` is read as `--load-in-4bit`: the card that this project starts from writes its
-# options with underscores.
-UNDERSCORES = {"token_normalize_func": lambda name: name.replace("_", "-")}
-
-
-def fail(error: Exception) -> typer.Exit:
-    """Print an error as one line and return the exit to raise."""
-    typer.secho(f"error: {error}", fg="red", err=True)
-    return typer.Exit(2)
 
 
 @app.command()
@@ -85,6 +84,7 @@ def evaluate(
     from .adapters.remote import Server
     from .agents.belief import check_enumerable
     from .measure.audit import audit
+    from .measure.intervals import score_table
     from .measure.rollouts import rollout
     from .measure.strata import detection_table, with_truth
     from .play.episode import Episode, OpenEpisode
@@ -142,7 +142,7 @@ def evaluate(
         f"{split}, incidents {first} to {first + episodes - 1} of each task; "
         "95 % bootstrap intervals"
     )
-    typer.echo(_score_table(frame))
+    typer.echo(score_table(frame).to_string(index=False))
     if not env_url:  # a server may play on a call graph of its own, and does not tell the truth
         typer.echo("\n" + detection_table(with_truth(frame, graph)).to_string(index=False))
     if audited:
@@ -179,26 +179,6 @@ def _make_policies(
                 LanguageModelPolicy(*loaded, name=source, temperature=temperature, seed=seed)
             )
     return policies
-
-
-def _score_table(frame: pd.DataFrame) -> str:
-    """Rollouts as text: a row a policy and task, the score with its interval, parts and steps."""
-    import pandas as pd
-
-    from .measure.intervals import mean_interval
-    from .play.rewards import PARTS
-
-    rows = [
-        {
-            "policy": name,
-            "task": task,
-            "score": str(mean_interval(group["score"])),
-            **{part: f"{group[part].mean():.2f}" for part in PARTS},
-            "steps": f"{group['steps'].mean():.1f}",
-        }
-        for (name, task), group in frame.groupby(["policy", "task"], sort=False)
-    ]
-    return str(pd.DataFrame(rows).to_string(index=False))
 
 
 def _audit_text(frame: pd.DataFrame) -> str:
@@ -241,247 +221,27 @@ def triage_command(
         raise fail(error) from None
 
 
+# `--load_in_4bit` is read as `--load-in-4bit`: the card that this project starts from writes its
+# options with underscores.
+UNDERSCORES = {"token_normalize_func": lambda name: name.replace("_", "-")}
+
+
+def _connect(url: str) -> Server:
+    """The server there, whose `open` opens episodes."""
+    from .adapters.remote import Server
+
+    return Server(url)
+
+
 app.command()(serve)
 app.command()(sweep)
 app.command("sweep-status")(sweep_status)
-
-
-@app.command("build-base")
-def build_base_command(
-    folder: Annotated[
-        Path, typer.Argument(help="Where the model goes; a finished one is left as it is.")
-    ],
-    seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
-    taught: Annotated[
-        Path | None,
-        typer.Option(help="A base to teach by episodes of `trace`, for the preset taught."),
-    ] = None,
-    general: Annotated[
-        bool,
-        typer.Option(
-            "--general", help="On many call graphs and in many words, for the preset general."
-        ),
-    ] = False,
-) -> None:
-    """Build the embedded base model (a few minutes on two cores), or teach one."""
-    from .training.mini import build_base, build_taught
-
-    if taught and general:
-        raise fail(
-            ValueError("--taught starts from a finished base, and --general builds one; name one")
-        )
-    try:
-        if taught:
-            made = build_taught(folder, taught, seed)
-        else:
-            made = build_base(folder, seed, general=general)
-        typer.echo(f"base model in {made}")
-    except ValueError as error:
-        raise fail(error) from None
-
-
-@app.command("train", context_settings=UNDERSCORES)
-def train_command(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            help="The run's folder, by default runs/<preset>/seed-<seed>; repeat the command to "
-            "continue an interrupted run."
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model to start from: a folder or a hub name.")
-    ] = None,
-    preset: Annotated[
-        str,
-        typer.Option(
-            help="mini, taught or general (CPU); recommended, t4_starter or model_card (T4); l4, "
-            "a100."
-        ),
-    ] = "model_card",
-    task: Annotated[
-        list[str] | None, typer.Option(help="Task, or all, in equal shares. Repeat for several.")
-    ] = None,
-    episodes: Annotated[
-        int | None, typer.Option(min=2, help="Episodes of each task, dealt in turn.")
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            "--steps",
-            "--grpo-max-steps",
-            min=1,
-            help="Optimizer steps, instead of the preset's; with --episodes, at most so many.",
-        ),
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=1, help="Episodes at once in the backward pass, at most.")
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(min=0.0, help="Peak, instead of the preset's.")
-    ] = None,
-    lora_rank: Annotated[
-        int | None, typer.Option(min=0, help="Of the adapter; 0 trains all weights.")
-    ] = None,
-    load_in_4bit: Annotated[
-        bool | None,
-        typer.Option(
-            "--load-in-4bit/--no-load-in-4bit",
-            help="Quantise the frozen weights (NVIDIA GPUs), instead of the preset's.",
-        ),
-    ] = None,
-    warm_up: Annotated[
-        str | None,
-        typer.Option(help="Imitate before reward, as trace:200: a policy and how many episodes."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
-    until: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this step; repeat without, to go on.")
-    ] = None,
-    env_url: Annotated[
-        str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
-    ] = "",
-    keep_on_hub: Annotated[
-        str, typer.Option(help="Keep the run in this private repository of the Hub, as owner/name.")
-    ] = "",
-    push_to_hub: Annotated[
-        str, typer.Option(help="Publish the trained model there, as owner/name.")
-    ] = "",
-    track: Annotated[
-        str,
-        typer.Option(help="Show the metrics in trackio, tensorboard or wandb, too, if installed."),
-    ] = "",
-) -> None:
-    """Train a model with GRPO, metrics and checkpoints in FOLDER."""
-    from .adapters.remote import Server
-    from .training.grpo import on_this_machine, train
-    from .training.hub import check_access, pull_run
-    from .training.presets import asked_config
-
-    bases = {"mini": "", "taught": " --taught", "general": " --general"}
-    if preset in bases and model is None:
-        raise fail(
-            ValueError(
-                f"the preset {preset} starts from a base model: build one with"
-                f" `build-base{bases[preset]}`, name it with --model"
-            )
-        )
-    changes = {
-        "model": model,
-        "learning_rate": learning_rate,
-        "lora_rank": lora_rank,
-        "load_in_4bit": load_in_4bit,
-        "warm_up": warm_up,
-        "seed": seed,
-    }
-    run = folder or Path("runs") / preset / f"seed-{seed}"
-    try:
-        config = asked_config(preset, task or [], episodes, steps, batch, changes)
-        config, told = on_this_machine(config)
-        check_access(keep_on_hub, push_to_hub)  # rather now than after hours
-        if keep_on_hub and pull_run(keep_on_hub, run):
-            typer.echo(f"brought back from {keep_on_hub}")
-        with ExitStack() as stack:
-            open_episode = stack.enter_context(Server(env_url)).open if env_url else None
-            if told:
-                typer.echo(told)
-            made = train(
-                config,
-                run,
-                open_episode=open_episode,
-                until=until,
-                keep_on_hub=keep_on_hub,
-                track=track,
-            )
-        if made == run:
-            typer.echo(f"at step {until} or beyond; the same command without --until goes on")
-            return
-        typer.echo(f"trained model in {made}")
-        if push_to_hub:
-            from .training.publication import publish_model
-
-            # nobody else has a base in a folder
-            merged = bool(config.lora_rank) and Path(config.model).is_dir()
-            typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
-    except (ValueError, ConnectionError) as error:
-        raise fail(error) from None
-
-
-@app.command("evaluate-run")
-def evaluate_run_command(
-    run: Annotated[Path, typer.Argument(help="The run's folder.")],
-    episodes: Annotated[int, typer.Option(min=2, help="Incidents of each task.")] = 200,
-    batch: Annotated[int, typer.Option(min=1, help="Incidents played at once.")] = 100,
-) -> None:
-    """Play a run's model on held-out incidents of `test`, before and after training; keep the
-    episodes in RUN.
-
-    A run that is not finished is played as it started.
-    """
-    from .training.experiment import evaluate_run
-    from .training.summaries import summarise_run, summary_table
-
-    try:
-        frame = evaluate_run(run, episodes, batch=batch)
-    except (ValueError, FileNotFoundError) as error:
-        raise fail(error) from None
-    if (frame["policy"] == "trained").any():
-        typer.echo(summary_table(summarise_run(run, frame)).to_string(index=False))
-    else:
-        typer.echo(_score_table(frame))
-        typer.echo("training has not ended: as it started")
-    typer.echo(f"{episodes} incidents of each task; the episodes are in {run}/evaluation.parquet")
-
-
-@app.command("publish-model")
-def publish_model_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    name: Annotated[str, typer.Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
-    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
-    merged: Annotated[
-        bool, typer.Option("--merged", help="Merge the adapter into its base, in 16 bit.")
-    ] = False,
-    dataset: Annotated[str, typer.Option(help="A dataset of the Hub that the card names.")] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
-    ] = False,
-) -> None:
-    """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
-    from .training.publication import publish_model
-
-    try:
-        where = publish_model(run, name, private, merged, dry_run, dataset=dataset)
-        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
-    except (ValueError, OSError) as error:
-        raise fail(error) from None
-
-
-@app.command("publish-dataset")
-def publish_dataset_command(
-    name: Annotated[
-        str, typer.Argument(help="Of the dataset on the Hugging Face Hub, owner/name.")
-    ],
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(help="A run whose conversations are added. Repeat for several."),
-    ] = None,
-    incidents: Annotated[int, typer.Option(min=1, help="Of each task, by each policy.")] = 500,
-    folder: Annotated[Path, typer.Option(help="What is published is written here.")] = Path(
-        "runs/conversations"
-    ),
-    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
-    ] = False,
-) -> None:
-    """Publish conversations of scripted policies, and of runs, on incidents of train."""
-    from .training.conversations import publish_dataset
-
-    try:
-        where = publish_dataset(name, folder, run or [], incidents, private, dry_run)
-        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
-    except (ValueError, OSError) as error:
-        raise fail(error) from None
+app.command("build-base")(build_base_command)
+# Training knows nothing of servers, so the command is given what connects to one.
+app.command("train", context_settings={**UNDERSCORES, "obj": _connect})(train_command)
+app.command("evaluate-run")(evaluate_run_command)
+app.command("publish-model")(publish_model_command)
+app.command("publish-dataset")(publish_dataset_command)
 
 
 @app.command("benchmark")

@@ -24,7 +24,8 @@ from logtriage.measure.credit_truth import MEASURES, baseline_bias, compare_cred
 from logtriage.measure.runs import weights_digest
 from logtriage.training.credit import CREDITS, call_advantages
 from logtriage.training.forks import fork_incidents, forked_incidents
-from logtriage.training.presets import TrainingConfig, make_config
+from logtriage.training.presets import make_config
+from logtriage.training.settings import TrainingConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -52,7 +52,8 @@ from logtriage.play.tools import tool_schemas
 from logtriage.training import cost, grpo
 from logtriage.training.cost import GIB, T4, WORDY
 from logtriage.training.experiment import read_jsonl
-from logtriage.training.presets import TrainingConfig, make_config
+from logtriage.training.presets import make_config
+from logtriage.training.settings import TrainingConfig
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -25,7 +25,7 @@ from logtriage.training.experiment import (
     evaluate_checkpoints,
     evaluate_splits,
 )
-from logtriage.training.presets import NEWER
+from logtriage.training.settings import NEWER
 
 ROOT = Path(__file__).resolve().parents[1]
 LIGHT_FILES = (

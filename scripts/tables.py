@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from logtriage.measure.intervals import crossed_mean, matched
+from logtriage.measure.crossed import crossed_mean
+from logtriage.measure.intervals import matched
 from logtriage.measure.strata import describe_falls, gains, stratum_changes
 from logtriage.training.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
-from logtriage.training.presets import PRESETS, TrainingConfig, make_config
+from logtriage.training.presets import PRESETS, make_config
+from logtriage.training.settings import TrainingConfig
 from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 

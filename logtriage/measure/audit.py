@@ -41,7 +41,7 @@ from ..play.actions import ALL_SERVICES
 from ..play.episode import Episode, Observation, OpenEpisode, PlayableEpisode, final_score
 from ..play.rewards import Record, Score
 from ..world.tasks import TASKS, Task
-from .intervals import crossed_share
+from .crossed import crossed_share
 from .rollouts import rollout
 from .strata import FEWEST
 

@@ -44,12 +44,12 @@ from .intervals import (
     calibration_error,
     matched,
     mean_interval,
-    power_table,
     probability_of_improvement,
     share_of_ceiling,
     stratified_iqm,
     stratified_mean,
 )
+from .power import power_table
 from .rollouts import episode_row
 from .runs import write_text
 
@@ -267,7 +267,7 @@ def comparison_table(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
 
 
 def power(frame: pd.DataFrame) -> pd.DataFrame:
-    """`intervals.power_table` for each task: scores of `loudest` on `test`, differences of `trace`
+    """`power.power_table` for each task: scores of `loudest` on `test`, differences of `trace`
     from it.
 
     Two policies this unlike are the worst case of pairing; before and after a little training,

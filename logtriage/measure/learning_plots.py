@@ -16,8 +16,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..play.rewards import PARTS, WEIGHTS
+from .crossed import crossed_mean
 from .figure import HALO, SMALL, Picture, draw_interval, label_ends, new_figure, spread
-from .intervals import Interval, crossed_mean
+from .intervals import Interval
 from .palette import FAINT, INK, TASK_COLOURS, policy_colour, words
 from .strata import STRATA, group_order, label, named_once, stratum_changes
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from .crossed import resample_counts
 from .figure import Picture, label_ends, new_figure
-from .intervals import KEYS, LEVEL, Interval, resample_counts
+from .intervals import KEYS, LEVEL, Interval
 from .learning_plots import seeds_said
 from .palette import policy_colour, words
 

@@ -19,7 +19,8 @@ import pandas as pd
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SEVERITIES
 from ..world.topology import KINDS, Topology
-from .intervals import KEYS, Interval, crossed_mean, matched
+from .crossed import crossed_mean
+from .intervals import KEYS, Interval, matched
 
 TRUTH = ("real", "severity_true", "root", "root_kind", "root_depth", "fault")
 # Incidents from which on a stratum has an interval, and can be said to have fallen: a bootstrap of
@@ -269,7 +270,7 @@ def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
 
     Args:
         base, trained: rollouts of a policy before and after; lists of them, one a training seed,
-            are taken together: incidents and seeds are resampled (`intervals.crossed_mean`).
+            are taken together: incidents and seeds are resampled (`crossed.crossed_mean`).
 
     Intervals are not widened for the number of strata: of forty that do not change, one is said to
     have fallen by chance. To name one too many costs a line; to miss one, the truth.

@@ -1,5 +1,5 @@
-"""Which incidents are played: those of a run without its false alarms, and those that are played
-again because there is more to learn from them.
+"""Which incidents are played: those of a run in their order, with or without its false alarms, and
+those that are played again because there is more to learn from them.
 
 An incident of which a group gets all or nothing teaches nothing: advantages are differences. Half
 of each step's incidents are replaced by those of earlier steps whose scores lay furthest apart when
@@ -12,12 +12,41 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from statistics import pvariance
 from typing import Any
 
+from ..play.prompts import SYSTEM_PROMPT
 from ..world.incidents import sample_incident
 from ..world.tasks import check_task
 from .drills import open_varied
+from .settings import TrainingConfig
+
+
+def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
+    """The run's dataset: a row an incident, in the order of training; every incident is in one of
+    them only.
+
+    Raises:
+        ValueError: where there are too few without false alarms, and these are to be left out.
+    """
+    random = Random(f"training/{config.seed}")
+    tasks, weights = list(config.shares), list(config.shares.values())
+    # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
+    prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
+    count = config.steps * config.incidents
+    first = config.seed * count
+    if config.deal == "in_turn":
+        dealt = [tasks[i % len(tasks)] for i in range(count)]
+    else:
+        dealt = [random.choices(tasks, weights)[0] for _ in range(count)]
+    indices = list(range(first, first + count))
+    if not config.false_alarms:
+        indices = with_faults(dealt, indices, config.varied)
+    return [
+        {"prompt": prompt, "task": task, "split": "train", "index": index}
+        for task, index in zip(dealt, indices, strict=True)
+    ]
 
 
 def with_replays(rows: list[dict[str, Any]], group: int, played: Path) -> list[dict[str, Any]]:

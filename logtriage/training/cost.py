@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..world.tasks import TASKS
-from .presets import TrainingConfig
+from .settings import TrainingConfig
 
 GIB = 2**30  # bytes
 HALF, SINGLE = 2, 4  # bytes of a number in 16 and in 32 bit

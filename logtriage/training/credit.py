@@ -206,7 +206,7 @@ def _by_part(
 
 
 def _changes_of_value(sessions: Sequence[ToolSession]) -> list[Advantages]:
-    from .privileged import values  # which needs numpy and scipy, and `presets` does without
+    from .privileged import values  # which needs numpy and scipy, and `settings` does without
 
     for session in sessions:
         true_incident(session)

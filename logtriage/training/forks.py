@@ -39,7 +39,7 @@ from ..play.tools import ToolSession
 from ..world.incidents import Incident, sample_incident
 from .drills import FORKED_INDEX
 from .loop import CALL_END
-from .presets import TrainingConfig
+from .settings import TrainingConfig
 
 # Episodes that are written at once: keys and values of more take longer to move than they spare.
 TOGETHER = 384

@@ -41,10 +41,11 @@ from ..measure.runs import (
 )
 from ..play.episode import Episode, OpenEpisode
 from ..play.rewards import LEFT_OUT
+from .choice import incident_rows
 from .credit import TRUE_ONLY
 from .drills import open_varied
 from .hub import keep_run
-from .presets import NEWER, TrainingConfig, incident_rows
+from .settings import NEWER, TrainingConfig
 from .tracking import check_tracker, tracked
 
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`

@@ -17,7 +17,7 @@ from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, X
 from huggingface_hub.utils import validate_repo_id
 
 from ..measure.runs import differing, last_checkpoint, record_of, step_of
-from .presets import NEWER
+from .settings import NEWER
 
 # What may go wrong between here and the Hub. Its own errors, and what is raised where the network
 # is switched off, are of these.

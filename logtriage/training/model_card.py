@@ -23,9 +23,10 @@ from ..agents.language_models import TURN_TOKENS
 from ..measure.runs import record_of, weights_digest
 from ..world.tasks import BENCHMARK_VERSION
 from .card_results import evaluated, markdown, results_of
+from .choice import incident_rows
 from .experiment import read_jsonl, tell
 from .grpo import model_of
-from .presets import TrainingConfig, incident_rows, lessons_of
+from .settings import TrainingConfig, lessons_of
 
 CAPTIONS = {
     "learning.png": "The score as training went on.",

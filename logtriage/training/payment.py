@@ -20,8 +20,9 @@ from ..agents.language_models import LanguageModelPolicy
 from ..measure.runs import write_text
 from ..play.episode import OpenEpisode
 from ..play.tools import ToolSession, TriageTools
+from .choice import incident_rows
 from .credit import reward_paid
-from .presets import TrainingConfig, incident_rows
+from .settings import TrainingConfig
 
 Pay = Callable[[ToolSession], float]
 

@@ -11,13 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..measure.intervals import (
-    crossed_mean,
-    crossed_share,
-    mean_interval,
-    paired_gain,
-    share_of_ceiling,
-)
+from ..measure.crossed import crossed_mean, crossed_share
+from ..measure.intervals import mean_interval, paired_gain, share_of_ceiling
 from ..measure.runs import write_text
 from ..measure.strata import gains, label, stratum_changes
 from .experiment import REFERENCES

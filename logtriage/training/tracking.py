@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .presets import TrainingConfig
+from .settings import TrainingConfig
 
 TRACKERS = ("trackio", "tensorboard", "wandb")
 PROJECT = "logtriage"  # what runs are gathered under in trackio and wandb

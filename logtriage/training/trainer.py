@@ -27,7 +27,7 @@ from ..play.rewards import PARTS
 from ..play.tools import ToolSession, TriageTools
 from ..world.tasks import TASKS
 from .hub import keep_run
-from .presets import TrainingConfig
+from .settings import TrainingConfig
 from .tracking import tracker_arguments
 
 # of `episode_row`, what says nothing of an episode of training

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..play.tools import tool_schemas
 from .drills import TEACHERS
-from .mini import encode
-from .presets import TrainingConfig, lessons_of
+from .settings import TrainingConfig, lessons_of
+from .supervised import encode
 
 RATE = 2e-4  # peak; what is usual for adapters of this rank
 TOGETHER = 8  # conversations an update, read one by one: their logits take much memory

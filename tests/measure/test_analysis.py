@@ -1,23 +1,17 @@
-"""The analysis of a sweep: what is gathered, what it comes to, and what figures show of it."""
-
-from itertools import combinations
+"""The analysis of a sweep: what is gathered, and what it comes to."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
-from matplotlib.colors import to_hex
-from test_plots import core, lines_of, said, texts
 
 from logtriage.measure import analysis
-from logtriage.measure.figure import SMALL, WIDTH
-from logtriage.measure.intervals import crossed_mean, paired_gain
-from logtriage.measure.palette import FAINT, INK, POLICY_COLOURS
+from logtriage.measure.crossed import crossed_mean
+from logtriage.measure.intervals import paired_gain
 from logtriage.measure.strata import stratum_changes
 from logtriage.world.tasks import TASKS
 
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
-TRAINED = POLICY_COLOURS["trained"]
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +28,6 @@ def frame(points):
 @pytest.fixture(scope="module")
 def table(frame):
     return analysis.score(frame, against="recipe").set_index(["row", "task"])
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory):
-    """A sweep of twenty rows."""
-    skills = {f"a_setting_{place}": 0.2 + 0.04 * place for place in range(20)}
-    folder = tmp_path_factory.mktemp("wide")
-    return analysis.gather(make_points(folder, skills, seeds=2, incidents=4, steps=10))
 
 
 def test_what_is_shared_is_kept_once_and_what_is_not_is_all_there(points, frame):
@@ -202,9 +188,6 @@ def test_the_table_is_flat(table, frame, tmp_path):
 def test_unknown_rows_and_other_incidents_are_refused(points, frame, tmp_path):
     with pytest.raises(ValueError, match=r"no row 'best' .* choose one of worse, recipe, better"):
         analysis.score(frame, against="best")
-    for plot in (analysis.plot_learning, analysis.plot_seeds):
-        with pytest.raises(ValueError, match="no row 'best'"):
-            plot(frame, against="best")
     few = make_points(tmp_path, {"few": 0.5, "recipe": 0.5}, 1, 8, 3)
     with pytest.raises(ValueError, match="the same incidents"):
         analysis.score(analysis.gather([points[0], few[0]]), against="few")
@@ -215,104 +198,3 @@ def test_unknown_rows_and_other_incidents_are_refused(points, frame, tmp_path):
         analysis.score(analysis.gather([few[0], run]), against="moved")
     with pytest.raises(ValueError, match="seeds of recipe were not evaluated on the same"):
         analysis.score(analysis.gather([points[2], (*few[1][:1], 1, few[1][2])]))
-
-
-# -- figures -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def figures(frame, wide):
-    """Both figures, of a small sweep and of one of twenty rows."""
-    drawn = {
-        ("learning", "small"): analysis.plot_learning(frame, "recipe"),
-        ("learning", "wide"): analysis.plot_learning(wide, "a_setting_5"),
-        ("seeds", "small"): analysis.plot_seeds(frame, "recipe"),
-        ("seeds", "wide"): analysis.plot_seeds(wide, "a_setting_5"),
-        ("seeds", "alone"): analysis.plot_seeds(wide),
-    }
-    for figure in drawn.values():
-        figure.draw_without_rendering()
-    return drawn
-
-
-def test_figures_can_be_read_at_readme_width(figures):
-    for name, figure in figures.items():
-        assert figure.get_figwidth() <= WIDTH and len(figure.png()) < 150_000, name
-        page, boxes = figure.bbox.padded(1.0), []
-        for text in texts(figure):
-            assert text.get_fontsize() >= min(8.0, SMALL), (name, text.get_text())
-            box = core(text)
-            assert page.x0 <= box.x0 and box.x1 <= page.x1, (name, text.get_text())
-            if not text.get_rotation() % 90:
-                boxes.append((text.get_text(), box))
-        for (one, box), (other, second) in combinations(boxes, 2):
-            assert not box.overlaps(second), (name, one, other)
-        assert "(0 to 1" in said(figure)
-
-
-def named_lines(ax):
-    return {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
-
-
-def test_learning_is_a_line_a_row(figures, frame):
-    for ax, task in zip(figures["learning", "small"].axes, TASKS, strict=True):
-        lines = named_lines(ax)
-        assert list(lines) == list(SKILLS)
-        assert to_hex(lines["recipe"].get_color()) == TRAINED.lower()
-        assert {to_hex(lines[row].get_color()) for row in ("worse", "better")} == {INK}
-        assert lines["worse"].get_linestyle() != lines["better"].get_linestyle()
-        own = frame[(frame.row == "better") & (frame.task == task) & (frame.policy == "training")]
-        # A mean over seeds of running means; far from the ends it is about the plain mean.
-        last = own[own.step > 20]["score"].mean()
-        assert lines["better"].get_ydata()[-5:].mean() == pytest.approx(last, abs=0.08)
-        assert lines["better"].get_xdata()[-1] == 30 * EPISODES_A_STEP
-        faint = [line for line in ax.lines if line.get_alpha()]
-        assert len(faint) == 2 + 3 + 3  # a line a seed
-
-
-def test_of_many_rows_the_best_the_worst_and_the_recipe_are_named(figures):
-    figure = figures["learning", "wide"]
-    told = said(figure)
-    assert "a setting 5" in told and ", best" in told and ", worst" in told
-    assert "grey: the other 17 rows" in told
-    for ax in figure.axes:
-        lines = named_lines(ax)
-        colours = [to_hex(line.get_color()) for line in lines.values()]
-        assert len(lines) == 20 and colours.count(FAINT.lower()) == 17
-        assert colours.count(INK) == 2 and colours.count(TRAINED.lower()) == 1
-        grey = [
-            line.get_zorder()
-            for line in lines.values()
-            if to_hex(line.get_color()) == FAINT.lower()
-        ]
-        assert max(grey) < lines["a_setting_5"].get_zorder()
-
-
-def test_every_seed_is_a_dot_and_the_recipe_a_line(figures, frame):
-    figure = figures["seeds", "small"]
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert labels == list(SKILLS)  # as given, from the top
-    low, high = figure.axes[0].get_ylim()
-    assert low > high
-    for at, ax in enumerate(figure.axes):
-        for y, row in enumerate(SKILLS):
-            scores = analysis.scores_of(frame, row)[at]
-            mine = [line for line in lines_of(ax, TRAINED) if set(line.get_ydata()) == {y}]
-            seeds, interval, dot = mine
-            assert seeds.get_alpha() < 0.5
-            assert list(seeds.get_xdata()) == pytest.approx(list(scores.mean(axis=1)))
-            cell = crossed_mean([scores])
-            assert list(interval.get_xdata()) == [cell.low, cell.high]
-            assert list(dot.get_xdata()) == [cell.mean]
-        (upright,) = (line for line in ax.lines if to_hex(line.get_color()) == INK)
-        recipe = analysis.scores_of(frame, "recipe")[at].mean()
-        assert list(upright.get_xdata()) == pytest.approx([recipe, recipe])
-
-
-def test_without_a_row_to_compare_with_there_is_no_line(figures, wide):
-    for ax in figures["seeds", "alone"].axes:
-        assert not [line for line in ax.lines if to_hex(line.get_color()) == INK]
-    labels = [text.get_text() for text in figures["seeds", "wide"].axes[0].get_yticklabels()]
-    assert labels == [row.replace("_", " ") for row in analysis.rows_of(wide)]
-    assert "dashed" in said(figures["seeds", "wide"])
-    assert "dashed" not in said(figures["seeds", "alone"])

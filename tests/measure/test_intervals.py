@@ -3,7 +3,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 
 from logtriage.measure.intervals import (
     LEVEL,
@@ -11,25 +10,18 @@ from logtriage.measure.intervals import (
     Interval,
     brier,
     calibration_error,
-    crossed_difference,
-    crossed_improvement,
-    crossed_iqm,
-    crossed_mean,
-    crossed_share,
-    episodes_needed,
     matched,
     mean_interval,
     paired_gain,
-    power_of,
-    power_table,
     probability_of_improvement,
     reliability,
-    resample_counts,
+    score_table,
     share_of_ceiling,
     stratified_iqm,
     stratified_mean,
     summarise,
 )
+from logtriage.play.rewards import PARTS
 
 STRATA = [
     np.random.default_rng(7).beta(*shape, size)
@@ -206,6 +198,16 @@ def test_summary_is_a_row_a_group():
     )
 
 
+def test_scores_are_told_by_policy_and_task():
+    parts = dict.fromkeys(PARTS, 0.255)
+    both = pd.concat([frame([0.0, 1.0], "b"), frame([1.0, 1.0], "a")])
+    table = score_table(both.assign(**parts, steps=[3, 4, 2, 2]))
+    assert list(table.columns) == ["policy", "task", "score", *PARTS, "steps"]
+    assert list(table["task"]) == ["b", "a"]  # in order of appearance
+    assert list(table["score"]) == ["0.500 [0.000, 1.000]", "1.000 [1.000, 1.000]"]
+    assert list(table["steps"]) == ["3.5", "2.0"] and set(table[PARTS[0]]) == {"0.26"}
+
+
 def test_calibration_of_answers_by_hand():
     confidence, correct = [0.91, 0.99, 1.0, 0.55, 0.0], [True, False, True, False, False]
     table = reliability(confidence, correct)
@@ -249,211 +251,3 @@ def test_bad_answers_are_refused(measure):
     ):
         with pytest.raises(ValueError, match=message):
             measure(confidence, correct)
-
-
-@pytest.mark.parametrize(
-    "deviation, gain, power", [(0.4, 0.1, 0.8), (0.3, 0.05, 0.9), (0.2, 0.15, 0.6)]
-)
-def test_the_episodes_needed_are_the_fewest_that_have_the_power(deviation, gain, power):
-    episodes = episodes_needed(deviation, gain, power)
-    assert power_of(deviation, gain, episodes) >= power > power_of(deviation, gain, episodes - 1)
-    assert episodes_needed(deviation, 100.0, power) == 2  # one episode has no deviation
-    # The variance of a difference of two independent scores is twice that of one.
-    assert episodes_needed(deviation * 2**0.5, gain, power, paired=True) == episodes
-
-
-def test_power_is_the_share_of_simulated_comparisons_that_find_the_gain():
-    random, limit = np.random.default_rng(6), norm.ppf(0.975)
-    for gain, episodes in ((0.1, 60), (0.3, 10), (0.0, 20)):
-        before = random.normal(0.5, 0.4, (4000, episodes))
-        after = random.normal(0.5 + gain, 0.4, (4000, episodes))
-        found = np.abs(after.mean(1) - before.mean(1)) > limit * 0.4 * (2 / episodes) ** 0.5
-        assert power_of(0.4, gain, episodes) == pytest.approx(found.mean(), abs=0.03)
-    assert power_of(0.4, 0.0, 20) == pytest.approx(0.05)
-
-
-def test_paired_episodes_needed_have_their_power_in_simulation():
-    random, needed = np.random.default_rng(8), episodes_needed(0.2, 0.05, paired=True)
-    differences = random.normal(0.05, 0.2, (4000, needed))
-    found = np.abs(differences.mean(1)) > norm.ppf(0.975) * 0.2 / needed**0.5
-    assert found.mean() == pytest.approx(0.8, abs=0.03)
-
-
-def test_the_power_table_compares_designs():
-    scores, differences = STRATA[2], STRATA[2] - STRATA[2].mean()
-    table = power_table(scores, 0.1 * differences, gains=(0.02, 0.2))
-    assert list(table.gain) == [0.02, 0.2]
-    deviation = scores.std(ddof=1)
-    assert list(table.unpaired) == [episodes_needed(deviation, gain) for gain in (0.02, 0.2)]
-    assert list(table.paired) == [
-        episodes_needed(0.1 * deviation, gain, paired=True) for gain in (0.02, 0.2)
-    ]
-    assert list(table.power_of_ten) == pytest.approx(
-        [power_of(deviation, gain, 10) for gain in (0.02, 0.2)]
-    )
-
-
-def test_impossible_designs_are_refused():
-    for arguments, message in (
-        ((0.2, 0.0), "gain"),
-        ((0.0, 0.1), "deviation"),
-        ((0.2, 0.1, 1.0), "power"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            episodes_needed(*arguments)
-    with pytest.raises(ValueError, match="deviation"):
-        power_of(0.0, 0.1, 10)
-
-
-# -- training seeds -----------------------------------------------------------------------------
-
-
-def test_seeds_and_incidents_are_both_resampled():
-    # Values that differ by seed only, by incident only, or by both at once: the crossed bootstrap
-    # is as wide as the one way that there is something to draw.
-    random = np.random.default_rng(5)
-    by_seed, by_incident = random.normal(0, 1, (12, 1)), random.normal(0, 1, (1, 150))
-    for values, alone in (
-        (by_seed + np.zeros((12, 150)), by_seed[:, 0]),
-        (by_incident + np.zeros((12, 150)), by_incident[0]),
-    ):
-        crossed, single = crossed_mean([values]), mean_interval(alone)
-        assert crossed.mean == pytest.approx(single.mean)
-        assert crossed[1:] == pytest.approx(single[1:], abs=0.06)
-    both = crossed_mean([by_seed + by_incident])
-    widths = [mean_interval(part.ravel()) for part in (by_seed, by_incident)]
-    expected = np.hypot(*(high - low for _, low, high in widths))
-    assert both.high - both.low == pytest.approx(expected, rel=0.1)
-
-
-def test_seeds_that_share_incidents_are_no_separate_strata():
-    # Ten seeds on the same 150 incidents, some of which are hard for all: 95 % intervals must hold
-    # the truth about as often as they say; with each seed a stratum, they do in half the cases.
-    random, held = np.random.default_rng(8), {"crossed": 0, "strata": 0}
-    for _ in range(60):
-        values = random.normal(0, 0.3, (1, 150)) + random.normal(0, 0.05, (10, 1))
-        values = values + random.normal(0, 0.3, (10, 150))
-        for name, interval in (
-            ("crossed", crossed_mean([values])),
-            ("strata", stratified_mean(list(values))),
-        ):
-            held[name] += interval.low <= 0.0 <= interval.high
-    assert held["crossed"] >= 51 and held["strata"] <= 45, held
-
-
-def test_one_seed_is_the_bootstrap_over_incidents():
-    assert crossed_mean([part[None] for part in STRATA]) == stratified_mean(STRATA)
-    assert crossed_mean([STRATA[0][None]]) == mean_interval(STRATA[0])
-    assert crossed_mean([np.ones((3, 5))]) == (1.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="finite"):
-        crossed_mean([np.full((2, 4), np.nan)])
-
-
-def test_a_share_of_seeds_is_a_ratio_of_means():
-    random = np.random.default_rng(6)
-    scores, ceiling = random.uniform(0, 1, (4, 80)), random.uniform(0.5, 1, 80)
-    share = crossed_share(scores, ceiling)
-    assert share.mean == pytest.approx(scores.mean() / ceiling.mean())
-    assert share.low < share.mean < share.high
-    assert crossed_share(np.tile(ceiling, (3, 1)), ceiling) == pytest.approx((1.0, 1.0, 1.0))
-    one = share_of_ceiling(frame(scores[0]), frame(ceiling))
-    assert crossed_share(scores[:1], ceiling) == pytest.approx(one, abs=0.02)
-
-
-def crossed_by_hand(strata, statistic):
-    """A crossed bootstrap, one resample at a time: rows and columns are drawn, then looked up."""
-    rng, values = np.random.default_rng(12), []
-    for _ in range(RESAMPLES):
-        seeds = rng.integers(0, len(strata[0]), len(strata[0]))
-        drawn = [rng.integers(0, part.shape[1], part.shape[1]) for part in strata]
-        values.append(
-            statistic(
-                *(part[seeds][:, rows].ravel() for part, rows in zip(strata, drawn, strict=True))
-            )
-        )
-    return np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-
-
-def test_the_crossed_iqm_agrees_with_a_bootstrap_by_hand():
-    random = np.random.default_rng(4)
-    strata = [
-        np.clip(random.normal(0, 0.2, (5, 1)) + random.beta(*shape, (5, size)), 0, 1)
-        for shape, size in (((2, 5), 30), ((5, 2), 17))  # 235 values: not all quarters are whole
-    ]
-    for chosen in (strata, strata[:1]):
-        found = crossed_iqm(chosen)
-        assert found.mean == pytest.approx(iqm_by_hand(*(part.ravel() for part in chosen)))
-        expected = crossed_by_hand(chosen, iqm_by_hand)
-        assert found[1:] == pytest.approx(expected, abs=0.1 * (expected[1] - expected[0]))
-    assert crossed_iqm([part[:1] for part in strata]) == stratified_iqm(
-        [part[0] for part in strata]
-    )
-    assert crossed_iqm([np.ones((3, 5))]) == (1.0, 1.0, 1.0)
-    assert crossed_iqm([np.zeros((3, 25)), np.full((3, 50), 0.4), np.full((3, 25), 9.0)]) == (
-        pytest.approx((0.4, 0.4, 0.4))
-    )
-
-
-@pytest.mark.slow
-def test_the_crossed_iqm_holds_the_truth_about_as_often_as_it_says():
-    random, deviations = np.random.default_rng(9), (0.05, 0.3, 0.3)  # seeds, incidents, both
-
-    def scores(seeds, incidents):
-        shapes = ((seeds, 1), (1, incidents), (seeds, incidents))
-        drawn = zip(deviations, shapes, strict=True)
-        return np.clip(0.6 + sum(random.normal(0, one, shape) for one, shape in drawn), 0, 1)
-
-    everything = np.sort(
-        0.6 + random.normal(0, np.hypot.reduce(deviations), 2_000_000).clip(-0.6, 0.4)
-    )
-    truth = everything[500_000:1_500_000].mean()
-    for seeds in (5, 10):
-        held = [
-            low <= truth <= high
-            for _, low, high in (crossed_iqm([scores(seeds, 100)]) for _ in range(200))
-        ]
-        assert 0.90 <= np.mean(held) <= 0.99, (seeds, np.mean(held))
-
-
-def test_other_seeds_on_the_same_incidents_are_compared_by_incident():
-    random = np.random.default_rng(5)
-    hard = random.normal(0, 0.3, (1, 150))
-    before = hard + random.normal(0, 0.02, (4, 1)) + random.normal(0, 0.05, (4, 150))
-    after = 0.1 + hard + random.normal(0, 0.02, (6, 1)) + random.normal(0, 0.05, (6, 150))
-    found = crossed_difference([before], [after])
-    assert found.mean == pytest.approx(after.mean() - before.mean())
-    # What all seeds find hard cancels; what is left is the spread of seeds on both sides.
-    seeds = [mean_interval(part.mean(axis=1)) for part in (before, after)]
-    expected = np.hypot(*(high - low for _, low, high in seeds))
-    assert found.high - found.low == pytest.approx(expected, rel=0.25)
-    alone = [crossed_mean([part]) for part in (before, after)]
-    assert found.high - found.low < 0.6 * np.hypot(*(high - low for _, low, high in alone))
-    two = crossed_difference([before, before], [after, after - 0.2])  # strata are averaged
-    assert two.mean == pytest.approx(found.mean - 0.1)
-    assert two.high - two.low == pytest.approx(found.high - found.low, rel=0.1)  # the same seeds
-    # The same seeds on both sides may be paired, which is never wider.
-    paired = crossed_mean([before + 0.1 - before])
-    assert paired.high - paired.low <= 1e-9 < found.high - found.low
-
-
-def test_the_improvement_of_runs_is_that_of_all_pairs():
-    random = np.random.default_rng(6)
-    before, after = random.random((4, 30)), 0.03 + random.random((5, 30))
-    old, new = before.mean(axis=1), after.mean(axis=1)
-    found = crossed_improvement([before], [after])
-    assert found.mean == pytest.approx(improvement_by_hand(old, new))
-    assert 0.0 <= found.low < found.mean < found.high <= 1.0
-    back = crossed_improvement([after], [before])
-    assert found.mean == pytest.approx(1.0 - back.mean)
-    assert crossed_improvement([before], [before]).mean == 0.5
-    assert crossed_improvement([before], [before + 2.0]) == (1.0, 1.0, 1.0)
-    mixed = crossed_improvement([before, before], [before + 2.0, before - 2.0])
-    assert mixed == (0.5, 0.5, 0.5)  # better on one task, worse on the other
-
-
-def test_resamples_are_shared_and_cannot_be_spoiled():
-    first, second = resample_counts(0, 5, 7), resample_counts(0, 5, 7)
-    assert first is second and [drawn.shape for drawn in first] == [(RESAMPLES, 5), (RESAMPLES, 7)]
-    assert all((drawn.sum(axis=1) == drawn.shape[1]).all() for drawn in first)
-    with pytest.raises(ValueError, match="read-only"):
-        first[0][0, 0] = 1

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from logtriage.training.choice import most_learnable, with_replays
+from logtriage.training.choice import incident_rows, most_learnable, with_replays
 from logtriage.training.drills import open_varied
-from logtriage.training.presets import incident_rows, make_config
+from logtriage.training.presets import make_config
 from logtriage.world.incidents import sample_incident
 
 

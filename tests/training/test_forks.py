@@ -22,8 +22,8 @@ from logtriage.training.forks import (
     forked_incidents,
     states_before_calls,
 )
-from logtriage.training.mini import encode
 from logtriage.training.presets import make_config
+from logtriage.training.supervised import encode
 from logtriage.world.incidents import sample_incident
 
 INCIDENT = sample_incident("cascading_failure", "train", FORKED_INDEX)

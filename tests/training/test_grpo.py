@@ -26,6 +26,7 @@ from logtriage.measure.runs import Gpu, keep_until, last_checkpoint, note_in_rec
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from logtriage.training import choice, grpo
+from logtriage.training.choice import incident_rows
 from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
 from logtriage.training.grpo import (
     LONGEST,
@@ -36,7 +37,8 @@ from logtriage.training.grpo import (
     train,
 )
 from logtriage.training.loop import KeptTrainer
-from logtriage.training.presets import NEWER, PRESETS, TrainingConfig, incident_rows, make_config
+from logtriage.training.presets import PRESETS, make_config
+from logtriage.training.settings import NEWER, TrainingConfig
 from logtriage.training.summaries import first_and_last
 from logtriage.world.tasks import TASKS
 

@@ -18,9 +18,10 @@ from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode, final_score
 from logtriage.play.rewards import WEIGHTS
 from logtriage.play.tools import TriageTools
+from logtriage.training.choice import incident_rows
 from logtriage.training.credit import call_advantages
 from logtriage.training.loop import KeptTrainer, _calls_of_tokens, _whole_calls_of_tokens
-from logtriage.training.presets import incident_rows, make_config
+from logtriage.training.presets import make_config
 from logtriage.training.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 
 HOOKS = {  # private methods of TRL that `KeptTrainer` overrides

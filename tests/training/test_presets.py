@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logtriage.training.presets import (
-    MOST_TOGETHER,
-    PRESETS,
-    TrainingConfig,
-    asked_config,
-    deal,
-    incident_rows,
-    make_config,
-)
+from logtriage.training.choice import incident_rows
+from logtriage.training.presets import MOST_TOGETHER, PRESETS, asked_config, deal, make_config
+from logtriage.training.settings import TrainingConfig
 from logtriage.world.tasks import TASKS
 
 
@@ -81,3 +75,13 @@ def test_steps_without_episodes_are_as_many_as_asked():
     assert asked_config("mini", [], None, None, None, {"model": "x"}) == make_config(
         "mini", model="x"
     )
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("learning_rate", "8e-4"), ("steps", 2.5), ("group", True), ("varied", 1), ("credit", None)],
+)
+def test_a_setting_of_another_type_is_refused(setting, value):
+    # YAML reads 8e-4 as text, and a run would end in it only once its base was built
+    with pytest.raises(ValueError, match=f"{setting} must be a "):
+        make_config("mini", model="", **{setting: value})

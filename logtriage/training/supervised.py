@@ -1,0 +1,122 @@
+"""Supervised training on conversations: which tokens the assistant wrote, and a loss that weighs
+them more than those it read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tqdm import tqdm
+
+from ..play.conversation import Message
+
+Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
+
+
+def encode(
+    tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None
+) -> Example:
+    """Token ids of a conversation, and which of them the assistant wrote (its end-of-turn
+    included).
+    """
+    text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
+    spans, at = [], 0  # of the characters that the assistant wrote, as (first, after the last)
+    opening, closing = "<|im_start|>assistant\n", "<|im_end|>"
+    while (start := text.find(opening, at)) >= 0:
+        at = text.index(closing, start) + len(closing)
+        spans.append((start + len(opening), at))
+    encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
+    own = [any(low <= left < high for low, high in spans) for left, _ in encoded["offset_mapping"]]
+    return encoded["input_ids"], own
+
+
+def _batches(examples: list[Example], size: int, random: Random) -> list[list[Example]]:
+    """Batches of examples of similar length, which spares padding, in random order.
+
+    Noise on the lengths (tokens) lets neighbours change from epoch to epoch.
+    """
+    order = sorted(examples, key=lambda example: len(example[0]) + random.random() * 40)
+    batches = [order[i : i + size] for i in range(0, len(order), size)]
+    random.shuffle(batches)
+    return batches
+
+
+def _padded(batch: list[Example], pad: int, observation_weight: float) -> tuple[Any, Any]:
+    """Token ids and their weights in the loss, both of shape (examples, longest); padding weighs
+    nothing.
+    """
+    import torch
+
+    longest = max(len(tokens) for tokens, _ in batch)
+    ids = torch.full((len(batch), longest), pad)
+    weight = torch.zeros(len(batch), longest)
+    for row, (tokens, own) in enumerate(batch):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        weight[row, : len(tokens)] = torch.where(torch.tensor(own), 1.0, observation_weight)
+    return ids, weight
+
+
+def train_on(
+    model: Any,
+    examples: list[Example],
+    epochs: int,
+    seed: int,
+    *,
+    learning_rate: float,
+    batch_size: int = 16,
+    observation_weight: float = 0.1,
+    label: str = "",
+    log: Callable[[dict], None] | None = None,
+) -> None:
+    """Supervised training with AdamW, a short warm-up and linear decay.
+
+    Args:
+        model: a causal language model.
+        examples: token ids, and which of them the assistant wrote, from `encode`.
+        epochs: passes over the examples.
+        seed: of the order of batches, together with `label`.
+        learning_rate: peak.
+        batch_size: examples a step.
+        observation_weight: what a token that the assistant only read weighs in the loss; one that
+            it wrote weighs 1.
+        label: of the progress bar and the log.
+        log: takes a row of losses every 20 steps.
+    """
+    import torch
+
+    random = Random(f"batches/{seed}/{label}")
+    steps = epochs * math.ceil(len(examples) / batch_size)
+    warmup = min(30, max(1, steps // 20))
+
+    def rate(step: int) -> float:
+        left = (steps - step) / max(1, steps - warmup)
+        return min((step + 1) / warmup, max(0.0, left))
+
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    model.train()
+    with tqdm(total=steps, desc=label, mininterval=5.0) as bar:
+        for _ in range(epochs):
+            for batch in _batches(examples, batch_size, random):
+                padded = _padded(batch, model.config.pad_token_id, observation_weight)
+                ids, weight = (each.to(model.device) for each in padded)
+                logits = model(ids[:, :-1]).logits
+                loss = torch.nn.functional.cross_entropy(
+                    logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
+                )
+                weight = weight[:, 1:].flatten()
+                loss = (loss * weight).sum() / weight.sum()
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                schedule.step()
+                bar.update()
+                if log is not None and bar.n % 20 == 0:
+                    log({"phase": label, "step": bar.n, "loss": loss.item()})
+    model.eval()
