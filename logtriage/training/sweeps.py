@@ -326,6 +326,7 @@ def run_sweep(
             tqdm(total=len(told), initial=done, desc=sweep.name, unit="point")
         )
         running: dict[Future, Point] = {}
+        counts = {"running": 0, "failed": 0}
         while queue or running:
             while queue and len(running) < _slots(client, gpu):
                 point = queue.popleft()
@@ -335,7 +336,9 @@ def run_sweep(
                     work, point, threads, gpus, key=key, retries=retries, resources=resources
                 )
                 running[future] = point
-            bar.set_postfix(running=len(running), failed=len(failures))
+            before, counts = counts, {"running": len(running), "failed": len(failures)}
+            if counts != before:
+                bar.set_postfix(counts)
             with suppress(TimeoutError):
                 wait(list(running), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED")
             for future in [one for one in running if one.done()]:
