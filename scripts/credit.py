@@ -44,9 +44,11 @@ def sampling_policy(weights: Path, name: str, config: TrainingConfig) -> Languag
 
 
 def policy_name(weights: Path) -> str:
-    """What a folder of weights is called: `base`, `seed-0-checkpoint-40`."""
+    """What a folder of weights is called: `base`, or track, run and folder, as in
+    `demo-seed-0-checkpoint-40`.
+    """
     resolved = weights.resolve()
-    return f"{resolved.parent.name}-{resolved.name}" if "-" in resolved.name else resolved.name
+    return "base" if resolved.name == "base" else "-".join(resolved.parts[-3:])
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:

@@ -44,14 +44,13 @@ from random_qwen import follow_script, random_model, words
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
 from logtriage.agents.loading import load_language_model
-from logtriage.measure.runs import environment_record, find_gpu, record_of
+from logtriage.measure.runs import environment_record, find_gpu, read_jsonl, record_of
 from logtriage.play.conversation import opening_messages
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
 from logtriage.training import cost, grpo
 from logtriage.training.cost import GIB, T4, WORDY
-from logtriage.training.experiment import read_jsonl
 from logtriage.training.presets import make_config
 from logtriage.training.settings import TrainingConfig
 from logtriage.world.tasks import TASKS

@@ -45,11 +45,11 @@ def publish(results, name, rows, difference=False, **changes):
         "about": f"What does {name} decide?",
         "command": f"python -m logtriage sweep sweeps/{name}.yaml",
         "notebook": "../notebooks/03_grpo_training.ipynb",
-        "parameters": {"preset": "mini", "learning_rate": 4e-4},
+        "parameters": {"preset": "mini", "changes": {"learning_rate": 4e-4}},
         "rows": rows,
         "seeds": [0, 1],
         "points": 2 * len(rows),
-        "finished": "2026-11-20T10:00:00",
+        "finished": "2026-11-20",
         "commits": ["0123456789abcdef", "0123456789abcdef", "fedcba9876543210"],
         "machine": {"cores": 2},
         "left_out": "",
@@ -82,7 +82,10 @@ def two(tmp_path, monkeypatch):
     publish(
         results,
         "credit",
-        {"part": {}, "episode": {"credit": "episode", "shares": {"single_crash": 1.0}}},
+        {
+            "part": {},
+            "episode": {"changes": {"credit": "episode"}, "shares": {"single_crash": 1.0}},
+        },
         difference=True,
         left_out="A third kind of credit, which takes a day.",
     )
@@ -115,7 +118,7 @@ def test_a_sweep_is_told_whole(two):
     section = text.split("\n## credit\n")[1].split("\n## ")[0]
     assert "What does credit decide?" in section
     assert "- **part**: nothing is changed" in section
-    assert '- **episode**: `credit=episode`, `shares={"single_crash": 1.0}`' in section
+    assert '- **episode**: `shares={"single_crash": 1.0}`, `credit=episode`' in section
     assert "- in all of them: `preset=mini`, `learning_rate=0.0004`" in section
     assert (
         "| row | seeds | trained | IQM | gain | least gain of a seed | difference |\n"

@@ -22,13 +22,14 @@ et al. 2020).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..play.rewards import PARTS
-from .crossed import crossed_difference, crossed_improvement, crossed_iqm, crossed_mean
+from .crossed import crossed_improvement, crossed_iqm, crossed_mean
 from .intervals import KEYS, Interval
 from .strata import values_in, with_truth
 
@@ -46,6 +47,8 @@ SMALL_INTEGERS = {"seed": "int16", "step": "int32", "episodes": "int16", "index"
 # be noise, and cost more bytes than all the rest.
 DECIMALS = {measure: 3 if measure == "score" else 2 for measure in MEASURES}
 SHARES = ("faults_detected", "false_alarms_dismissed")  # strata that stand in the table of scores
+# What a row of scores has beside itself, since nothing was measured.
+NOT_COMPARED = dict.fromkeys(("difference", "improvement"), Interval(*[float("nan")] * 3))
 
 Strata = list[np.ndarray]  # a task each: scores (seeds, incidents)
 
@@ -56,6 +59,9 @@ Strata = list[np.ndarray]  # a task each: scores (seeds, incidents)
 def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
     """One frame for a whole sweep, with the columns `COLUMNS`; see the head of this file.
 
+    Of the held-out incidents, those are taken that all points have played before and after
+    training, split by split and task by task: a file may hold more of them than was asked for last.
+
     As parquet with compression zstd, forty points of 200 steps and 600 incidents are about 400 kB.
 
     Args:
@@ -64,15 +70,18 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
 
     Raises:
         FileNotFoundError: for a point that is not finished.
-        ValueError: for a point named twice, or results of several versions of the benchmark.
+        ValueError: for a point named twice, results of several versions of the benchmark, or a task
+            of which no incident was played by all points.
     """
     names = [(row, seed) for row, seed, _ in points]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"a point stands for one run, but {twice} were given twice; drop one")
+    files = [[_file(Path(folder), name) for name in _FILES] for _, _, folder in points]
+    common = _common_incidents([held_out for _, held_out in files])
     parts = []
-    for row, seed, folder in points:
-        training, held_out = (_file(Path(folder), name) for name in _FILES)
+    for (row, seed, folder), (training, held_out) in zip(points, files, strict=True):
+        held_out = held_out[held_out.set_index(KEYS).index.isin(common)]
         bases = held_out.loc[held_out["policy"] == "base", "weights"].unique()
         if len(bases) != 1:
             raise ValueError(f"{folder} must be evaluated from one base, found {list(bases)}")
@@ -107,6 +116,24 @@ def _file(folder: Path, name: str) -> pd.DataFrame:
         raise FileNotFoundError(f"{folder} lacks {name}; train and evaluate this point first")
     frame = _FILES[name](folder / name)
     return frame if name.endswith("jsonl") else frame.assign(step=0, episodes=1)
+
+
+def _common_incidents(held_out: Sequence[pd.DataFrame]) -> pd.MultiIndex:
+    """The incidents (`KEYS`) that base and trained have played in all points' files."""
+    played = [
+        frame[frame["policy"] == policy].set_index(KEYS).index
+        for frame in held_out
+        for policy in ("base", "trained")
+    ]
+    common = reduce(pd.MultiIndex.intersection, played)
+    tasks = {task for one in played for task in one.unique("task")}
+    lacking = sorted(tasks - set(common.unique("task")))
+    if lacking:
+        raise ValueError(
+            f"no incident of {', '.join(lacking)} was played by all points, before and after "
+            "training; evaluate them again, on the same incidents"
+        )
+    return common
 
 
 def _places(names: list[tuple[str, int]]) -> Callable[[pd.Series], pd.Series]:
@@ -171,10 +198,9 @@ def scores_of(
     for seed in seeds_of(frame, row):
         trained = frame[(frame["row"] == row) & (frame["seed"] == seed)]
         played = trained.set_index(KEYS)[column].sort_index()
-        if policy == "base":  # other points may have played it on more
-            base = frame["base"].isin(trained["base"].unique())
-            of_base = frame[base & (frame["policy"] == policy)].set_index(KEYS)[column].sort_index()
-            played = of_base[of_base.index.isin(played.index)]
+        if policy == "base":
+            base = frame["base"].isin(trained["base"].unique()) & (frame["policy"] == policy)
+            played = frame[base].set_index(KEYS)[column].sort_index()
         tables.append(played.rename(seed))
     if not all(one.index.equals(tables[0].index) for one in tables):
         raise ValueError(
@@ -201,11 +227,11 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
         with its 95 % interval in which seeds and incidents are resampled (`x_low`, `x_high`);
         smallest_gain, of a seed; `faults_detected` and `false_alarms_dismissed`, `_base` and
         `_trained`, nan where a task has none. With `against` also difference, to that row's
-        trained, paired by incident, and by seed where both rows have the same ones; and
-        improvement, the chance that a run scores above one of that row (`crossed_improvement`).
+        trained, paired by seed and incident, and improvement, the chance that a run scores above
+        one of that row (`crossed_improvement`); both nan in that row itself.
 
     Raises:
-        ValueError: as `scores_of`, and when `against` was played on other incidents.
+        ValueError: as `scores_of`, and when `against` has other seeds, or other incidents.
     """
     told = _with_shares(frame)
     tasks = tasks_of(told)
@@ -215,8 +241,7 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
         before, after = (scores_of(told, row, policy) for policy in ("base", "trained"))
         gained = [y - x for x, y in zip(before, after, strict=True)]
         shares = _shares(told, row)
-        others = _same_incidents(told, row, against) if against else []
-        same_seeds = bool(against) and seeds_of(told, row) == seeds_of(told, against)
+        others = _comparable(told, row, against) if against not in ("", row) else []
         for task, where in {**parts, ALL: slice(None)}.items():
             cells = {
                 "base": crossed_mean(before[where]),
@@ -224,7 +249,7 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
                 "iqm": crossed_iqm(after[where]),
                 "gain": crossed_mean(gained[where]),
             }
-            against_it = _compared(others[where], after[where], same_seeds) if against else {}
+            against_it = _compared(others[where], after[where]) if others else {}
             least = np.mean([part.mean(axis=1) for part in gained[where]], axis=0).min()
             records.append(
                 {
@@ -235,7 +260,7 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
                     **_flat(cells),
                     "smallest_gain": float(least),
                     **{name: _mean_of_known(values[where]) for name, values in shares.items()},
-                    **_flat(against_it),
+                    **_flat(NOT_COMPARED if row == against else against_it),
                 }
             )
     return pd.DataFrame(records)
@@ -270,9 +295,15 @@ def _mean_of_known(values: np.ndarray) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def _same_incidents(told: pd.DataFrame, row: str, against: str) -> Strata:
-    """`scores_of` the row that another is compared with, on the same incidents."""
+def _comparable(told: pd.DataFrame, row: str, against: str) -> Strata:
+    """`scores_of` the row that another is compared with, of the same seeds and incidents."""
     theirs = scores_of(told, against)
+    seeds = seeds_of(told, row), seeds_of(told, against)
+    if seeds[0] != seeds[1]:
+        raise ValueError(
+            f"rows are compared seed by seed, but {row} has {seeds[0]} and {against} {seeds[1]}; "
+            "train both with the same seeds"
+        )
     trained = told[told["policy"] == "trained"]
     sides = [trained.loc[trained["row"] == one, KEYS].drop_duplicates() for one in (row, against)]
     if not sides[0].merge(sides[1], how="outer", indicator=True)["_merge"].eq("both").all():
@@ -282,10 +313,7 @@ def _same_incidents(told: pd.DataFrame, row: str, against: str) -> Strata:
     return theirs
 
 
-def _compared(theirs: Strata, ours: Strata, same_seeds: bool) -> dict[str, Interval]:
+def _compared(theirs: Strata, ours: Strata) -> dict[str, Interval]:
     """A row's trained scores less those of another, and the chance that they are higher."""
-    pairs = zip(theirs, ours, strict=True)
-    difference = (
-        crossed_mean([y - x for x, y in pairs]) if same_seeds else crossed_difference(theirs, ours)
-    )
+    difference = crossed_mean([y - x for x, y in zip(theirs, ours, strict=True)])
     return {"difference": difference, "improvement": crossed_improvement(theirs, ours)}

@@ -5,6 +5,7 @@ Each function takes data, returns a matplotlib `Figure`, and decides nothing abo
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -26,8 +27,9 @@ def plot_credit(table: pd.DataFrame) -> Picture:
     all calls, with 95 % intervals; a row of panels a policy.
 
     The correlation is the one that is corrected for the noise of the truth; the plain one is a grey
-    ring. The squared error is a share of the mean squared truth: 1 is what knowing nothing has. A
-    level line is where a perfect estimator stands.
+    ring. The squared error is a share of the mean squared truth: 1 is what knowing nothing has; not
+    drawn where noise leaves nothing of that truth. A level line is where a perfect estimator
+    stands.
 
     Args:
         table: of `credit_truth.compare_credits`, with the column `policy`.
@@ -59,6 +61,7 @@ def _draw_measure(ax: Axes, estimators: pd.DataFrame, measure: str) -> None:
     """A dot and an interval an estimator, from the top."""
     for y, (_, row) in enumerate(estimators.iterrows()):
         unit = row["square"] if measure == "deviation" else 1.0
+        unit = unit if unit > 0.0 else np.nan  # a share of what is not there is none
         ends = (row[measure], row[f"{measure}_low"], row[f"{measure}_high"])
         draw_interval(ax, Interval(*(end / unit for end in ends)), y, INK)
         if measure == "corrected":

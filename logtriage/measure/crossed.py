@@ -116,30 +116,14 @@ def _pair_draws(
         yield (old @ drawn, theirs), (new @ drawn, ours)
 
 
-def crossed_difference(
-    before: Sequence[np.ndarray], after: Sequence[np.ndarray], seed: int = 0
-) -> Interval:
-    """Mean over strata of the mean of `after` less that of `before`, of other seeds on the same
-    incidents; each stratum holds values (seeds, incidents).
-
-    Incidents are resampled together, seeds each side for itself; for the same seeds on both sides,
-    `crossed_mean` of the differences is narrower.
-    """
-    old, new = checked_samples(before), checked_samples(after)
-    point = float(np.mean([y.mean() - x.mean() for x, y in zip(old, new, strict=True)]))
-    draws = [
-        (ours * drawn).sum(axis=0) - (theirs * chosen).sum(axis=0)
-        for (theirs, chosen), (ours, drawn) in _pair_draws(old, new, seed)
-    ]
-    return Interval(point, *_limits(np.mean(draws, axis=0)))
-
-
 def crossed_improvement(
     before: Sequence[np.ndarray], after: Sequence[np.ndarray], seed: int = 0
 ) -> Interval:
     """Chance that a training run of `after` has a higher mean score than one of `before` on the
-    same incidents, ties half, the mean over strata (Agarwal et al. 2021); resampled as in
-    `crossed_difference`, whose arguments it has.
+    same incidents, ties half, the mean over strata (Agarwal et al. 2021); each stratum holds values
+    (seeds, incidents).
+
+    Incidents are resampled for both sides together, seeds each side for itself.
     """
 
     def wins(theirs: np.ndarray, ours: np.ndarray) -> np.ndarray:

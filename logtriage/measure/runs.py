@@ -15,8 +15,11 @@ import subprocess
 import zipfile
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlparse
+
+if TYPE_CHECKING:  # slow to import, and most of what needs this file does without
+    import pandas as pd
 
 BF16_CAPABILITY = 8.0  # CUDA compute capability from which a GPU has bf16; a T4 has 7.5
 
@@ -196,6 +199,22 @@ def record_of(folder: str | Path) -> dict[str, Any]:
     if "settings" not in record:
         raise ValueError(f"{folder} holds a model, not a run; choose another folder")
     return record
+
+
+def model_of(run: str | Path) -> str:
+    """Folder or hub name of the model that a run started from."""
+    name = record_of(run)["settings"]["model"]
+    return str((Path(run) / name).resolve()) if (Path(run) / name).is_dir() else name
+
+
+def read_jsonl(path: str | Path) -> pd.DataFrame:
+    """A JSONL file as a frame; `FileNotFoundError` says which command makes it."""
+    import pandas as pd
+
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `make demo` or notebook 03 first")
+    return pd.read_json(path, lines=True)
 
 
 def note_in_record(folder: Path, **notes: Any) -> None:

@@ -12,7 +12,7 @@ incidents, where their scores are given, for all sizes together, since they are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,23 +129,29 @@ def _cells(points: pd.DataFrame, by: str) -> tuple[np.ndarray, list[list[np.ndar
     points = points.assign(gap=points["ceiling"] - points["score"])
     for name in {"task", "split", "index"} - set(points.columns):
         points = points.assign(**{name: 0})
-    found: list[tuple[float, list[np.ndarray]]] = []
+    found: list[tuple[float, dict[Hashable, pd.DataFrame]]] = []
     for _, part in points.groupby(group):
-        tables = [
-            own.pivot(index="seed", columns=["split", "index"], values="gap").sort_index(axis=1)
-            for _, own in part.groupby("task")
-        ]
-        if any(table.isna().any(axis=None) for table in tables):
+        tables = {
+            task: own.pivot(index="seed", columns=["split", "index"], values="gap").sort_index(
+                axis=1
+            )
+            for task, own in part.groupby("task")
+        }
+        if any(table.isna().any(axis=None) for table in tables.values()):
             raise ValueError(f"the seeds of {group} {part[group].iloc[0]} have other incidents")
-        found.append((float(part[by].mean()), [table.to_numpy(float) for table in tables]))
+        found.append((float(part[by].mean()), tables))
     found.sort(key=lambda one: one[0])
-    shapes = {tuple(gaps.shape[1] for gaps in cells) for _, cells in found}
     sizes = np.array([size for size, _ in found])
-    if len(shapes) > 1:
-        raise ValueError(f"all sizes need the same incidents, got {sorted(shapes)} by task")
+    played = [[(task, *table.columns) for task, table in tables.items()] for _, tables in found]
+    others = [size for size, one in zip(sizes, played, strict=True) if one != played[0]]
+    if others:
+        raise ValueError(
+            f"all sizes need the same incidents, but {others[0]:,.0f} {by} have others than "
+            f"{sizes[0]:,.0f}; evaluate both on the same ones"
+        )
     if len(np.unique(sizes)) < FEWEST_SIZES:
         raise ValueError(f"a law needs {FEWEST_SIZES} different {by}, got {list(np.unique(sizes))}")
-    return sizes, [cells for _, cells in found]
+    return sizes, [[table.to_numpy(float) for table in tables.values()] for _, tables in found]
 
 
 def _resampled_gaps(cells: list[list[np.ndarray]], seed: int) -> np.ndarray:

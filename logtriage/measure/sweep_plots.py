@@ -26,15 +26,16 @@ STYLES: list[tuple[Any, float]] = [
 
 
 def _learned(frame: pd.DataFrame, row: str, task: str) -> list[pd.Series]:
-    """Smoothed training score of each seed, by the number of episodes that the seed had played by
-    then.
+    """Smoothed training score of each seed that was trained on the task, by the number of episodes
+    that the seed had played by then.
     """
     own = frame[(frame["policy"] == TRAINING) & (frame["row"] == row)]
     curves = []
     for _, part in own.groupby("seed", observed=True):
         played = part.groupby("step")["episodes"].sum().cumsum()
         steps = part[part["task"] == task].set_index("step")["score"].astype(float)
-        curves.append(smooth(steps).set_axis(played.loc[steps.index]))
+        if len(steps):  # a few incidents may all be of other tasks
+            curves.append(smooth(steps).set_axis(played.loc[steps.index]))
     return curves
 
 
@@ -64,7 +65,8 @@ def plot_learning(frame: pd.DataFrame, against: str = "") -> Picture:
     are faint behind it.
 
     Named are all of four rows or fewer; of more, the best of the trained on held-out incidents
-    (strong), the worst (dashed) and `against` (blue), before the others in grey.
+    (strong), the worst (dashed) and `against` (blue), before the others in grey. A row that never
+    trained on a task has no line in its panel.
 
     Args:
         frame: from `gather`.
@@ -76,6 +78,8 @@ def plot_learning(frame: pd.DataFrame, against: str = "") -> Picture:
         ends, longest = {}, 0.0
         for row in rows:
             curves = _learned(frame, row, task)
+            if not curves:
+                continue
             name, style = named.get(row, ("", {"color": FAINT, "lw": 1.3}))
             mean = pd.concat(curves, axis=1).sort_index()
             mean = mean.interpolate("index", limit_area="inside").mean(axis=1)
@@ -85,7 +89,7 @@ def plot_learning(frame: pd.DataFrame, against: str = "") -> Picture:
                 ends[name] = (float(mean.iloc[-1]), style["color"])
                 for curve in curves:
                     ax.plot(curve.index, curve, color=style["color"], alpha=0.2, lw=0.7, zorder=1)
-        ax.set(title=words(task), ylim=(0.0, 1.02), xlim=(0.0, longest))
+        ax.set(title=words(task), ylim=(0.0, 1.02), xlim=(0.0, longest or None))
         ax.locator_params(axis="x", nbins=3)
     label_ends(axes[0, -1], ends)  # once: the styles are the same in all panels
     axes[0, 0].set_ylabel("mean score while training (0 to 1)")

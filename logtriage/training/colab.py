@@ -19,9 +19,8 @@ import pandas as pd
 from huggingface_hub import get_token
 from packaging.requirements import Requirement
 
-from ..measure.runs import Gpu, find_gpu, record_of
+from ..measure.runs import Gpu, find_gpu, read_jsonl, record_of
 from .cost import A100, L4, T4, KnownGpu
-from .experiment import read_jsonl
 from .processes import dying_with_this
 
 # By a part of a GPU's name, what the cost model knows of it, and the preset.

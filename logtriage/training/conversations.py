@@ -21,7 +21,7 @@ from pyarrow.parquet import write_table
 from .. import REPOSITORY, __version__
 from ..agents.registry import make_policy
 from ..measure.rollouts import episode_row
-from ..measure.runs import record_of
+from ..measure.runs import read_jsonl, record_of
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, Observation
 from ..play.prompts import SYSTEM_PROMPT, render
@@ -31,7 +31,6 @@ from ..world.incidents import Incident, sample_incident
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .card_results import markdown
 from .drills import PUBLISHED_INDEX, open_varied
-from .experiment import read_jsonl
 from .hub import check_name, check_token, fresh_folder, upload
 from .model_card import render_template
 

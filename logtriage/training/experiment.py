@@ -32,13 +32,14 @@ from ..agents.registry import make_policy
 from ..agents.scripted import Policy
 from ..measure.audit import audit
 from ..measure.rollouts import rollout
-from ..measure.runs import record_of, step_of, weights_digest, write_text
+from ..measure.runs import model_of, record_of, step_of, weights_digest, write_text
+from ..measure.runs import read_jsonl as read_jsonl  # notebooks 03 and 04 ask for it here
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from .drills import TUNING_INDEX
-from .grpo import free_memory, model_of
+from .grpo import free_memory
 from .mini import build_base, build_taught
 
 REFERENCES = ("junior", "loudest", "trace", "belief", "oracle")
@@ -52,14 +53,6 @@ def first_of(split: str) -> int:
     on, and nothing is trained on.
     """
     return TUNING_INDEX if split == "train" else 0
-
-
-def read_jsonl(path: str | Path) -> pd.DataFrame:
-    """A JSONL file as a frame; `FileNotFoundError` says which command makes it."""
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `make demo` or notebook 03 first")
-    return pd.read_json(path, lines=True)
 
 
 def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: Any) -> Path:

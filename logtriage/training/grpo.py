@@ -63,12 +63,6 @@ def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     return settings
 
 
-def model_of(run: str | Path) -> str:
-    """Folder or hub name of the model that a run started from."""
-    name = record_of(run)["settings"]["model"]
-    return str((Path(run) / name).resolve()) if (Path(run) / name).is_dir() else name
-
-
 def train(
     config: TrainingConfig,
     folder: str | Path,

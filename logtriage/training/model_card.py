@@ -20,12 +20,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .. import REPOSITORY, __version__
 from ..agents.language_models import TURN_TOKENS
-from ..measure.runs import record_of, weights_digest
+from ..measure.runs import model_of, read_jsonl, record_of, weights_digest
 from ..world.tasks import BENCHMARK_VERSION
 from .card_results import evaluated, markdown, results_of
 from .choice import incident_rows
-from .experiment import read_jsonl, tell
-from .grpo import model_of
+from .experiment import tell
 from .settings import TrainingConfig, lessons_of
 
 CAPTIONS = {

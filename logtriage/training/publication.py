@@ -22,14 +22,12 @@ from pathlib import Path
 
 from ..agents.loading import WHOLE
 from ..measure.learning_plots import plot_learning
-from ..measure.runs import record_of
+from ..measure.runs import model_of, read_jsonl, record_of
 from ..play.conversation import opening_messages
 from ..play.episode import Episode
 from ..play.prompts import render
 from ..play.tools import tool_schemas
 from .drills import HOLDOUT_INDEX
-from .experiment import read_jsonl
-from .grpo import model_of
 from .hub import check_name, check_token, fresh_folder, upload
 from .model_card import QWEN_RESEARCH, Subject, make_card
 

@@ -21,10 +21,8 @@ import fsspec
 import pandas as pd
 
 from ..measure.analysis import gather, score
-from ..measure.runs import record_of, write_text
+from ..measure.runs import model_of, read_jsonl, record_of, write_text
 from ..measure.sweep_plots import plot_learning, plot_seeds
-from .experiment import read_jsonl
-from .grpo import model_of
 from .points import Point, is_executed
 from .sweeps import Sweep
 

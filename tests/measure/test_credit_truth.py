@@ -142,5 +142,12 @@ def test_the_figure_shows_each_estimator_of_each_policy(table):
         found = {float(line.get_xdata()[0]) for line in dots}
         assert all(any(abs(one - value) < 1e-9 for one in found) for value in expected)
     assert plot_credit(both).png()  # nan is no reason to fail
+    # Where noise leaves nothing of the truth's square, no share of it is drawn; the rest is.
+    nothing = both.assign(square=both["square"].where(both["estimator"] != "exact", -1e-6))
+    drawn = plot_credit(nothing[nothing["estimator"] != "silent"])
+    for ax in np.array(drawn.axes).reshape(2, len(SHOWN))[:, -1]:
+        at = [line.get_xdata()[0] for line in ax.lines if list(line.get_ydata()) in ([0], [1])]
+        assert np.isnan(at[0]) and np.isfinite(at[1]) and abs(ax.get_xlim()[0]) < 100.0
+    plot_credit(both.assign(square=0.0)).draw_without_rendering()
     with pytest.raises(ValueError, match="by == 'all'"):
         plot_credit(both[both["by"] == "half"])

@@ -5,7 +5,6 @@ import pytest
 from test_intervals import STRATA, frame, improvement_by_hand, iqm_by_hand
 
 from logtriage.measure.crossed import (
-    crossed_difference,
     crossed_improvement,
     crossed_iqm,
     crossed_mean,
@@ -127,27 +126,6 @@ def test_the_crossed_iqm_holds_the_truth_about_as_often_as_it_says():
             for _, low, high in (crossed_iqm([scores(seeds, 100)]) for _ in range(200))
         ]
         assert 0.90 <= np.mean(held) <= 0.99, (seeds, np.mean(held))
-
-
-def test_other_seeds_on_the_same_incidents_are_compared_by_incident():
-    random = np.random.default_rng(5)
-    hard = random.normal(0, 0.3, (1, 150))
-    before = hard + random.normal(0, 0.02, (4, 1)) + random.normal(0, 0.05, (4, 150))
-    after = 0.1 + hard + random.normal(0, 0.02, (6, 1)) + random.normal(0, 0.05, (6, 150))
-    found = crossed_difference([before], [after])
-    assert found.mean == pytest.approx(after.mean() - before.mean())
-    # What all seeds find hard cancels; what is left is the spread of seeds on both sides.
-    seeds = [mean_interval(part.mean(axis=1)) for part in (before, after)]
-    expected = np.hypot(*(high - low for _, low, high in seeds))
-    assert found.high - found.low == pytest.approx(expected, rel=0.25)
-    alone = [crossed_mean([part]) for part in (before, after)]
-    assert found.high - found.low < 0.6 * np.hypot(*(high - low for _, low, high in alone))
-    two = crossed_difference([before, before], [after, after - 0.2])  # strata are averaged
-    assert two.mean == pytest.approx(found.mean - 0.1)
-    assert two.high - two.low == pytest.approx(found.high - found.low, rel=0.1)  # the same seeds
-    # The same seeds on both sides may be paired, which is never wider.
-    paired = crossed_mean([before + 0.1 - before])
-    assert paired.high - paired.low <= 1e-9 < found.high - found.low
 
 
 def test_the_improvement_of_runs_is_that_of_all_pairs():

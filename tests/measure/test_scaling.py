@@ -156,8 +156,16 @@ def test_what_is_no_ladder_is_refused():
     many = made(power, incidents=4)
     with pytest.raises(ValueError, match="have other incidents"):
         scaling.fit_law(many.drop(index=many.index[0]))
-    with pytest.raises(ValueError, match="need the same incidents"):
+    with pytest.raises(ValueError, match=r"1,000,000 parameters have others than 300,000"):
         scaling.fit_law(many[(many.parameters > 3e5) | (many["index"] < 3)])
+    largest = many.parameters == 1e7
+    for others in (  # as many, but others
+        many.assign(index=many["index"] + 10 * largest),
+        many.assign(split=np.where(largest, "train", "test")),
+        many.assign(task=np.where(largest, "single_crash", "silent_degradation")),
+    ):
+        with pytest.raises(ValueError, match=r"10,000,000 parameters have others than 300,000"):
+            scaling.fit_law(others)
 
 
 @pytest.fixture(scope="module")

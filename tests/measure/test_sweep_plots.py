@@ -7,7 +7,7 @@ from made_up_sweeps import EPISODES_A_STEP, make_points
 from matplotlib.colors import to_hex
 from test_plots import core, lines_of, said, texts
 
-from logtriage.measure.analysis import gather, rows_of, scores_of
+from logtriage.measure.analysis import TRAINING, gather, rows_of, scores_of
 from logtriage.measure.crossed import crossed_mean
 from logtriage.measure.figure import SMALL, WIDTH
 from logtriage.measure.palette import FAINT, INK, POLICY_COLOURS
@@ -98,6 +98,21 @@ def test_of_many_rows_the_best_the_worst_and_the_recipe_are_named(figures):
             if to_hex(line.get_color()) == FAINT.lower()
         ]
         assert max(grey) < lines["a_setting_5"].get_zorder()
+
+
+def test_a_row_that_never_trained_on_a_task_has_no_line_there(frame):
+    # A sweep of a few steps of a few incidents may draw none of a task, for one seed or for all.
+    lost = (frame["policy"] == TRAINING) & (frame["task"] == list(TASKS)[-1])
+    of_row = {row: lost & (frame["row"] == row) for row in SKILLS}
+    one = plot_learning(frame[~(of_row["worse"] & (frame["seed"] == 1)) & ~of_row["better"]])
+    assert [list(named_lines(ax)) for ax in one.axes] == [
+        *[list(SKILLS)] * (len(TASKS) - 1),
+        ["worse", "recipe"],
+    ]
+    everybody = plot_learning(frame[~lost])
+    assert [len(named_lines(ax)) for ax in everybody.axes] == [3] * (len(TASKS) - 1) + [0]
+    for figure in (one, everybody):
+        figure.draw_without_rendering()
 
 
 def test_every_seed_is_a_dot_and_the_recipe_a_line(figures, frame):

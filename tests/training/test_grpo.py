@@ -22,20 +22,20 @@ from test_command_line import refusal
 from trl import GRPOTrainer
 
 from logtriage.adapters.remote import Server
-from logtriage.measure.runs import Gpu, keep_until, last_checkpoint, note_in_record, start_run
+from logtriage.measure.runs import (
+    Gpu,
+    keep_until,
+    last_checkpoint,
+    model_of,
+    note_in_record,
+    start_run,
+)
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from logtriage.training import choice, grpo
 from logtriage.training.choice import incident_rows
 from logtriage.training.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
-from logtriage.training.grpo import (
-    LONGEST,
-    check_route,
-    model_of,
-    on_this_machine,
-    run_settings,
-    train,
-)
+from logtriage.training.grpo import LONGEST, check_route, on_this_machine, run_settings, train
 from logtriage.training.loop import KeptTrainer
 from logtriage.training.presets import PRESETS, make_config
 from logtriage.training.settings import NEWER, TrainingConfig

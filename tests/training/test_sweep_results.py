@@ -1,6 +1,9 @@
 """A sweep of real training, tiny, from its file to its figures."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import fsspec
 import pandas as pd
@@ -76,6 +79,12 @@ def test_points_that_are_not_finished_have_no_summary(sweep, tmp_path):
     (some.points[0].folder / "evaluation.parquet").touch()
     with pytest.raises(FileNotFoundError, match=r"one scalar/seed-0 have no evaluation\.parquet"):
         summarise_sweep(some)
+
+
+def test_results_are_read_without_torch():
+    # Which would take three times as long, on a machine that trains nothing.
+    code = "import sys, logtriage.training.sweep_results; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
 def sweep_file(sweep):
