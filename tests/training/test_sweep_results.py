@@ -42,7 +42,8 @@ def test_what_a_sweep_comes_to(sweep):
     files = {path.name: path for path in summarise_sweep(sweep)}
     record = json.loads(files["sweep.json"].read_text())
     assert record["points"] == 2 and record["rows"]["one scalar"]["changes"]["group"] == 2
-    assert record["command"] == "python -m logtriage sweep sweeps/tiny.yaml"
+    asked = f"{sweep.folder.parent.name}/tiny.yaml --folder {sweep.folder}"
+    assert record["command"] == f"python -m logtriage sweep {asked}"
     summary = pd.read_parquet(files["summary.parquet"])
     assert set(summary["row"]) == {"recipe", "one scalar"} and "all" in set(summary["task"])
     for point in sweep.points:
