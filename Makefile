@@ -120,7 +120,7 @@ tables: setup  ## write the README's tables from results/
 redraw: setup  ## draw every figure of results/ anew from its tables, without playing
 	$(RUN) scripts/redraw.py
 
-notebooks: setup  ## execute the notebooks for a CPU in place, so that they show their outputs; after `make demo`
+notebooks: setup  ## execute the notebooks for a CPU in place, so that they show their outputs; after `make demo` and `make ladder`
 	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \
 	  --ExecutePreprocessor.store_widget_state=False $(filter-out notebooks/08%,$(wildcard notebooks/*.ipynb))
 

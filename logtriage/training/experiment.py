@@ -33,7 +33,6 @@ from ..agents.scripted import Policy
 from ..measure.audit import audit
 from ..measure.rollouts import rollout
 from ..measure.runs import model_of, record_of, step_of, weights_digest, write_text
-from ..measure.runs import read_jsonl as read_jsonl  # notebooks 03 and 04 ask for it here
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..world.incidents import sample_incident
