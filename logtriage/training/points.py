@@ -196,7 +196,7 @@ def run_point(point: Point, threads: int, gpu: str = "") -> str:
     Args:
         point: what.
         threads: that its process may use.
-        gpu: number of the GPU that it sees; empty for all that are there.
+        gpu: name of the GPU that it sees; empty for all that are there.
 
     Returns:
         `finished`, `found` where it was finished before, or `busy` where another process executes

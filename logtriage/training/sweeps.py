@@ -25,6 +25,7 @@ import logging
 import os
 import re
 import shutil
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -139,8 +140,10 @@ def load_sweep(path: str | Path, folder: str | Path | None = None, results: str 
     notebook = (path.parent / file.notebook).resolve()
     if not notebook.is_file():
         raise ValueError(f"{path}: there is no notebook {notebook}")
+    known = _known_parameters(notebook)
     for name, changes in rows.items():
-        _check_parameters(_joined(file.parameters, changes), notebook, f"{path}, row {name!r}")
+        where = f"{path}, row {name!r}"
+        _check_parameters(_joined(file.parameters, changes), known, notebook.name, where)
     whole = Path(folder) if folder is not None else Path("runs") / path.stem
     command = f"python -m logtriage sweep {path.parent.name}/{path.name}"
     if folder is not None:
@@ -209,26 +212,33 @@ def _words(values: dict[str, Any]) -> str:
     return ",".join(parts)
 
 
-def _check_parameters(parameters: dict[str, Any], notebook: Path, where: str) -> None:
-    """Raise `ValueError` for parameters that a notebook has not, or of another type."""
+def _known_parameters(notebook: Path) -> dict[str, str]:
+    """The parameters of a notebook, name to type; `ValueError` where a point could not be one."""
     import papermill
 
-    known = papermill.inspect_notebook(str(notebook))
-    lacking = [name for name in GIVEN if name not in known]
+    found = papermill.inspect_notebook(str(notebook))
+    lacking = [name for name in GIVEN if name not in found]
     if lacking:
         raise ValueError(
             f"{notebook.name} does not take {' and '.join(lacking)}, which a sweep gives each "
             "point; add them to its cell of parameters"
         )
+    return {name: one["inferred_type_name"] for name, one in found.items()}
+
+
+def _check_parameters(
+    parameters: dict[str, Any], known: dict[str, str], notebook: str, where: str
+) -> None:
+    """Raise `ValueError` for parameters that a notebook has not, or of another type."""
     for name, value in parameters.items():
         if name in GIVEN:
             raise ValueError(f"{where}: {name} is set by the sweep; leave it out")
         if name not in known:
             raise ValueError(
-                f"{where}: {notebook.name} has no parameter {name!r}; choose one of "
+                f"{where}: {notebook} has no parameter {name!r}; choose one of "
                 f"{', '.join(one for one in known if one not in GIVEN)}"
             )
-        wanted = known[name]["inferred_type_name"]
+        wanted = known[name]
         if not isinstance(value, TYPES.get(wanted, (object,))) or (
             isinstance(value, bool) and wanted in ("int", "float")
         ):
@@ -301,7 +311,8 @@ def run_sweep(
         The points that failed, name to last error.
 
     Raises:
-        ValueError: when no scheduler answers, or there are fewer GPUs than workers.
+        ValueError: when no scheduler answers, or it is lost for good, or there are fewer GPUs than
+            workers.
     """
     from distributed import wait
     from tqdm import tqdm
@@ -339,8 +350,13 @@ def run_sweep(
             before, counts = counts, {"running": len(running), "failed": len(failures)}
             if counts != before:
                 bar.set_postfix(counts)
-            with suppress(TimeoutError):
-                wait(list(running), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED")
+            if running:
+                with suppress(TimeoutError):
+                    wait(list(running), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED")
+            elif client.status == "closed":
+                raise ValueError("the scheduler was lost; the same command goes on")
+            else:  # nobody is there to do it
+                time.sleep(LOOK_SECONDS)
             for future in [one for one in running if one.done()]:
                 point = running.pop(future)
                 if future.status == "finished" and future.result() == "busy":
