@@ -13,12 +13,14 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from . import REPOSITORY, __version__
 from .models import TriageAction, TriageObservation, TriageState
 from .play.actions import action_values, shown
-from .play.drawing import Step, draw, draw_verdict
+from .play.drawing import Step, draw
 from .play.episode import Episode, Observation
 from .play.prompts import render
 from .play.rewards import Score
+from .real.door import draw_end, open_incident
+from .real.episode import RealEpisode
 from .rubrics import TriageRubric
-from .world.incidents import sample_incident
+from .world.call_graph import CallGraph
 from .world.tasks import TASKS, check_index, check_split, splits_on
 from .world.topology import Topology
 
@@ -59,7 +61,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._triage_rubric = TriageRubric()
         super().__init__(rubric=self._triage_rubric)
         self._topology = topology
-        self._episode: Episode | None = None
+        self._episode: Episode | RealEpisode | None = None
         self._episode_id: str | None = None
         self._next_index = 0
         self._seen: list[Step] = []
@@ -79,7 +81,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
         With `task`, `index` is the incident's own; without, it numbers the split's tasks as
         `get_task` does. Without `index`, `seed` is the index; without either, indices count up from
-        0.
+        0. The task `real` plays recorded incidents; its splits are their sources, see `real.cases`.
 
         Raises:
             ValueError: unknown task, split, index or argument; an incident that was open stays
@@ -102,14 +104,14 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         index = _as_whole(index)
         if task is None:
             check_index(index)
-            incident = sample_incident(**_numbered(split, index), topology=self._topology)
+            episode = open_incident(**_numbered(split, index), topology=self._topology)
         else:
-            incident = sample_incident(task, split, index, self._topology)
+            episode = open_incident(task, split, index, self._topology)
         self._next_index = index + 1
         self._reset_rubric()
-        self._episode, self._episode_id = Episode(incident), episode_id
-        self._seen = [Step("", self._episode.opening)]
-        return self._observe(self._episode.opening, incident.topology)
+        self._episode, self._episode_id = episode, episode_id
+        self._seen = [Step("", episode.opening)]
+        return self._observe(episode.opening, episode.incident.topology)
 
     def step(
         self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any
@@ -224,12 +226,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """
         if self._episode is None:
             return None
-        verdict = (
-            draw_verdict(self.score, self._episode.record, self._episode.incident)
-            if self.score
-            else ""
-        )
-        return draw(self._episode.incident.topology, self._seen, verdict)
+        return draw(self._episode.incident.topology, self._seen, draw_end(self._episode))
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """Every valid action as (label, the dict that `step` receives); none when no incident is
@@ -247,7 +244,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         ]
 
     def _observe(
-        self, observation: Observation, topology: Topology | None = None
+        self, observation: Observation, topology: CallGraph | None = None
     ) -> TriageObservation:
         """What is shown, as OpenEnv has it; with the call graph, when it is the opening."""
         return TriageObservation(
@@ -262,6 +259,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             alerts=observation.alerts,
             metrics=observation.metrics,
             logs=observation.lines,
+            measures=observation.measures,
+            calls=observation.calls,
+            counts=observation.counts,
         )
 
 

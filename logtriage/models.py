@@ -6,8 +6,8 @@ from openenv.core.env_server.types import Action, Observation, State
 from pydantic import Field
 
 from .play.actions import ACTION_TYPES
-from .world.telemetry import Alert, Metric
-from .world.topology import Service
+from .world.call_graph import Service
+from .world.rows import Alert, CallTime, LineCount, Measure, Metric
 
 
 class TriageAction(Action):
@@ -49,7 +49,8 @@ class TriageObservation(Observation):
 
     `services` is the call graph, callers before callees, and comes with the opening only. `alerts`
     are the thresholds crossed, `metrics` rows of the metrics table (in JSON both are arrays, in the
-    order of their fields), `logs` lines of `LEVEL service text`. What the step did not bring is
+    order of their fields), `logs` lines of `LEVEL service text`. Of real incidents there may be
+    `measures`, `calls` and `counts` besides, see `world.rows`. What the step did not bring is
     None. `notice` repeats what was done, never whether it was right; `error` explains an invalid
     action. `reward` is 0 until the end, then the score.
     """
@@ -63,6 +64,9 @@ class TriageObservation(Observation):
     alerts: list[Alert] | None = None
     metrics: list[Metric] | None = None
     logs: list[str] | None = None
+    measures: list[Measure] | None = None
+    calls: list[CallTime] | None = None
+    counts: list[LineCount] | None = None
 
 
 class TriageState(State):

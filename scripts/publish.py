@@ -112,7 +112,7 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
         shutil.rmtree(ROOT / "results" / track, ignore_errors=True)
         for run in found:
             print(f"copied to {publish(run, track)}")
-        draw_track(track)
+        draw_track(ROOT / "results" / track)
     for name in publish_sweeps(runs):
         print(f"copied the sweep {name}")
     write_tables()

@@ -5,23 +5,44 @@
 |---|---|
 | `results/<track>/*.png` | the tables of all seeds of that track |
 | `results/benchmark/*.png` | the benchmark's tables |
+| `results/credit/credit.png` | `estimators.json` beside it |
+| `results/<sweep>/*.png` | the tables beside them |
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+from sweep_pages import sweep_folders
 from tables import TRACKS, seeds_of
 
 from logtriage.measure.benchmark import draw_report
+from logtriage.measure.credit_plots import plot_credit
 from logtriage.measure.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
+from logtriage.training.sweep_results import draw_sweep
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
-def draw_track(track: str) -> list[Path]:
+def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
+    """The folders of results that have figures, and what draws those of each."""
+    folders = {RESULTS / "benchmark": draw_report, RESULTS / "credit": draw_credit}
+    folders |= {RESULTS / track: draw_track for track in TRACKS}
+    return folders | dict.fromkeys(sweep_folders(), draw_sweep)
+
+
+def draw_credit(folder: Path) -> list[Path]:
+    """The figure of the estimators of credit; returns the file."""
+    path = folder / "credit.png"
+    plot_credit(pd.read_json(folder / "estimators.json")).save(path)
+    return [path]
+
+
+def draw_track(folder: Path) -> list[Path]:
     """A track's figures over all its seeds; returns the files."""
+    track = folder.name
     runs = seeds_of(track)
     training, checkpoints, evaluations = (
         [pd.read_parquet(run / f"{name}.parquet") for run in runs]
@@ -34,17 +55,15 @@ def draw_track(track: str) -> list[Path]:
         "strata": plot_strata(evaluations),
     }
     for name, figure in figures.items():
-        figure.save(RESULTS / track / f"{name}.png")
-    return [RESULTS / track / f"{name}.png" for name in figures]
+        figure.save(folder / f"{name}.png")
+    return [folder / f"{name}.png" for name in figures]
 
 
 def main() -> None:
     """Draw all of them, and say what was written."""
-    written = draw_report(RESULTS / "benchmark")
-    for track in TRACKS:
-        written += draw_track(track)
-    for path in written:
-        print(f"{path.relative_to(RESULTS.parent)}: {path.stat().st_size / 1000:.0f} kB")
+    for folder, draw in drawings().items():
+        for path in draw(folder):
+            print(f"{path.relative_to(RESULTS.parent)}: {path.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

@@ -61,6 +61,11 @@ OTHERS = {
         )
         for name, track in TRACKS.items()
     },
+    "credit": Published(
+        "what each estimator of credit knows of what a call was worth",
+        "../notebooks/06_what_teaches.ipynb",
+        "make credit",
+    ),
     "tokens": Published("what an episode costs in tokens", "../docs/t4.md", "make tokens"),
     "serving": Published("many sessions at once", "../docs/serving.md", "make load"),
     "gpu": Published("training on an NVIDIA GPU", "../docs/t4.md", "make gpu"),

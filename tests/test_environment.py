@@ -10,9 +10,10 @@ from test_rewards import right_answers
 from logtriage import environment
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction, TriageObservation
+from logtriage.world.call_graph import TEAMS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
-from logtriage.world.topology import DEFAULT_TOPOLOGY, TEAMS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 README = Path(environment.__file__).with_name("README.md").read_text(encoding="utf-8")
 

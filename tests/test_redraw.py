@@ -4,18 +4,43 @@ import runpy
 import shutil
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
-def test_redraw_writes_every_committed_figure_and_nothing_else(tmp_path, capsys):
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the scripts and of the results, whose figures are empty."""
     for folder in ("scripts", "results"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")}
-    figures = {path for path in before if path.suffix == ".png"}
-    for path in figures:
+    for path in figures_in(tmp_path / "results"):
         path.write_bytes(b"")
-    runpy.run_path(str(tmp_path / "scripts" / "redraw.py"), run_name="__main__")
-    after = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")}
+    return tmp_path
+
+
+def figures_in(folder):
+    return set(folder.rglob("*.png"))
+
+
+def test_a_folder_is_drawn_with_all_its_figures_and_nothing_else(copied):
+    drawings = runpy.run_path(str(copied / "scripts" / "redraw.py"))["drawings"]()
+    assert {path.parent for path in figures_in(copied / "results")} == set(drawings)
+    folder = copied / "results" / "general"  # the smallest
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert set(drawings[folder](folder)) == figures_in(folder)
+    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert after.keys() == before.keys()
+    for name, data in after.items():
+        assert data.startswith(b"\x89PNG") if name.endswith(".png") else data == before[name], name
+
+
+@pytest.mark.slow
+def test_redraw_writes_every_committed_figure_and_nothing_else(copied, capsys):
+    before = {path: path.read_bytes() for path in (copied / "results").rglob("*.*")}
+    figures = figures_in(copied / "results")
+    runpy.run_path(str(copied / "scripts" / "redraw.py"), run_name="__main__")
+    after = {path: path.read_bytes() for path in (copied / "results").rglob("*.*")}
     assert after.keys() == before.keys()
     for path, data in after.items():
         assert data.startswith(b"\x89PNG") if path in figures else data == before[path], path

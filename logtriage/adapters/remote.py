@@ -17,7 +17,10 @@ from ..models import TriageAction, TriageObservation
 from ..play.actions import check_action
 from ..play.episode import ENDED, Observation
 from ..play.rewards import Record, Score
-from ..world.tasks import ALL_TASKS, Task, check_index, check_split, check_task
+from ..real.door import check_coordinates, tasks_on
+from ..real.episode import REAL
+from ..world.call_graph import CallGraph
+from ..world.tasks import Task
 from ..world.topology import Topology
 
 
@@ -30,7 +33,7 @@ class IncidentView:
     task: Task
     split: str
     index: int
-    topology: Topology
+    topology: CallGraph
 
 
 class RemoteEpisode:
@@ -51,7 +54,8 @@ class RemoteEpisode:
     ) -> None:
         self._server, self._session = server, session
         opening = server.ask(session.reset, task=task.name, split=split, index=index).observation
-        self.incident = IncidentView(task, split, index, Topology(tuple(opening.services)))
+        graph = CallGraph if task.name == REAL else Topology
+        self.incident = IncidentView(task, split, index, graph(tuple(opening.services)))
         self.opening = _observation(opening)
         self.record, self.done = Record(), False
         self.score: Score | None = None
@@ -141,10 +145,10 @@ class Server:
             ConnectionError: no server there any more, or no room on it.
         """
         if isinstance(task, Task):
-            raise ValueError(f"a server plays its own tasks; choose one of {', '.join(ALL_TASKS)}")
-        settings = check_task(task)
-        check_split(split)
-        check_index(index)
+            raise ValueError(
+                f"a server plays its own tasks; choose one of {', '.join(tasks_on(None))}"
+            )
+        settings = check_coordinates(task, split, index)
         session = self._idle.pop() if self._idle else self.ask(self._client.new_session)
         try:
             return RemoteEpisode(self, session, settings, split, index)
@@ -180,4 +184,7 @@ def _observation(answer: TriageObservation) -> Observation:
         answer.metrics,
         answer.logs,
         answer.done,
+        answer.measures,
+        answer.calls,
+        answer.counts,
     )

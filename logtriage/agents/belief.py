@@ -9,8 +9,9 @@ asks all services at once, so what it earns is a lower bound of the ceiling.
 from __future__ import annotations
 
 from ..play.episode import Observation, PlayableEpisode
+from ..world.call_graph import CallGraph
 from ..world.tasks import TASKS, Task, check_task
-from ..world.topology import DEFAULT_TOPOLOGY, Topology
+from ..world.topology import DEFAULT_TOPOLOGY, simulated
 from .lookahead import Lookahead
 from .outcomes import answer_actions
 from .posterior import Posterior
@@ -36,10 +37,10 @@ def _graph_comes_again(task: Task, split: str) -> bool:
     return split != "unseen_topology" and not task.services
 
 
-def prior_of(topology: Topology, task: Task, split: str) -> Prior:
+def prior_of(graph: CallGraph, task: Task, split: str) -> Prior:
     """The prior of an incident's call graph, task and split; kept where the graph comes again."""
     make_prior = cached_prior if _graph_comes_again(task, split) else Prior
-    return make_prior(topology, task, split)
+    return make_prior(simulated(graph), task, split)
 
 
 class BeliefPolicy(Policy):
@@ -62,7 +63,7 @@ class BeliefPolicy(Policy):
         self._task, self._split = episode.incident.task, episode.incident.split
         super()._open(episode)
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         self.belief, self.topology = (
             Posterior(prior_of(topology, self._task, self._split)),
             topology,

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..play.actions import ACTION_TYPES, action_values
-from ..play.drawing import Step, draw, draw_verdict
-from ..play.episode import Episode
-from ..world.tasks import ALL_TASKS, splits_on
+from ..play.drawing import Step, draw
+from ..real.door import draw_end, last_incident, open_incident, splits_of, tasks_on
 from ..world.topology import Topology
 
 SLIDER_END = 999  # the last incident that the slider reaches; `Console` itself takes any
@@ -41,7 +40,7 @@ class Console:
 
     def open(self, task: str, split: str, index: int) -> None:
         """Leave the incident and open another, or the same anew."""
-        self.episode = Episode.open(task, split, index, self._topology)
+        self.episode = open_incident(task, split, index, self._topology)
         self.seen = [Step("", self.episode.opening)]
 
     def act(self, action_type: str, value: str = "") -> None:
@@ -57,10 +56,7 @@ class Console:
     def html(self) -> str:
         """Everything seen so far, and once the incident is closed the score and the truth."""
         episode = self.episode
-        verdict = ""
-        if episode.score is not None:
-            verdict = draw_verdict(episode.score, episode.record, episode.incident)
-        return draw(episode.incident.topology, self.seen, verdict)
+        return draw(episode.incident.topology, self.seen, draw_end(episode))
 
     @property
     def widget(self) -> Any:
@@ -68,13 +64,14 @@ class Console:
         from ipywidgets import HTML, Button, Dropdown, HBox, IntSlider, ToggleButtons, VBox
 
         incident = self.episode.incident
-        last = max(SLIDER_END, incident.index)
         names = [(name.replace("_", " "), name) for name in ACTION_TYPES]
-        task = Dropdown(options=list(ALL_TASKS), value=incident.task.name, description="task")
-        split = Dropdown(
-            options=splits_on(self._topology), value=incident.split, description="split"
+        tasks, splits = tasks_on(self._topology), splits_of(incident.task.name, self._topology)
+        task = Dropdown(options=tasks, value=incident.task.name, description="task")
+        split = Dropdown(options=splits, value=incident.split, description="split")
+        last = last_incident(incident.task.name, incident.split)
+        index = IntSlider(
+            incident.index, 0, min(last, max(SLIDER_END, incident.index)), description="incident"
         )
-        index = IntSlider(incident.index, 0, last, description="incident")
         opener = Button(description="Open")
         kind = ToggleButtons(options=names, value="request_more_logs")
         # With options from the start: a drop-down that began empty selects nothing later on.
@@ -90,6 +87,13 @@ class Console:
             view.value = self.html()
             actor.disabled = self.episode.done
 
+        def choose_task(*_: Any) -> None:
+            split.options = splits_of(task.value, self._topology)
+            choose_split()
+
+        def choose_split(*_: Any) -> None:
+            index.max = min(SLIDER_END, last_incident(task.value, split.value))
+
         def press_open(_: Any) -> None:
             self.open(task.value, split.value, index.value)
             offer()  # another incident may have another call graph
@@ -100,6 +104,8 @@ class Console:
             show()
 
         kind.observe(offer, names="value")
+        task.observe(choose_task, names="value")
+        split.observe(choose_split, names="value")
         opener.on_click(press_open)
         actor.on_click(press_act)
         show()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from random import Random
 
 from ..play.episode import Observation
+from ..world.call_graph import CallGraph
 from ..world.tasks import PAR_STEPS
-from ..world.topology import Topology
 from .scripted import Action, ReadingPolicy
 
 # The junior's habits, a judgement: it asks around enough for its imitator to meet the logs of every
@@ -43,7 +43,7 @@ class JuniorPolicy(ReadingPolicy):
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         super().begin(topology, observation)
         self._loudest = self.loudest()
         self._quiet = not observation.alerts

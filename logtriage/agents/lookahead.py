@@ -13,10 +13,10 @@ from math import factorial
 import numpy as np
 
 from ..play.rewards import WEIGHTS
+from ..world.call_graph import TEAMS
 from ..world.reading import Reading
 from ..world.tasks import PAR_STEPS, SEVERITIES
 from ..world.telemetry import DETAIL_LINES
-from ..world.topology import TEAMS
 from .outcomes import NONE, Answers, Outcomes, score_table
 from .posterior import Posterior
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..play.rewards import FALSE_PAGE_COST, FRUITLESS_COST, WEIGHTS
+from ..world.call_graph import TEAMS, CallGraph
 from ..world.tasks import PAR_STEPS, SEVERITIES, Task
-from ..world.topology import TEAMS, Topology
 from .scripted import Action
 
 NONE = -1  # no service, no team
@@ -39,7 +39,7 @@ class Answers(NamedTuple):
 
 
 def answer_actions(
-    answers: Answers, topology: Topology, confidence: float | None = None
+    answers: Answers, topology: CallGraph, confidence: float | None = None
 ) -> list[Action]:
     """The steps that give these answers."""
     actions: list[Action] = [("classify_severity", SEVERITIES[answers.severity])]

@@ -21,6 +21,7 @@ from ..play.episode import Observation
 from ..world import telemetry
 from ..world.faults import faults_at
 from ..world.reading import Reading, read_line
+from ..world.rows import Metric
 from .prior import Prior
 
 UNLIKELY = 1e-6  # hypotheses below this share of the belief are dropped
@@ -212,7 +213,7 @@ class Posterior:
             likelihood[:, 0] *= chance
             likelihood[:, 1] *= np.where(root == at, float(at not in alerts), chance)
 
-    def _metric(self, at: int, metric: telemetry.Metric, step: int) -> np.ndarray:
+    def _metric(self, at: int, metric: Metric, step: int) -> np.ndarray:
         """Chance of a row's figures, (len(alive),): the age of the reading is not known."""
         prior, errors = self.prior, float(metric.errors)
         latencies = printed_between(float(metric.latency), digits=2)

@@ -17,11 +17,12 @@ from random import Random
 from ..play.actions import ACTION_TYPES, action_values
 from ..play.episode import Episode, Observation, PlayableEpisode, final_score
 from ..play.rewards import single_faults
+from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import Incident, sample_incident
 from ..world.reading import Reading, read_line
 from ..world.tasks import SEVERITIES, Task, check_task
-from ..world.topology import DEFAULT_TOPOLOGY, TEAMS, Topology
+from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
 
 # (action_type, value), and the confidence if there is one.
 Action = tuple[str, str] | tuple[str, str, float | None]
@@ -45,7 +46,7 @@ class Policy:
         episode's time.
         """
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         """A new incident: forget everything, see the opening."""
 
     def act(self) -> Action:
@@ -76,11 +77,11 @@ class FunctionPolicy(Policy):
     """
 
     def __init__(
-        self, function: Callable[[Topology, Sequence[Observation]], Action], name: str
+        self, function: Callable[[CallGraph, Sequence[Observation]], Action], name: str
     ) -> None:
         self.function, self.name = function, name
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         self._topology, self._observations = topology, [observation]
 
     def act(self) -> Action:
@@ -98,7 +99,7 @@ class RandomPolicy(Policy):
     def __init__(self, seed: int = 0) -> None:
         self._random = Random(f"policy/random/{seed}")
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         self._values = action_values(topology)
 
     def act(self) -> Action:
@@ -114,7 +115,7 @@ class ConstantPolicy(Policy):
     def __init__(self, script: Sequence[Action]) -> None:
         self.script = tuple(script)
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         self._rest = iter(self.script)
 
     def act(self) -> Action:
@@ -134,7 +135,9 @@ class TrainedConstantPolicy(ConstantPolicy):
         incident = episode.incident
         # Random call graphs are not trained on one by one: there, the default graph's script plays.
         random = incident.split == "unseen_topology"
-        self.script = self._train(incident.task, DEFAULT_TOPOLOGY if random else incident.topology)
+        self.script = self._train(
+            incident.task, DEFAULT_TOPOLOGY if random else simulated(incident.topology)
+        )
         super()._open(episode)
 
     def _train(self, task: Task, topology: Topology) -> tuple[Action, ...]:
@@ -175,8 +178,9 @@ class ReadingPolicy(Policy):
     answers.
     """
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         self.topology, self.observation = topology, observation
+        self.edges = [topology.names[position] for position in topology.edges]
         self.readings: dict[str, list[Reading]] = {name: [] for name in topology.names}
         self.errors: Counter[str] = Counter()
         self.edge_errors: list[float] = []
@@ -194,11 +198,12 @@ class ReadingPolicy(Policy):
                 # complains.
                 self.errors[service] += line.startswith("ERROR") or reading.kind in TROUBLE_KINDS
         for alert in observation.alerts or ():
-            if self.topology.service(alert.service).is_edge and alert.metric == "errors":
+            if alert.service in self.edges and alert.metric == "errors":
                 self.edge_errors.append(float(alert.value))
         for row in observation.metrics or ():
-            self.slowdowns[row.service].append(float(row.latency) / float(row.usual))
-            if self.topology.service(row.service).is_edge:
+            if row.slowdown is not None:
+                self.slowdowns[row.service].append(row.slowdown)
+            if row.service in self.edges and row.errors:
                 self.edge_errors.append(float(row.errors))
 
     def act(self) -> Action:
@@ -226,8 +231,7 @@ class ReadingPolicy(Policy):
     def severity(self) -> str:
         """P1 to P3 from what was seen of the edge."""
         errors = max(self.edge_errors, default=0.0)
-        edges = (service.name for service in self.topology.services if service.is_edge)
-        slowdown = self.slowdown(*edges)
+        slowdown = self.slowdown(*self.edges)
         if errors > EDGE_ERRORS_P1:
             return "P1"
         return "P2" if errors > EDGE_ERRORS_P2 or slowdown > REAL_SLOWDOWN else "P3"
@@ -259,11 +263,12 @@ class ReadingPolicy(Policy):
         fault, at = self.fault_at(service), self.topology.service(service)
         team = fault.owner_at(at) if fault else at.owner
         fix: list[Action] = [("remediate", f"{fault.remedy}:{service}")] if fault else []
+        page: list[Action] = [("escalate", team)] if team else []  # of an unknown kind nobody knows
         return [
             ("classify_severity", self.severity()),
             ("identify_root_cause", service),
             *fix,
-            ("escalate", team),
+            *page,
             ("resolve", ""),
         ]
 
@@ -273,7 +278,7 @@ class LoudestPolicy(ReadingPolicy):
 
     name = "loudest"
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         super().begin(topology, observation)
         self._blamed = self.loudest()
         self._asked = False
@@ -291,9 +296,9 @@ class TracePolicy(ReadingPolicy):
     name = "trace"
     patience = 2  # times it asks one service before it settles for what it has
 
-    def begin(self, topology: Topology, observation: Observation) -> None:
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
         super().begin(topology, observation)
-        self._at = next(service.name for service in topology.services if service.is_edge)
+        self._at = self.edges[0]
         self._asked: Counter[str] = Counter()
 
     def decide(self) -> list[Action]:

@@ -16,9 +16,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
+from ..world.call_graph import KINDS
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SEVERITIES
-from ..world.topology import KINDS, Topology
+from ..world.topology import Topology
 from .crossed import crossed_mean
 from .intervals import KEYS, Interval, matched
 

@@ -6,9 +6,9 @@ An action is a type and a value. A value holds the action's arguments, joined by
 
 from __future__ import annotations
 
+from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES
-from ..world.topology import TEAMS, Topology
 
 # Action type to the names of its arguments. The tools, their schemas and the checks follow from it.
 ACTION_ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -32,7 +32,7 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
-def action_values(topology: Topology) -> dict[str, tuple[str, ...]]:
+def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
     """Action type to the values it can take on that topology; `("",)` for those without one."""
     services = topology.names
     return {
@@ -46,7 +46,7 @@ def action_values(topology: Topology) -> dict[str, tuple[str, ...]]:
     }
 
 
-def check_action(action_type: str, value: str, topology: Topology) -> None:
+def check_action(action_type: str, value: str, topology: CallGraph) -> None:
     """Raise `ValueError` unless the action is valid on that topology.
 
     The message names the value, the rule, and what is allowed instead.
@@ -74,7 +74,7 @@ def check_action(action_type: str, value: str, topology: Topology) -> None:
         _check_argument("service", value, topology, f", or {ALL_SERVICES}")
 
 
-def _check_argument(argument: str, value: str, topology: Topology, besides: str = "") -> None:
+def _check_argument(argument: str, value: str, topology: CallGraph, besides: str = "") -> None:
     # `position` is a dictionary: services are looked up without a walk over 30 names.
     if argument == "service":
         known, choices = value in topology.position, topology.names

@@ -29,7 +29,7 @@ def tool_call(action: tuple[str, str] | tuple[str, str, float | None]) -> dict[s
     The confidence is left out: tools take none.
     """
     action_type, value = action[:2]
-    values = value.split(":") if action_type == "remediate" else [value]
+    values = value.split(":", 1) if action_type == "remediate" else [value]
     # `resolve` and `ignore` have an empty value, and no argument to hold it
     arguments = dict(zip(ACTION_ARGUMENTS[action_type], values, strict=False))
     return {"type": "function", "function": {"name": action_type, "arguments": arguments}}

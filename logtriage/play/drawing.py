@@ -14,10 +14,11 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from ..world.call_graph import CallGraph
 from ..world.incidents import Incident
+from ..world.rows import Alert, Metric
 from ..world.tasks import PAR_STEPS
-from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
-from ..world.topology import Topology
+from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN
 from .episode import Observation
 from .rewards import WEIGHTS, Record, Score, single_faults
 
@@ -87,7 +88,7 @@ class Part(NamedTuple):
     weight: float
 
 
-def draw(topology: Topology, seen: Sequence[Step], verdict: str = "") -> str:
+def draw(topology: CallGraph, seen: Sequence[Step], verdict: str = "") -> str:
     """The episode so far as an HTML fragment.
 
     Args:
@@ -121,13 +122,14 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
         for (name, weight), value in zip(WEIGHTS.items(), score, strict=False)
     ]
     faults = [one.fault.name.replace("-", " ") for one in incident.injections]
-    html = read_template(__package__, "verdict").render(
-        score=score,
-        parts=parts,
-        gate="" if score.gate == 1.0 else _why_gated(score, record),
-        cause=", and ".join(faults) or "a false alarm, to be ignored",
-    )
-    return Markup(html)
+    gate = "" if score.gate == 1.0 else _why_gated(score, record)
+    return draw_parts(score, parts, ", and ".join(faults) or "a false alarm, to be ignored", gate)
+
+
+def draw_parts(score: Score, parts: Sequence[Part], cause: str, gate: str = "") -> Markup:
+    """A score and its parts, with what it was, and why the gate closed if it did."""
+    verdict = read_template(__package__, "verdict")
+    return Markup(verdict.render(score=score, parts=parts, gate=gate, cause=cause))
 
 
 @cache
@@ -177,14 +179,14 @@ def health(row: Metric | None) -> str:
     """`failing`, `suffering`, `healthy` by the row's errors and slowdown, or `unseen`."""
     if row is None:
         return "unseen"
-    errors, slowdown = float(row.errors) / 100.0, float(row.latency) / float(row.usual)
+    errors, slowdown = float(row.errors or 0.0) / 100.0, row.slowdown or 1.0
     for name, (most_errors, most_slowdown) in (("failing", FAILING), ("suffering", SUFFERING)):
         if errors >= most_errors or slowdown >= most_slowdown:
             return name
     return "healthy"
 
 
-def _graph(topology: Topology, readings: Mapping[str, Row], alerted: set[str]) -> Graph:
+def _graph(topology: CallGraph, readings: Mapping[str, Row], alerted: set[str]) -> Graph:
     """Callers stand on the left; `topology.layout` spreads the services of a depth over (0, 1)."""
     depths = list(topology.depth.values())
     columns = max(depths) + 1
@@ -208,5 +210,8 @@ def _graph(topology: Topology, readings: Mapping[str, Row], alerted: set[str]) -
 
 
 def _by_level(observation: Observation) -> list[tuple[str, str]]:
-    """Its log lines, each after the class of its level."""
-    return [(LEVELS.get(line.partition(" ")[0], ""), line) for line in observation.lines or ()]
+    """Its further rows and its log lines, each after the class of its level."""
+    further = (observation.measures, observation.calls, observation.counts)
+    rows = [("", row.text) for some in further for row in some or ()]
+    lines = observation.lines or ()
+    return rows + [(LEVELS.get(line.partition(" ")[0], ""), line) for line in lines]

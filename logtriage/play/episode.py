@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
 from ..world.incidents import Incident, sample_incident
+from ..world.rows import Alert, CallTime, LineCount, Measure, Metric
 from ..world.tasks import Task
-from ..world.telemetry import Alert, Metric, Telemetry
+from ..world.telemetry import Telemetry
 from ..world.topology import Topology
 from .actions import ALL_SERVICES, check_action
 from .rewards import Record, Score, score
@@ -20,6 +22,7 @@ class Observation(NamedTuple):
     """What the agent is shown after a step; parts that the step did not bring are None.
 
     `notice` repeats what was done, never whether it was right. `error` explains an invalid action.
+    `measures`, `calls` and `counts` are of observed incidents; simulated ones have none.
     """
 
     step: int
@@ -30,6 +33,9 @@ class Observation(NamedTuple):
     metrics: list[Metric] | None = None
     lines: list[str] | None = None
     done: bool = False
+    measures: list[Measure] | None = None
+    calls: list[CallTime] | None = None
+    counts: list[LineCount] | None = None
 
 
 class VisibleIncident(Protocol):
@@ -42,7 +48,7 @@ class VisibleIncident(Protocol):
     @property
     def index(self) -> int: ...
     @property
-    def topology(self) -> Topology: ...
+    def topology(self) -> CallGraph: ...
 
 
 class PlayableEpisode(Protocol):

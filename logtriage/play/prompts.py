@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..world.topology import Topology
+from ..world.call_graph import CallGraph
 from .episode import Observation
 
 SYSTEM_PROMPT = """You are the on-call engineer of a microservice cluster. An incident was reported.
@@ -26,12 +26,12 @@ TABLE_HEADER = "service errors p95 usual"
 CLOSED = "Incident closed."
 
 
-def call_graph_line(topology: Topology) -> str:
+def call_graph_line(topology: CallGraph) -> str:
     """Who calls whom, in one line."""
     return f"calls: {topology.call_graph_text}"
 
 
-def render(observation: Observation, topology: Topology | None = None) -> str:
+def render(observation: Observation, topology: CallGraph | None = None) -> str:
     """An observation as the agent reads it.
 
     With `topology`, the call graph stands on top: the opening of an episode.
@@ -51,6 +51,8 @@ def render(observation: Observation, topology: Topology | None = None) -> str:
         if observation.alerts is not None:
             parts.append(TABLE_HEADER)
         parts.extend([metric.text for metric in observation.metrics])
+    for rows in (observation.measures, observation.calls, observation.counts):
+        parts.extend([row.text for row in rows or ()])
     if observation.lines:
         parts.extend(observation.lines)
     if observation.done:

@@ -22,7 +22,9 @@ from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
 from ..play.drawing import read_template
 from ..play.prompts import SYSTEM_PROMPT
-from ..world.tasks import ALL_TASKS, SPLITS, splits_on
+from ..real.cases import SOURCES
+from ..real.door import last_incident, splits_of, tasks_on
+from ..world.tasks import SPLITS
 
 router = APIRouter()
 
@@ -61,10 +63,14 @@ def to_page() -> RedirectResponse:
 def page(
     request: Request,
     task: Annotated[
-        str, Query(description="Task of the incident.", json_schema_extra={"enum": list(ALL_TASKS)})
+        str, Query(description="Task of the incident.", json_schema_extra={"enum": tasks_on(None)})
     ] = "cascading_failure",
     split: Annotated[
-        str, Query(description="Split of the incident.", json_schema_extra={"enum": list(SPLITS)})
+        str,
+        Query(
+            description="Split of the incident; of real ones, their source.",
+            json_schema_extra={"enum": [*SPLITS, *SOURCES]},
+        ),
     ] = "train",
     index: Annotated[str, Query(description="Number of the incident.")] = "0",
     did: Annotated[
@@ -75,7 +81,9 @@ def page(
     here = {"task": task, "split": split, "index": index}
     did = did or []
     topology = request.app.state.topology
-    answer = partial(_answer, here, splits_on(topology))
+    tasks = tasks_on(topology)
+    splits = dict.fromkeys(one for name in tasks for one in splits_of(name, topology))
+    answer = partial(_answer, here, tasks, splits)
     environment = TriageEnvironment(topology)
     try:
         number: Any = int(index) if index.isdecimal() else index  # the environment refuses text
@@ -91,7 +99,8 @@ def page(
     seen = observation.model_dump()
     drawing = Markup(environment.render_web(seen))  # escaped where it was drawn
     if observation.done:
-        following = {**here, "index": int(index) + 1}
+        last = last_incident(task, split)
+        following = {**here, "index": int(index) + 1 if int(index) < last else 0}
         return answer(drawing=drawing, again=_address(here), following=_address(following))
     of_service, others = _links(here, did, environment.web_actions(seen))
     return answer(drawing=drawing, rules=SYSTEM_PROMPT, of_service=of_service, others=others)
@@ -123,9 +132,13 @@ def _address(query: dict[str, Any]) -> str:
 
 
 def _answer(
-    here: dict[str, str], splits: Iterable[str], status: int = 200, **content: Any
+    here: dict[str, str],
+    tasks: Iterable[str],
+    splits: Iterable[str],
+    status: int = 200,
+    **content: Any,
 ) -> HTMLResponse:
     """The page at these coordinates; see `page.html.jinja` for what it can hold."""
-    choices = (("task", ALL_TASKS), ("split", splits))
+    choices = (("task", tasks), ("split", splits))
     html = read_template(__package__, "page").render(here=here, choices=choices, **content)
     return HTMLResponse(html, status, _HEADERS)

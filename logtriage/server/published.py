@@ -15,7 +15,8 @@ from pydantic.json_schema import models_json_schema
 
 from ..environment import NUMBERED
 from ..models import TriageAction, TriageObservation
-from ..world.tasks import ALL_TASKS, MAX_INDEX, TASKS, splits_on
+from ..real.door import splits_of, tasks_on
+from ..world.tasks import MAX_INDEX, TASKS, splits_on
 from ..world.topology import Topology
 from .guard import MAX_MESSAGE
 
@@ -48,8 +49,10 @@ def publish(app: FastAPI, topology: Topology | None = None) -> None:
     reset = schemas["ResetRequest"]
     index = {"type": "integer", "minimum": 0, "maximum": MAX_INDEX}
     reset["properties"]["seed"]["anyOf"] = [index, {"type": "null"}]
-    reset["properties"]["task"] = {"enum": [*ALL_TASKS, None]}
-    reset["properties"]["split"] = {"enum": splits, "default": "train"}
+    tasks = tasks_on(topology)
+    played = list(dict.fromkeys(split for task in tasks for split in splits_of(task, topology)))
+    reset["properties"]["task"] = {"enum": [*tasks, None]}
+    reset["properties"]["split"] = {"enum": played, "default": "train"}
     reset["properties"]["index"] = {"anyOf": [index, {"type": "null"}]}
     reset["additionalProperties"] = False
     reset["examples"] = [{"task": "cascading_failure", "split": "test", "index": 7}, {}]

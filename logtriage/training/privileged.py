@@ -27,8 +27,8 @@ from ..agents.outcomes import NONE, Answers, Outcomes
 from ..agents.posterior import Posterior
 from ..play.rewards import FALSE_PAGE_COST, FRUITLESS_COST, REPEAT_COST, WEIGHTS
 from ..play.tools import MALFORMED_COST, Call, ToolSession
+from ..world.call_graph import TEAMS, CallGraph
 from ..world.tasks import PAR_STEPS, SEVERITIES, Task
-from ..world.topology import TEAMS, Topology
 
 # Hypotheses below this share of the likeliest are dropped: a value changes by 0.005 on average, and
 # takes two thirds of the time.
@@ -50,7 +50,7 @@ class Given:
         """Whether more than the severity has been answered."""
         return bool(self.blamed or self.fixes or self.teams)
 
-    def after(self, call: Call, topology: Topology) -> Given:
+    def after(self, call: Call, topology: CallGraph) -> Given:
         """What has been answered once this call was made, too."""
         if call.name == "classify_severity":
             again = self.severity != NONE

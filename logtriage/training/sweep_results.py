@@ -6,7 +6,7 @@ run; all light enough to publish.
 | `episodes.parquet` | training by step, and every held-out episode (see `measure.analysis`) |
 | `summary.parquet` | a row a row and task: scores, gains, differences, with intervals |
 | `points.parquet` | a row a point: its size and what it took |
-| `learning.png`, `seeds.png` | the same, drawn |
+| `learning.png`, `seeds.png` | the same, drawn; of a ladder of sizes `scaling.png` too |
 | `sweep.json` | what was varied, by which command, when, at which commits |
 """
 
@@ -22,6 +22,7 @@ import pandas as pd
 
 from ..measure.analysis import gather, score
 from ..measure.runs import model_of, read_jsonl, record_of, write_text
+from ..measure.scaling import FEWEST_SIZES, fit_law, plot_scaling, sized_scores
 from ..measure.sweep_plots import plot_learning, plot_seeds
 from .points import Point, is_executed
 from .sweeps import Sweep
@@ -55,14 +56,26 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     }
     for name, table in tables.items():
         table.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
+    write_text(folder / "sweep.json", json.dumps(record_of_sweep(sweep), indent=1) + "\n")
+    draw_sweep(folder)
+    return sorted(folder.iterdir())
+
+
+def draw_sweep(folder: Path) -> list[Path]:
+    """Draw the figures of a sweep from its tables, which lie in the folder; returns the files."""
+    frame = pd.read_parquet(folder / "episodes.parquet")
+    sizes = pd.read_parquet(folder / "points.parquet")
+    against = json.loads((folder / "sweep.json").read_text())["against"]
     figures = {
-        "learning": plot_learning(frame, against=sweep.file.against),
-        "seeds": plot_seeds(frame, against=sweep.file.against),
+        "learning": plot_learning(frame, against=against),
+        "seeds": plot_seeds(frame, against=against),
     }
+    if sizes["parameters"].nunique() >= FEWEST_SIZES:
+        points = sized_scores(frame, sizes)
+        figures["scaling"] = plot_scaling(points, fit_law(points))
     for name, figure in figures.items():
         figure.save(folder / f"{name}.png")
-    write_text(folder / "sweep.json", json.dumps(record_of_sweep(sweep), indent=1) + "\n")
-    return sorted(folder.iterdir())
+    return [folder / f"{name}.png" for name in figures]
 
 
 def costs(some: Sequence[Point]) -> pd.DataFrame:

@@ -13,9 +13,10 @@ from ..agents.loading import with_tool_calls
 from ..play.actions import ACTION_ARGUMENTS
 from ..play.prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
 from ..play.tools import tool_schemas
+from ..world.call_graph import TEAMS
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES
-from ..world.topology import DEFAULT_TOPOLOGY, TEAMS
+from ..world.topology import DEFAULT_TOPOLOGY
 from .drills import DRILL_PROMPT, drill, junior_episode
 
 VOCABULARY = 1400  # tokens, before the fixed pieces

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .topology import Service
+from .call_graph import Service
 
 REMEDIES = ("restart", "rollback", "scale", "flush-cache", "kill-query")
 OWNER = "owner"  # placeholder team: whoever owns the struck service

@@ -14,12 +14,13 @@ from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 
+from .call_graph import Service
 from .cluster import Injection, State, untreated_states
 from .faults import Fault, faults_at
 from .random_topology import random_topology
 from .severity import in_trouble, severity_of, user_impact
 from .tasks import Task, check_index, check_split, check_task
-from .topology import DEFAULT_TOPOLOGY, Service, Topology
+from .topology import DEFAULT_TOPOLOGY, Topology
 
 INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
 # Draws of a fault and its place before a task is held to be impossible: 30,000 incidents of the

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from .topology import MOST_SERVICES, SMALLEST_RANDOM, Service, Topology
+from .call_graph import Service
+from .topology import MOST_SERVICES, SMALLEST_RANDOM, Topology
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from .cluster import Cluster, State
 from .incidents import Incident
+from .rows import Alert, Metric
 from .severity import in_trouble
 from .topology import Topology
 from .wording import BOOKS, VARIED_BOOKS, Key
@@ -51,32 +52,6 @@ ALERTED_KINDS = ("edge", "app")  # alerts watch what users feel; stateful servic
 
 LINE_KINDS = ("proof", "hint", "callee", "own", "benign", "normal")
 CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
-
-
-class Metric(NamedTuple):
-    """A row of the metrics table: error share in whole per cent, p95 and its usual value in ms."""
-
-    service: str
-    errors: str
-    latency: str
-    usual: str
-
-    @property
-    def text(self) -> str:
-        return f"{self.service} {self.errors}% {self.latency}ms {self.usual}"
-
-
-class Alert(NamedTuple):
-    """A threshold crossed now: `errors` in per cent, or `p95` in ms, to one significant digit."""
-
-    service: str
-    metric: str
-    value: str
-
-    @property
-    def text(self) -> str:
-        unit = "%" if self.metric == "errors" else "ms"
-        return f"{self.service} {self.metric} {self.value}{unit}"
 
 
 def figure(value: float) -> str:

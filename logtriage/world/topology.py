@@ -12,9 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-KINDS = ("edge", "app", "database", "queue")
-TEAMS = ("sre", "backend", "dba", "security")
-OWNERS = {"edge": "sre", "app": "backend", "database": "dba", "queue": "sre"}
+from .call_graph import KINDS, RESERVED_NAME, CallGraph, Service, TopologyError
 
 # Judgements about the hardware, one place. Milliseconds at an idle service, and requests per second
 # at the edge.
@@ -30,45 +28,6 @@ MOST_SERVICES = 30  # more would not fit a prompt, nor a drawing that can be rea
 NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 NAME_RULE = "a lower-case letter, then at most 39 lower-case letters, digits and hyphens"
 SMALLEST_RANDOM = 5  # services of a random call graph: an edge, two apps, what they lean on
-RESERVED_NAME = "all"  # what `request_more_logs` takes for every service
-
-
-class TopologyError(ValueError):
-    """A call graph that cannot be simulated. `at` is where: (), (service,) or (service, callee)."""
-
-    def __init__(self, message: str, *at: str) -> None:
-        super().__init__(message)
-        self.at = at
-
-
-@dataclass(frozen=True)
-class Service:
-    """One service.
-
-    `calls` are synchronous (the caller waits); `publishes` are not (the caller moves on).
-    """
-
-    name: str
-    kind: str
-    calls: tuple[str, ...] = ()
-    publishes: tuple[str, ...] = ()
-    handles_logins: bool = False
-    session_cache: bool = False
-
-    @property
-    def owner(self) -> str:
-        """The team that owns services of this kind."""
-        return OWNERS[self.kind]
-
-    @property
-    def is_edge(self) -> bool:
-        """Whether users enter here."""
-        return self.kind == "edge"
-
-    @property
-    def downstream(self) -> tuple[str, ...]:
-        """Names of everything it sends work to: its calls, then what it publishes to."""
-        return self.calls + self.publishes
 
 
 @dataclass(frozen=True)
@@ -94,26 +53,19 @@ class Network:
     rest_cpu: list[float]
 
 
-@dataclass(frozen=True)
-class Topology:
-    """A validated call graph, callers before callees (see `callers_first`).
+class Topology(CallGraph):
+    """A call graph that can be simulated, callers before callees (see `callers_first`).
 
     Raises:
-        TopologyError: when the graph cannot be simulated; a `ValueError` that names the service and
-            the way out.
+        TopologyError: when it cannot; a `ValueError` that names the service and the way out.
     """
-
-    services: tuple[Service, ...]
 
     def __post_init__(self) -> None:
         check_size(len(self.services))
-        names = [service.name for service in self.services]
-        for name in names:  # first of all: a wrong name here is a dangling call there
-            if names.count(name) > 1:
-                raise TopologyError(f"service {name} stands twice; rename one", name)
+        self._check_names()  # first of all: a wrong name here is a dangling call there
         placed: set[str] = set()
         for service in self.services:
-            self._check_service(service, names)
+            self._check_service(service)
             placed.add(service.name)
             for callee in service.downstream:
                 if callee in placed:
@@ -132,7 +84,7 @@ class Topology:
                     f"nothing calls {service.name}; connect it, or make it an edge", service.name
                 )
         # From below: the first that is too slow is where to mend it, not the edge above.
-        for name, latency in zip(names[::-1], self.network.rest_latency[::-1], strict=True):
+        for name, latency in zip(self.names[::-1], self.network.rest_latency[::-1], strict=True):
             if latency >= TIMEOUT_MS:
                 raise TopologyError(
                     f"{name} waits so long for those below it that it passes the timeout of "
@@ -140,8 +92,7 @@ class Topology:
                     name,
                 )
 
-    @staticmethod
-    def _check_service(service: Service, names: list[str]) -> None:
+    def _check_service(self, service: Service) -> None:
         """What holds for a service whatever its place in the graph."""
         name, kind = service.name, service.kind
         if not isinstance(name, str) or not NAME.fullmatch(name) or name == RESERVED_NAME:
@@ -159,97 +110,7 @@ class Topology:
                 "leave them out",
                 name,
             )
-        for callee in service.downstream:
-            if callee not in names:
-                raise TopologyError(
-                    f"{name} calls unknown service {callee!r:.60}; services are {', '.join(names)}",
-                    name,
-                    callee,
-                )
-            if service.downstream.count(callee) > 1:
-                raise TopologyError(
-                    f"{name} names {callee} twice; once is enough, as a call or as a publish",
-                    name,
-                    callee,
-                )
-
-    def __hash__(self) -> int:
-        # Equal graphs have equal names, and a graph is looked up at every incident: keep it quick.
-        return hash(self.names)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Service names, in position order."""
-        return tuple(service.name for service in self.services)
-
-    @cached_property
-    def position(self) -> dict[str, int]:
-        """Name to position."""
-        return {name: i for i, name in enumerate(self.names)}
-
-    @cached_property
-    def edges(self) -> tuple[int, ...]:
-        """Positions of the services where users enter."""
-        return tuple(i for i, service in enumerate(self.services) if service.is_edge)
-
-    @cached_property
-    def depth(self) -> dict[str, int]:
-        """Hops from the nearest edge, over calls and publishes."""
-        depth = {service.name: 0 for service in self.services if service.is_edge}
-        for service in self.services:
-            for callee in service.downstream:
-                depth[callee] = min(depth.get(callee, len(self.services)), depth[service.name] + 1)
-        return depth
-
-    @cached_property
-    def callers(self) -> dict[str, tuple[str, ...]]:
-        """Name to the names of everything that calls it or publishes to it."""
-        return {
-            name: tuple(s.name for s in self.services if name in s.downstream)
-            for name in self.names
-        }
-
-    @cached_property
-    def below(self) -> tuple[tuple[int, ...], ...]:
-        """Position to the positions of everything it calls or publishes to."""
-        return tuple(tuple(self.position[name] for name in s.downstream) for s in self.services)
-
-    @cached_property
-    def call_graph_text(self) -> str:
-        """One clause a caller, `a > b c; b > d`: how a prompt shows the graph."""
-        return "; ".join(
-            f"{s.name} > {' '.join(s.downstream)}" for s in self.services if s.downstream
-        )
-
-    @cached_property
-    def layout(self) -> dict[str, tuple[float, float]]:
-        """Name to (x, y) for a drawing: depth downwards, siblings side by side over (0, 1) and near
-        their callers.
-        """
-        rows: dict[int, list[str]] = {}
-        for name in self.names:
-            rows.setdefault(self.depth[name], []).append(name)
-        at: dict[str, tuple[float, float]] = {}
-        for depth, names in sorted(rows.items()):
-            callers = {
-                name: [at[caller][0] for caller in self.callers[name] if caller in at]
-                for name in names
-            }
-            names.sort(
-                key=lambda name: sum(callers[name]) / len(callers[name]) if callers[name] else 0.0
-            )
-            for i, name in enumerate(names):
-                at[name] = ((i + 0.5) / len(names), -float(depth))
-        return at
-
-    def service(self, name: str) -> Service:
-        """The service of that name; `ValueError` with the valid names otherwise."""
-        try:
-            return self.services[self.position[name]]
-        except KeyError:
-            raise ValueError(
-                f"unknown service {name!r}; choose one of {', '.join(self.names)}"
-            ) from None
+        self._check_callees(service)
 
     @cached_property
     def network(self) -> Network:
@@ -312,6 +173,20 @@ class Topology:
                         frontier.append(neighbour)
             self._reach[roots] = tuple(sorted(troubled))
         return self._reach[roots]
+
+
+def simulated(graph: CallGraph) -> Topology:
+    """The same graph, for what only simulated clusters have.
+
+    Raises:
+        ValueError: for one that was observed.
+    """
+    if not isinstance(graph, Topology):
+        raise ValueError(
+            "this call graph was observed and cannot be simulated, so what reasons with the "
+            "simulator cannot be asked about it; choose another policy"
+        )
+    return graph
 
 
 def check_size(services: int) -> None:

@@ -28,7 +28,8 @@ from typing import Any
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from .topology import Service, Topology, TopologyError, callers_first, check_size
+from .call_graph import Service, TopologyError
+from .topology import Topology, callers_first, check_size
 
 LISTS = ("calls", "publishes")
 SWITCHES = ("handles_logins", "session_cache")

@@ -18,8 +18,9 @@ from conftest import free_port
 from logtriage.agents.console import Console
 from logtriage.play.actions import ACTION_TYPES, check_action
 from logtriage.play.episode import Episode
+from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
-from logtriage.world.topology import Service, Topology
+from logtriage.world.topology import Topology
 
 WHERE = ("cascading_failure", "test", 7)
 

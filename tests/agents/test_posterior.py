@@ -16,6 +16,7 @@ from logtriage.measure.benchmark import opening_beliefs
 from logtriage.measure.dials import dialled
 from logtriage.measure.intervals import calibration_error
 from logtriage.play.episode import Episode, Observation
+from logtriage.world.call_graph import TEAMS
 from logtriage.world.cluster import Cluster, Injection, untreated_states
 from logtriage.world.faults import REMEDIES, faults_at
 from logtriage.world.incidents import Incident, sample_incident
@@ -23,7 +24,7 @@ from logtriage.world.random_topology import random_topology
 from logtriage.world.reading import Reading, read_line
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.telemetry import LINE_KINDS, Telemetry, coarse, figure
-from logtriage.world.topology import DEFAULT_TOPOLOGY, TEAMS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 
 @pytest.mark.parametrize(

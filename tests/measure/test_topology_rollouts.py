@@ -15,10 +15,11 @@ from logtriage.agents.registry import POLICIES, make_policy
 from logtriage.agents.scripted import TrainedConstantPolicy, best_constant_script
 from logtriage.measure.rollouts import rollout
 from logtriage.play.episode import Episode
+from logtriage.world.call_graph import Service
 from logtriage.world.incidents import UnplayableError, is_held_out, sample_incident
 from logtriage.world.random_topology import random_topology
 from logtriage.world.tasks import ALL_TASKS, TASKS, splits_on
-from logtriage.world.topology import DEFAULT_TOPOLOGY, Service, Topology
+from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
 from logtriage.world.topology_file import load_topology
 
 SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")

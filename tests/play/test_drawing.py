@@ -12,10 +12,11 @@ from logtriage.models import TriageAction
 from logtriage.play.drawing import Step, draw, health
 from logtriage.play.episode import Observation
 from logtriage.play.rewards import single_faults
+from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
+from logtriage.world.rows import Alert, Metric
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
-from logtriage.world.telemetry import Alert, Metric
-from logtriage.world.topology import DEFAULT_TOPOLOGY, Service, Topology
+from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
 
 
 def words(html):

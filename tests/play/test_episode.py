@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
+from logtriage.world.call_graph import TEAMS
 from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
-from logtriage.world.topology import TEAMS
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = sorted({"3.11", "3.12", "3.13", "{}.{}".format(*sys.version_info)})

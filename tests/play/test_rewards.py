@@ -15,10 +15,11 @@ from logtriage.agents.scripted import LoudestPolicy, OraclePolicy, RandomPolicy
 from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.episode import Episode
 from logtriage.play.rewards import WEIGHTS, Record, paid, score
+from logtriage.world.call_graph import TEAMS
 from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS
-from logtriage.world.topology import DEFAULT_TOPOLOGY, TEAMS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 INCIDENTS = 200
 

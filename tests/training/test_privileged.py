@@ -12,9 +12,9 @@ from logtriage.agents.outcomes import NONE, Answers, Outcomes, answer_actions, s
 from logtriage.agents.posterior import Posterior
 from logtriage.play.episode import Episode
 from logtriage.training.privileged import Given, Takeover, scores, values
+from logtriage.world.call_graph import TEAMS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SEVERITIES, TASKS
-from logtriage.world.topology import TEAMS
 
 
 def opened(task, index):

@@ -1,5 +1,6 @@
+from logtriage.world.call_graph import KINDS, TEAMS
 from logtriage.world.faults import FAULTS, REMEDIES, faults_at
-from logtriage.world.topology import DEFAULT_TOPOLOGY, KINDS, TEAMS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
 from logtriage.world.wording import BOOKS
 
 

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from logtriage.world.call_graph import KINDS
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import sample_incident
 from logtriage.world.reading import read_line
@@ -17,7 +18,6 @@ from logtriage.world.telemetry import (
     Telemetry,
     figure,
 )
-from logtriage.world.topology import KINDS
 from logtriage.world.wording import BOOKS
 
 

@@ -4,15 +4,10 @@ import pytest
 
 from logtriage.training.drills import GRAPH_SIZES
 from logtriage.training.names import TRAINING_NAMES
+from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
 from logtriage.world.random_topology import UNSEEN_NAMES, random_topology
-from logtriage.world.topology import (
-    DEFAULT_TOPOLOGY,
-    REST_UTILISATION,
-    Service,
-    Topology,
-    callers_first,
-)
+from logtriage.world.topology import DEFAULT_TOPOLOGY, REST_UTILISATION, Topology, callers_first
 
 
 def test_default_is_the_shop_of_seven():

@@ -9,10 +9,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logtriage.world.call_graph import KINDS, Service
 from logtriage.world.incidents import UnplayableError, sample_incident
 from logtriage.world.random_topology import random_topology
 from logtriage.world.tasks import ALL_TASKS, splits_on
-from logtriage.world.topology import DEFAULT_TOPOLOGY, KINDS, REST_UTILISATION, Service, Topology
+from logtriage.world.topology import DEFAULT_TOPOLOGY, REST_UTILISATION, Topology
 from logtriage.world.topology_file import load_topology
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop.yaml"

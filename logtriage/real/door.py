@@ -1,0 +1,80 @@
+"""Simulated and real incidents through one door: what there is, opening it, and how it ended."""
+
+from __future__ import annotations
+
+from ..play.drawing import Part, draw_parts, draw_verdict
+from ..play.episode import Episode
+from ..world.tasks import (
+    ALL_TASKS,
+    MAX_INDEX,
+    Task,
+    check_index,
+    check_split,
+    check_task,
+    splits_on,
+)
+from ..world.topology import Topology
+from .cases import SOURCES, load_case, load_source
+from .episode import REAL, REAL_TASK, TOP, RealEpisode, top
+
+
+def open_incident(
+    task: str | Task, split: str, index: int, topology: Topology | None = None
+) -> Episode | RealEpisode:
+    """The episode at these coordinates: `RealEpisode.open` for the task `real`, else
+    `Episode.open`.
+
+    Raises:
+        ValueError: as those, and for a real incident on a call graph of one's own.
+    """
+    if task != REAL:
+        return Episode.open(task, split, index, topology)
+    if topology is not None:
+        raise ValueError("real incidents have call graphs of their own; leave out the topology")
+    return RealEpisode.open(split, index)
+
+
+def check_coordinates(task: str, split: str, index: int) -> Task:
+    """The task of an incident that there is.
+
+    Raises:
+        ValueError: for an unknown task, split or index; the message names those that there are.
+    """
+    if task == REAL:
+        load_case(split, index)
+        return REAL_TASK
+    settings = check_task(task)
+    check_split(split)
+    check_index(index)
+    return settings
+
+
+def tasks_on(topology: Topology | None) -> list[str]:
+    """All tasks that can be played, the real one among them unless on a call graph of one's own."""
+    return [*ALL_TASKS, REAL] if topology is None else list(ALL_TASKS)
+
+
+def splits_of(task: str, topology: Topology | None = None) -> list[str]:
+    """The splits of a task: of real incidents their sources."""
+    return list(SOURCES) if task == REAL else splits_on(topology)
+
+
+def last_incident(task: str, split: str) -> int:
+    """The highest index that can be opened."""
+    return len(load_source(split).cases) - 1 if task == REAL else MAX_INDEX
+
+
+def draw_end(episode: Episode | RealEpisode) -> str:
+    """The score with what was answered and what was true; empty while the episode is open."""
+    if episode.score is None:
+        return ""
+    if isinstance(episode, Episode):
+        return draw_verdict(episode.score, episode.record, episode.incident)
+    blamed, truth = episode.record.root_causes, episode.incident.case.truth
+    first, guesses = blamed[0] if blamed else "none", ", ".join(blamed[:TOP]) or "none"
+    in_time = float(top(blamed, episode.incident.case))
+    parts = [
+        Part("root cause", first, truth.root, episode.score.root_cause, 1.0),
+        Part(f"in {TOP} guesses", guesses, truth.root, in_time, 0.0),
+    ]
+    return draw_parts(episode.score, parts, truth.fault.replace("_", " "))

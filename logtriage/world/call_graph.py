@@ -1,0 +1,204 @@
+"""Who calls whom: the call graph of a cluster, simulated or observed.
+
+What an agent and its tools know of a cluster is a `CallGraph`. One that the simulator can run is a
+`topology.Topology`, with more rules; of one that was observed (real telemetry, somebody's log) only
+what is said here holds: calls may go in circles, and a service may be of unknown kind.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+KINDS = ("edge", "app", "database", "queue")
+UNKNOWN_KIND = "unknown"  # of observed services alone
+TEAMS = ("sre", "backend", "dba", "security")
+OWNERS = {"edge": "sre", "app": "backend", "database": "dba", "queue": "sre"}
+
+MOST_OBSERVED = 200  # services of an observed cluster; a prompt of more would not be read
+# What stands between names where a graph is written as text may not stand in them.
+OBSERVED_NAME = re.compile(r"[^\s;>]{1,120}")
+RESERVED_NAME = "all"  # what `request_more_logs` takes for every service
+
+
+class TopologyError(ValueError):
+    """A call graph that breaks a rule. `at` is where: (), (service,) or (service, callee)."""
+
+    def __init__(self, message: str, *at: str) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service.
+
+    `calls` are synchronous (the caller waits); `publishes` are not (the caller moves on).
+    """
+
+    name: str
+    kind: str
+    calls: tuple[str, ...] = ()
+    publishes: tuple[str, ...] = ()
+    handles_logins: bool = False
+    session_cache: bool = False
+
+    @property
+    def owner(self) -> str:
+        """The team that owns services of this kind; empty for an unknown kind."""
+        return OWNERS.get(self.kind, "")
+
+    @property
+    def is_edge(self) -> bool:
+        """Whether users enter here."""
+        return self.kind == "edge"
+
+    @property
+    def downstream(self) -> tuple[str, ...]:
+        """Names of everything it sends work to: its calls, then what it publishes to."""
+        return self.calls + self.publishes
+
+
+@dataclass(frozen=True)
+class CallGraph:
+    """Services and their calls, as they were observed.
+
+    Args:
+        services: each with a name of its own, without spaces, semicolons or `>`.
+
+    Raises:
+        TopologyError: for no service or more than `MOST_OBSERVED`, a bad name or kind, or a call to
+            a service that is not there; a `ValueError` that names it and the way out.
+    """
+
+    services: tuple[Service, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.services) <= MOST_OBSERVED:
+            raise TopologyError(
+                f"an observed call graph has 1 to {MOST_OBSERVED} services, got "
+                f"{len(self.services)}; keep those of one product"
+            )
+        self._check_names()
+        for service in self.services:
+            name, kind = service.name, service.kind
+            if not OBSERVED_NAME.fullmatch(name) or name == RESERVED_NAME or not name.isprintable():
+                raise TopologyError(
+                    f"bad service name {name!r:.60}; a name is 1 to 120 printable characters "
+                    f"without spaces, ';' or '>', and not {RESERVED_NAME!r}",
+                    name,
+                )
+            if kind not in (*KINDS, UNKNOWN_KIND):
+                raise TopologyError(
+                    f"unknown kind {kind!r:.60} of {name}; choose one of "
+                    f"{', '.join((*KINDS, UNKNOWN_KIND))}",
+                    name,
+                )
+            self._check_callees(service)
+
+    def _check_names(self) -> None:
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise TopologyError(f"service {name} stands twice; rename one", name)
+
+    def _check_callees(self, service: Service) -> None:
+        for callee in service.downstream:
+            if callee not in self.position:
+                raise TopologyError(
+                    f"{service.name} calls unknown service {callee!r:.60}; "
+                    f"services are {', '.join(self.names)}",
+                    service.name,
+                    callee,
+                )
+            if service.downstream.count(callee) > 1:
+                raise TopologyError(
+                    f"{service.name} names {callee} twice; once is enough, as a call or as a "
+                    "publish",
+                    service.name,
+                    callee,
+                )
+
+    def __hash__(self) -> int:
+        # Equal graphs have equal names, and a graph is looked up at every incident: keep it quick.
+        return hash(self.names)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Service names, in position order."""
+        return tuple(service.name for service in self.services)
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Name to position."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def edges(self) -> tuple[int, ...]:
+        """Positions of the services where users enter; where none is known to be an edge, of those
+        that nobody calls.
+        """
+        known = tuple(i for i, service in enumerate(self.services) if service.is_edge)
+        return known or tuple(i for i, name in enumerate(self.names) if not self.callers[name])
+
+    @cached_property
+    def depth(self) -> dict[str, int]:
+        """Hops from the nearest edge, over calls and publishes; 0 for what no edge leads to."""
+        depth = {self.names[i]: 0 for i in self.edges}
+        frontier = list(depth)
+        for name in frontier:  # it grows meanwhile: breadth first
+            for callee in self.service(name).downstream:
+                if callee not in depth:
+                    depth[callee] = depth[name] + 1
+                    frontier.append(callee)
+        return {name: depth.get(name, 0) for name in self.names}
+
+    @cached_property
+    def callers(self) -> dict[str, tuple[str, ...]]:
+        """Name to the names of everything that calls it or publishes to it."""
+        return {
+            name: tuple(s.name for s in self.services if name in s.downstream)
+            for name in self.names
+        }
+
+    @cached_property
+    def below(self) -> tuple[tuple[int, ...], ...]:
+        """Position to the positions of everything it calls or publishes to."""
+        return tuple(tuple(self.position[name] for name in s.downstream) for s in self.services)
+
+    @cached_property
+    def call_graph_text(self) -> str:
+        """One clause a caller, `a > b c; b > d`: how a prompt shows the graph."""
+        return "; ".join(
+            f"{s.name} > {' '.join(s.downstream)}" for s in self.services if s.downstream
+        )
+
+    @cached_property
+    def layout(self) -> dict[str, tuple[float, float]]:
+        """Name to (x, y) for a drawing: depth downwards, siblings side by side over (0, 1) and near
+        their callers.
+        """
+        rows: dict[int, list[str]] = {}
+        for name in self.names:
+            rows.setdefault(self.depth[name], []).append(name)
+        at: dict[str, tuple[float, float]] = {}
+        for depth, names in sorted(rows.items()):
+            callers = {
+                name: [at[caller][0] for caller in self.callers[name] if caller in at]
+                for name in names
+            }
+            names.sort(
+                key=lambda name: sum(callers[name]) / len(callers[name]) if callers[name] else 0.0
+            )
+            for i, name in enumerate(names):
+                at[name] = ((i + 0.5) / len(names), -float(depth))
+        return at
+
+    def service(self, name: str) -> Service:
+        """The service of that name; `ValueError` with the valid names otherwise."""
+        try:
+            return self.services[self.position[name]]
+        except KeyError:
+            raise ValueError(
+                f"unknown service {name!r}; choose one of {', '.join(self.names)}"
+            ) from None

@@ -1,0 +1,46 @@
+"""The shipped cases: whole, small, licensed, and read by a schema."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from logtriage.real import cases
+
+COUNTS = {"petshop": 26, "nezha-trainticket": 23, "nezha-onlineboutique": 27}
+
+
+@pytest.mark.parametrize("source", cases.SOURCES)
+def test_a_source_is_whole(source):
+    loaded = cases.load_source(source)
+    assert loaded.source == source and len(loaded.cases) == COUNTS[source]
+    assert len({case.id for case in loaded.cases}) == COUNTS[source]
+    assert loaded.licence in loaded.attribution or "MIT" in loaded.attribution
+    assert any(loaded.licence in path.name for path in (cases.FOLDER / "LICENSES").iterdir())
+    assert (cases.FOLDER / f"{source}.json.gz").stat().st_size <= 500_000
+    assert all(case.truth.root in case.services for case in loaded.cases)
+
+
+def test_a_case_is_found_by_its_number():
+    assert cases.load_case("petshop", 25) is cases.load_source("petshop").cases[25]
+    for index in (26, -1, True, "0"):
+        with pytest.raises(ValueError, match=r"petshop has the incidents 0 to 25, got"):
+            cases.load_case("petshop", index)
+    with pytest.raises(ValueError, match="unknown split 'test' of real incidents; choose one of"):
+        cases.load_case("test", 0)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"surprise": 1}, "surprise"),
+        ({"truth": {"root": "nobody", "fault": "x", "origin": ""}}, "names nobody, which are not"),
+        ({"metrics": {"PetSite": {"requests": {"values": [1.0]}}}}, "has 1 values, and the window"),
+        ({"alerts": [{"service": "PetSite", "metric": "errors", "value": "5"}]}, "value"),
+    ],
+)
+def test_what_breaks_the_schema_is_refused(change, said):
+    whole = cases.load_case("petshop", 0).model_dump(mode="json")
+    assert cases.Case.model_validate_json(json.dumps(whole))
+    with pytest.raises(ValidationError, match=said):
+        cases.Case.model_validate_json(json.dumps({**whole, **change}))
