@@ -23,6 +23,24 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.load_profile("ci")
 
 SESSIONS = 80  # room on the test server
+# Files of a few long tests begin first, lest one of the processes be left alone with them at the
+# end; `make test` keeps this order.
+LONG_FILES = (
+    "test_t4_notebook.py",
+    "test_notebooks.py",
+    "test_publication.py",
+    "test_sweeps.py",
+    "test_benchmark.py",
+    "test_tracking.py",
+    "test_sweep_results.py",
+    "test_scripted.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """The tests of long files first, longest first; all else as it was."""
+    place = {name: at for at, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONG_FILES)))
 
 
 def free_port():

@@ -10,6 +10,7 @@ from test_rewards import right_answers
 from logtriage import environment
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction, TriageObservation
+from logtriage.play.episode import Episode
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
@@ -160,7 +161,7 @@ def test_invalid_actions_are_answered_and_unknown_fields_refused():
 
 
 OBSERVED = {"done", "reward", "metadata", "text", "step", "max_steps", "notice", "error"}
-OBSERVED |= {"services", "alerts", "metrics", "logs"}
+OBSERVED |= {"services", "alerts", "metrics", "logs", "measures", "calls", "counts"}
 STATE = {
     "episode_id",
     "step_count",
@@ -267,7 +268,8 @@ def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
         ]
         seen = []
         for version in (incident, twin):
-            monkeypatch.setattr(environment, "sample_incident", lambda *_, version=version: version)
+            opened = lambda *_, version=version: Episode(version)  # noqa: E731
+            monkeypatch.setattr(environment, "open_incident", opened)
             seen.append(
                 list(
                     watch(TriageEnvironment(), incident, [*investigation(incident)[-3:], *answers])

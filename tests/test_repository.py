@@ -42,7 +42,7 @@ TEXTS = [
         "tests/*.py",
     )
     for path in ROOT.glob(pattern)
-    if path.is_file() and "__pycache__" not in path.parts
+    if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".gz"
 ]
 PACKAGE = sorted(path for path in (ROOT / "logtriage").rglob("*.py") if "build" not in path.parts)
 

@@ -170,6 +170,7 @@ def load_case(source: str, index: int) -> Case:
     Raises:
         ValueError: for an unknown source or number; the message says which there are.
     """
+    check_source(source)  # what is no text cannot even be looked up
     cases = load_source(source).cases
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(cases):
         raise ValueError(

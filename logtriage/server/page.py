@@ -115,7 +115,7 @@ def _links(
     for label, action in actions:
         kind, value = action["action_type"], action["value"]
         address = _address({**here, "did": [*did, f"{kind}:{value}".rstrip(":")]})
-        remedy, _, service = value.rpartition(":")
+        remedy, _, service = value.partition(":")  # the names of real services hold colons
         if kind == "remediate":
             of_service[service].append(Link(remedy, label, address))
         elif kind == "identify_root_cause":

@@ -15,7 +15,9 @@ from pydantic.json_schema import models_json_schema
 
 from ..environment import NUMBERED
 from ..models import TriageAction, TriageObservation
-from ..real.door import splits_of, tasks_on
+from ..real.cases import SOURCES
+from ..real.door import last_incident, tasks_on
+from ..real.episode import REAL
 from ..world.tasks import MAX_INDEX, TASKS, splits_on
 from ..world.topology import Topology
 from .guard import MAX_MESSAGE
@@ -50,10 +52,20 @@ def publish(app: FastAPI, topology: Topology | None = None) -> None:
     index = {"type": "integer", "minimum": 0, "maximum": MAX_INDEX}
     reset["properties"]["seed"]["anyOf"] = [index, {"type": "null"}]
     tasks = tasks_on(topology)
-    played = list(dict.fromkeys(split for task in tasks for split in splits_of(task, topology)))
     reset["properties"]["task"] = {"enum": [*tasks, None]}
-    reset["properties"]["split"] = {"enum": played, "default": "train"}
+    reset["properties"]["split"] = {"type": "string", "default": "train"}
     reset["properties"]["index"] = {"anyOf": [index, {"type": "null"}]}
+    if REAL in tasks:  # of real incidents there is a number, and no default
+        fewest = min(last_incident(REAL, source) for source in SOURCES)
+        recorded = {
+            "split": {"enum": list(SOURCES)},
+            "index": {"type": "integer", "minimum": 0, "maximum": fewest},
+        }
+        reset["if"] = {"properties": {"task": {"const": REAL}}, "required": ["task"]}
+        reset["then"] = {"properties": recorded, "required": ["split", "index"]}
+        reset["else"] = {"properties": {"split": {"enum": splits}}}
+    else:
+        reset["properties"]["split"] |= {"enum": splits}
     reset["additionalProperties"] = False
     reset["examples"] = [{"task": "cascading_failure", "split": "test", "index": 7}, {}]
     schemas["ResetResponse"]["properties"]["observation"] = _reference("TriageObservation")

@@ -23,18 +23,20 @@ from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 ROOT = Path(__file__).parents[2]
+INCIDENTS = 2  # a policy, task and split; `belief` needs seconds for each on some
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("benchmark")
-    benchmark.make_report(folder / "parts", folder / "results", incidents=4, climbs=1)
+    benchmark.make_report(folder / "parts", folder / "results", incidents=INCIDENTS, climbs=1)
     return folder
 
 
 def test_every_policy_plays_every_task_and_split(report):
     frame = pd.read_parquet(report / "results" / "episodes.parquet")
-    assert len(frame) == len(POLICIES) * len(TASKS) * len(SPLITS) * 4 and len(POLICIES) == 7
+    assert len(frame) == len(POLICIES) * len(TASKS) * len(SPLITS) * INCIDENTS
+    assert len(POLICIES) == 7
     assert set(frame["benchmark"]) == {BENCHMARK_VERSION}
     oracle = frame[frame.policy == "oracle"]
     assert (oracle["score"] == 1.0).all() and (
@@ -50,7 +52,9 @@ def test_the_same_command_writes_the_same_bytes_and_plays_nothing_twice(report, 
         "exploit_table",
         lambda *a, **k: benchmark.read_table(report / "results", "exploits"),
     )
-    benchmark.make_report(report / "parts", report / "results", incidents=4, processes=1, climbs=1)
+    benchmark.make_report(
+        report / "parts", report / "results", incidents=INCIDENTS, processes=1, climbs=1
+    )
     after = {path.name: path.read_bytes() for path in (report / "results").iterdir()}
     assert after == before and len(after) == 4 + 6 + 7
 
@@ -59,7 +63,7 @@ def test_the_audit_is_of_the_incidents_that_were_played(report):
     frame = pd.read_parquet(report / "results" / "episodes.parquet")
     audited = pd.read_parquet(report / "results" / "audit.parquet")
     keys = ["policy", "task", "split", "index"]
-    assert len(audited) == len(AUDITED) * len(TASKS) * 2  # two fifths of four, and two at least
+    assert len(audited) == len(AUDITED) * len(TASKS) * 2  # two fifths, and two at least
     same = audited.merge(frame, on=keys, suffixes=("", "_played"))
     of_chance = same["policy"].isin(["random", "junior"])  # their draws depend on what came before
     assert len(same) == len(audited) and set(audited["split"]) == {"test"}
@@ -69,10 +73,12 @@ def test_the_audit_is_of_the_incidents_that_were_played(report):
 
 def test_an_interrupted_benchmark_goes_on(report):
     parts = report / "parts"
-    whole = benchmark.run_benchmark(parts, 4, 1, progress=False)
-    lost = parts / benchmark.source_digest() / "trace-single_crash-test-0-4.jsonl"
+    whole = benchmark.run_benchmark(parts, INCIDENTS, 1, progress=False)
+    lost = parts / benchmark.source_digest() / f"trace-single_crash-test-0-{INCIDENTS}.jsonl"
     lost.unlink()
-    pd.testing.assert_frame_equal(benchmark.run_benchmark(parts, 4, 1, progress=False), whole)
+    pd.testing.assert_frame_equal(
+        benchmark.run_benchmark(parts, INCIDENTS, 1, progress=False), whole
+    )
     assert lost.exists()
 
 

@@ -26,8 +26,9 @@ def test_a_case_is_found_by_its_number():
     for index in (26, -1, True, "0"):
         with pytest.raises(ValueError, match=r"petshop has the incidents 0 to 25, got"):
             cases.load_case("petshop", index)
-    with pytest.raises(ValueError, match="unknown split 'test' of real incidents; choose one of"):
-        cases.load_case("test", 0)
+    for source in ("test", {}, None):
+        with pytest.raises(ValueError, match="unknown split .* of real incidents; choose one of"):
+            cases.load_case(source, 0)
 
 
 @pytest.mark.parametrize(

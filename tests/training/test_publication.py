@@ -170,7 +170,7 @@ def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base, tmp_
     with pytest.raises(ValueError, match="which nobody else has; publish it --merged"):
         write_model(adapter, NAME, tmp_path / NAME)
     folder = write_model(adapter, NAME, tmp_path / NAME, merged=True)
-    assert not list(folder.glob("adapter*")) and run_snippets(folder).strip()
+    assert not list(folder.glob("adapter*"))
     merged, tokenizer = load_language_model(folder)
     put_on, _ = load_language_model(tiny_base, adapter=adapter / "model")
     ids = tokenizer("api-gateway 10%", return_tensors="pt")["input_ids"]
@@ -207,8 +207,9 @@ def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter, t
     research = licence.name == "qwen-research"
     assert ("**Improved using Qwen.**" in text) == research == (folder / "NOTICE").exists()
     assert (folder / "adapter_config.json").exists() and not list(folder.glob("model*"))
-    shutil.copytree(tiny_base, tmp_path / base)  # so that the name leads to a model, offline
-    assert run_snippets(folder).strip()
+    if trained_on != base:  # once is enough: the snippets are the same
+        shutil.copytree(tiny_base, tmp_path / base)  # so that the name leads to a model, offline
+        assert run_snippets(folder).strip()
 
 
 def test_mistakes_are_answered_before_anything_is_written(run, tmp_path):

@@ -1,0 +1,84 @@
+"""Real incidents on a server: they play as they do here, and before the end the truth is nowhere on
+the wire.
+"""
+
+from html import unescape
+from urllib.parse import urlencode
+
+import pytest
+import requests
+
+from logtriage.adapters.remote import Server
+from logtriage.client import LogtriageEnv
+from logtriage.models import TriageAction
+from logtriage.play.prompts import render
+from logtriage.real.cases import SOURCES, load_source
+from logtriage.real.episode import RealEpisode
+
+
+def secrets(case):
+    """What only the truth holds: where the source tells of the fault, how it was made, and its name
+    unless that is a word of every log.
+    """
+    truth = case.truth
+    common = ("errors", "exception", "return")
+    return {text for text in (truth.origin, truth.how, truth.fault) if text and text not in common}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_case_plays_on_a_server_as_it_does_here(url, source):
+    with Server(url) as server:
+        for index, case in enumerate(load_source(source).cases):
+            there, here = server.open("real", source, index), RealEpisode.open(source, index)
+            assert render(there.opening) == render(here.opening)
+            assert there.incident.topology == here.incident.topology
+            for service in ("all", case.services[0], case.truth.root):
+                brought = there.act("request_more_logs", service)
+                assert brought == here.act("request_more_logs", service)
+            there.act("identify_root_cause", case.truth.root)
+            there.act("resolve")
+            assert there.score.total == there.score.root_cause == 1.0
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_truth_is_nowhere_on_the_wire_before_the_end(url, source):
+    with LogtriageEnv(base_url=url).sync() as client:
+        for index, case in enumerate(load_source(source).cases):
+            sent = [client.reset(task="real", split=source, index=index).observation]
+            for service in ("all", *case.services[:3], case.truth.root):
+                action = TriageAction(action_type="request_more_logs", value=service)
+                sent.append(client.step(action).observation)
+            sent.append(client.state())
+            wire = " ".join(one.model_dump_json() for one in sent)
+            assert not [one for one in secrets(case) if one in wire]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_case_is_played_on_the_page(url, source):
+    case = load_source(source).cases[1]
+    here = {"task": "real", "split": source, "index": 1}
+    did = ["request_more_logs:all", f"request_more_logs:{case.truth.root}"]
+
+    def page(did):
+        answer = requests.get(
+            f"{url}/web?{urlencode({**here, 'did': did}, doseq=True)}", timeout=30
+        )
+        answer.raise_for_status()
+        return unescape(answer.text)
+
+    before = page(did)
+    assert not [one for one in secrets(case) if one in before]
+    assert "the root cause alone counts" in page([])
+    assert f">{case.services[0]}</text>" in before
+    after = page([*did, f"identify_root_cause:{case.truth.root}", "resolve"])
+    assert "score 1.00" in after and case.truth.fault.replace("_", " ") in after
+
+
+def test_a_case_that_is_not_there_is_refused(url):
+    with Server(url) as server:
+        with pytest.raises(ValueError, match="petshop has the incidents 0 to 25, got 26"):
+            server.open("real", "petshop", 26)
+        with pytest.raises(ValueError, match="unknown split 'test' of real incidents"):
+            server.open("real", "test", 0)
+    answer = requests.get(f"{url}/web?task=real&split=test", timeout=30)
+    assert answer.status_code == 400 and "choose one of petshop" in answer.text
