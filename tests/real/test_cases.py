@@ -27,7 +27,7 @@ def test_a_case_is_found_by_its_number():
         with pytest.raises(ValueError, match=r"petshop has the incidents 0 to 25, got"):
             cases.load_case("petshop", index)
     for source in ("test", {}, None):
-        with pytest.raises(ValueError, match="unknown split .* of real incidents; choose one of"):
+        with pytest.raises(ValueError, match=r"unknown split .* of real incidents; choose one of"):
             cases.load_case(source, 0)
 
 
