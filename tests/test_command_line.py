@@ -6,20 +6,22 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 import typer
+from talking_server import RESOLVES, refused, talking
 from typer.testing import CliRunner
 
 from logtriage.__main__ import app
 from logtriage.agents.registry import POLICIES
 from logtriage.measure import audit
-from logtriage.measure.rollouts import COLUMNS
+from logtriage.measure.rollouts import COLUMNS, EXTRAS
 from logtriage.play.rewards import PARTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 COMMANDS = (
     *("evaluate", "triage", "serve", "build-base", "train", "evaluate-run"),
-    *("publish-model", "publish-dataset", "benchmark", "sweep", "sweep-status"),
+    *("publish-model", "publish-dataset", "benchmark", "sweep", "sweep-status", "replay"),
 )
 REGISTERED = {
     command.name or command.callback.__name__: command.callback
@@ -65,7 +67,7 @@ def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):
     )
     assert result.exit_code == 0, result.output
     rows = json.loads(path.read_text())
-    assert isinstance(rows, list) and all(tuple(row) == COLUMNS for row in rows)
+    assert isinstance(rows, list) and all(tuple(row) == (*COLUMNS, *EXTRAS) for row in rows)
     coordinates = [(row["policy"], row["task"], row["split"], row["index"]) for row in rows]
     assert coordinates == [
         (p, task, "test", i) for p in ("loudest", "trace") for task in TASKS for i in range(4)
@@ -125,7 +127,7 @@ def test_evaluate_audits_on_demand(tmp_path):
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(plain.stdout)  # the scores first, and they are the same
     rows = json.loads(path.read_text())
-    assert all(tuple(row) == (*COLUMNS, *audit.COLUMNS) for row in rows) and len(rows) == 6
+    assert all(tuple(row) == (*COLUMNS, *EXTRAS, *audit.COLUMNS) for row in rows) and len(rows) == 6
     said, header, line, _wrote = result.stdout.removeprefix(plain.stdout).splitlines()
     assert said.startswith("audit: ") and header.split()[2:7] == list(audit.VERDICTS)
     shares = [sum(row["verdict"] == name for row in rows) / 6 for name in audit.VERDICTS]
@@ -155,6 +157,74 @@ def test_evaluate_starts_where_it_is_told(tmp_path):
     assert [(row["task"], row["split"], row["index"]) for row in rows] == [
         ("single_crash", "unseen_wording", i) for i in (7, 8)
     ]
+
+
+def test_evaluate_goes_on_where_it_was_left(tmp_path):
+    path = tmp_path / "out.jsonl"
+    asked = ("evaluate", "--policy", "loudest", "--task", "single_crash", "--trajectories", path)
+    assert run(*asked, "--episodes", 3).exit_code == 0
+    assert "add" not in refusal(*asked, "--episodes", 5) and "--resume" in refusal(*asked)
+    result = run(*asked, "--episodes", 5, "--resume")
+    assert result.exit_code == 0 and str(path) in result.stdout
+    assert len(path.read_text().splitlines()) == 1 + 5
+    again = run(*asked, "--episodes", 5, "--resume")
+    assert again.stdout == result.stdout and len(path.read_text().splitlines()) == 6
+    told = refusal(*asked, "--episodes", 5, "--resume", "--split", "train")
+    assert "another split ('test', not 'train')" in told
+
+
+def test_evaluate_tells_pass_at_k(tmp_path):
+    result = run(
+        *("evaluate", "--policy", "random", "--task", "single_crash", "--episodes", 6),
+        *("--attempts", 3),
+    )
+    assert result.exit_code == 0, result.output
+    header, *lines = result.stdout.split("\n\n")[1].splitlines()
+    assert header.split() == ["policy", "task", "k", "incidents", "pass@k", "pass^k"]
+    assert [line.split()[2:4] for line in lines] == [["1", "6"], ["2", "6"], ["3", "6"]]
+
+
+def test_evaluate_plays_an_endpoint_and_says_what_it_could_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = ("evaluate", "--endpoint-model", "toy", "--task", "single_crash", "--episodes", 4)
+    with talking(lambda *_: RESOLVES) as (url, talk):
+        result = run(*asked, "--endpoint", url)
+        assert result.exit_code == 0, result.output
+        assert "toy: 400 prompt and 40 completion tokens, 110 an episode" in result.stdout
+        (kept,) = Path("runs/evaluations").iterdir()  # without being asked to: it costs money
+        assert len(kept.read_text().splitlines()) == 5
+        assert "--resume" in refusal(*asked, "--endpoint", url) and len(talk.requests) == 4
+        result = run(*asked, "--endpoint", url, "--resume", "--attempts", 2)
+        assert len(talk.requests) == 8 and "attempts at an incident are equal" in result.stdout
+        more = (*asked, "--endpoint", url, "--trajectories", tmp_path / "b", "--concurrency", 1)
+        result = run(*more, "--budget-tokens", 200)
+        assert result.exit_code == 1 and "2 episodes were not played: 220 tokens" in result.stderr
+    with talking(lambda *_: refused(413, "too long")) as (url, _):
+        result = run(*asked, "--endpoint", url)
+        assert result.exit_code == 0 and "toy: 4 of 4 episodes have no score" in result.stdout
+        assert "  4 x APIStatusError: Error code: 413" in result.stdout
+
+
+def test_evaluate_plays_a_model_through_text_too(tiny_base, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = ("evaluate", "--model", tiny_base, "--task", "single_crash", "--episodes", 2)
+    result = run(*asked, "--tools", "text", "--turn-tokens", 8, "--batch", 1)
+    assert result.exit_code == 0, result.output
+    assert "an episode" in result.stdout
+    if not torch.cuda.is_available():
+        assert "needs an NVIDIA GPU" in refusal(*asked, "--load-in-4bit", "--trajectories", "c")
+
+
+def test_evaluate_refuses_what_does_not_go_together(tmp_path):
+    for wrong, told in (
+        (("--adapter", tmp_path), "--adapter goes on one --model"),
+        (("--retry-errors",), "add --resume"),
+        (("--resume",), "name it by --trajectories"),
+        (("--tools", "json"), "choose native or text"),
+        (("--endpoint", "http://127.0.0.1:1"), "give both"),
+        (("--trajectories", tmp_path), "it is a folder"),
+    ):
+        assert told in refusal("evaluate", "--policy", "loudest", "--episodes", 2, *wrong)
 
 
 @pytest.mark.parametrize(

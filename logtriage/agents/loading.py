@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..play.conversation import NATIVE, Protocol
+from ..play.text_protocol import TEXT
 from .templates import with_short_tools
 
 # Models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation in 4
@@ -52,6 +54,38 @@ def load_language_model(
     Raises:
         ValueError: when 4 bit is asked for without a GPU, or there is no such model.
     """
+    model, tokenizer = _loaded(source, load_in_4bit, adapter)
+    return model, with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+
+
+def load_player(
+    source: str | Path,
+    load_in_4bit: bool = False,
+    adapter: str | Path | None = None,
+    protocol: Protocol = NATIVE,
+) -> tuple[Any, Any, Protocol]:
+    """`load_language_model` for any model that can chat: (model, tokenizer, protocol).
+
+    The protocol is the one asked for, or that of text where TRL does not know the model's chat
+    template and could not parse its calls.
+
+    Raises:
+        ValueError: as `load_language_model`, and for a model without a chat template.
+    """
+    model, tokenizer = _loaded(source, load_in_4bit, adapter)
+    if not tokenizer.chat_template:
+        raise ValueError(f"{source} has no chat template, so it cannot be talked to; name another")
+    if protocol is TEXT:
+        return model, tokenizer, TEXT
+    try:
+        told = with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+    except ValueError:  # TRL's, for a template that it does not know
+        return model, tokenizer, TEXT
+    return model, told, NATIVE
+
+
+def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) -> tuple[Any, Any]:
+    """(model, tokenizer), the tokenizer as it was saved; see `load_language_model`."""
     import torch
     from transformers import (
         AutoConfig,
@@ -96,7 +130,7 @@ def load_language_model(
         from peft import PeftModel
 
         model = PeftModel.from_pretrained(model, str(adapter))
-    return model.eval(), with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+    return model.eval(), tokenizer
 
 
 def not_there(name: str, error: Exception) -> ValueError:

@@ -1,8 +1,6 @@
-"""Policies: from what was seen to the next action.
+"""Scripted policies. A language model or a human is one more: see `policy`.
 
-Scripted ones here; a language model or a human is one more.
-
-Scripted policies read log lines by their text alone (`reading.read_line`) and know the runbook
+They read log lines by their text alone (`reading.read_line`) and know the runbook
 (`faults.FAULTS`). Only `oracle` is told the answer.
 """
 
@@ -23,48 +21,12 @@ from ..world.incidents import Incident, sample_incident
 from ..world.reading import Reading, read_line
 from ..world.tasks import SEVERITIES, Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
-
-# (action_type, value), and the confidence if there is one.
-Action = tuple[str, str] | tuple[str, str, float | None]
+from .policy import Action, Policy
 
 TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
 # What a careful reader of noisy metrics takes for real: per cent, and times the usual latency.
 EDGE_ERRORS_P2, REAL_SLOWDOWN = 0.4, 1.25
-
-
-class Policy:
-    """One agent for one episode at a time.
-
-    `play` runs whole episodes; language models override it with batches.
-    """
-
-    name = "policy"
-
-    def prepare(self, task: str | Task, split: str) -> None:
-        """What can be worked out before any incident of that task and split is seen; not part of an
-        episode's time.
-        """
-
-    def begin(self, topology: CallGraph, observation: Observation) -> None:
-        """A new incident: forget everything, see the opening."""
-
-    def act(self) -> Action:
-        """The next action."""
-        raise NotImplementedError
-
-    def see(self, observation: Observation) -> None:
-        """What the last action brought."""
-
-    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
-        """Play each episode to its end."""
-        for episode in episodes:
-            self._open(episode)
-            while not episode.done:
-                self.see(episode.act(*self.act()))
-
-    def _open(self, episode: PlayableEpisode) -> None:
-        self.begin(episode.incident.topology, episode.opening)
 
 
 class FunctionPolicy(Policy):

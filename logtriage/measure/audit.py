@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,15 +33,16 @@ from tqdm import tqdm
 
 from ..agents.belief import check_enumerable, prior_of
 from ..agents.lookahead import Lookahead
+from ..agents.policy import BATCH, Policy
 from ..agents.posterior import Posterior
 from ..agents.registry import make_policy
-from ..agents.scripted import Policy
 from ..play.actions import ALL_SERVICES
-from ..play.episode import Episode, Observation, OpenEpisode, PlayableEpisode, final_score
-from ..play.rewards import Record, Score
+from ..play.episode import Episode, OpenEpisode, final_score
+from ..play.recording import RecordedEpisode, Step
 from ..world.tasks import TASKS, Task
 from .crossed import crossed_share
-from .rollouts import rollout
+from .rollouts import COLUMNS as PLAYED
+from .rollouts import Result, rollout_each, rows_of
 from .strata import FEWEST
 
 GROUNDED = 0.5  # probability from which an answer is likelier than everything else together
@@ -56,60 +56,7 @@ COLUMNS = (
 )
 
 
-class Step(NamedTuple):
-    """A valid action, and what it brought."""
-
-    action_type: str
-    value: str
-    observation: Observation
-
-
-class AuditedEpisode:
-    """An episode that keeps what was done and seen; else it is the episode that it wraps.
-
-    Args:
-        episode: just opened.
-
-    Attributes:
-        trail: the valid actions so far, in order.
-    """
-
-    def __init__(self, episode: PlayableEpisode) -> None:
-        self._episode = episode
-        self.incident, self.opening = episode.incident, episode.opening
-        self.trail: list[Step] = []
-
-    @property
-    def done(self) -> bool:
-        return self._episode.done
-
-    @property
-    def score(self) -> Score | None:
-        return self._episode.score
-
-    @property
-    def record(self) -> Record:
-        return self._episode.record
-
-    def act(
-        self, action_type: str, value: str = "", confidence: float | None = None
-    ) -> Observation:
-        observation = self._episode.act(action_type, value, confidence)
-        if not observation.error:
-            self.trail.append(Step(action_type, value, observation))
-        return observation
-
-    def refuse(self, error: str) -> Observation:
-        return self._episode.refuse(error)
-
-    def abandon(self) -> None:
-        self._episode.abandon()
-
-    def leave(self) -> None:
-        self._episode.leave()
-
-
-def judge(episode: AuditedEpisode) -> dict[str, object]:
+def judge(episode: RecordedEpisode) -> dict[str, object]:
     """The audit of a closed episode, a value for each of `COLUMNS`.
 
     Returns:
@@ -179,7 +126,7 @@ def audit(
     split: str = "test",
     episodes: int = 200,
     first: int = 0,
-    batch: int = 50,
+    batch: int = BATCH,
     progress: bool = True,
     open_episode: OpenEpisode = Episode.open,
 ) -> pd.DataFrame:
@@ -196,16 +143,19 @@ def audit(
     """
     for task in tasks:
         check_enumerable(task)
-    played: list[AuditedEpisode] = []
+    indices = range(first, first + episodes)
+    played = rollout_each(policy, tasks, split, indices, batch=batch, open_episode=open_episode)
+    told = tqdm(played, policy.name, len(tasks) * episodes, disable=not progress, leave=False)
+    return rows_of(map(audited_row, told), tasks, (*PLAYED, *COLUMNS))
 
-    def open_audited(task: str | Task, split: str, index: int) -> AuditedEpisode:
-        played.append(AuditedEpisode(open_episode(task, split, index)))
-        return played[-1]
 
-    frame = rollout(policy, tasks, split, episodes, first, batch, progress, open_audited)
-    bar = tqdm(played, desc=f"audit of {policy.name}", disable=not progress, leave=False)
-    rows = pd.DataFrame([judge(episode) for episode in bar], columns=list(COLUMNS))
-    return pd.concat([frame, rows], axis=1)
+def audited_row(result: Result) -> dict[str, object]:
+    """A result's row with a value for each of `COLUMNS`; all of them are None where the episode was
+    not played to its end.
+    """
+    if result.played.error:
+        return {**result.row, **dict.fromkeys(COLUMNS)}
+    return {**result.row, **judge(result.episode)}
 
 
 def audit_policies(
@@ -251,6 +201,7 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
     where nothing was trained.
     """
     rows = []
+    frame = frame[frame["verdict"].notna()]  # an episode that failed was not audited
     frame = frame.assign(seed=frame["seed"].fillna("") if "seed" in frame else "")
     for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
         verdicts = part.pivot(index="seed", columns="index", values="verdict").to_numpy()

@@ -187,14 +187,18 @@ def probability_of_improvement(before: np.ndarray, after: np.ndarray, seed: int 
 def summarise(
     frame: pd.DataFrame, by: tuple[str, ...] = ("task", "policy"), column: str = "score"
 ) -> pd.DataFrame:
-    """A row a group, in order of appearance: episodes, mean, low, high of `column`."""
-    rows = []
+    """A row a group, in order of appearance: episodes, mean, low, high of `column`. Episodes
+    without a value are left out, and counted in a column `errors` where there are any.
+    """
+    rows, failed = [], frame[column].isna()
     for key, group in frame.groupby(list(by), sort=False):
-        mean, low, high = mean_interval(group[column])
+        values = group[column].dropna()
+        mean, low, high = mean_interval(values)
         rows.append(
             {
                 **dict(zip(by, key, strict=True)),
-                "episodes": len(group),
+                "episodes": len(values),
+                **({"errors": len(group) - len(values)} if failed.any() else {}),
                 "mean": mean,
                 "low": low,
                 "high": high,
@@ -206,17 +210,24 @@ def summarise(
 def score_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Rollouts for reading: a row a policy and task, the score with its interval, parts and steps,
     all as text.
+
+    Several attempts at an incident are one value, their mean. Episodes without a score are left
+    out, and counted in a column `errors` where there are any.
     """
-    rows = [
-        {
-            "policy": name,
-            "task": task,
-            "score": str(mean_interval(group["score"])),
-            **{part: f"{group[part].mean():.2f}" for part in PARTS},
-            "steps": f"{group['steps'].mean():.1f}",
-        }
-        for (name, task), group in frame.groupby(["policy", "task"], sort=False)
-    ]
+    rows, failed = [], frame["score"].isna()
+    for (name, task), group in frame.groupby(["policy", "task"], sort=False):
+        played = group[group["score"].notna()]
+        incidents = played.groupby(KEYS, sort=False)["score"].mean()
+        rows.append(
+            {
+                "policy": name,
+                "task": task,
+                **({"errors": len(group) - len(played)} if failed.any() else {}),
+                "score": str(mean_interval(incidents)) if len(incidents) > 1 else "-",
+                **{part: f"{played[part].mean():.2f}" for part in PARTS},
+                "steps": f"{played['steps'].mean():.1f}",
+            }
+        )
     return pd.DataFrame(rows)
 
 

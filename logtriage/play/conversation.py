@@ -8,7 +8,9 @@ a model writes is data: calls are checked, never evaluated.
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from .actions import ACTION_ARGUMENTS
 from .prompts import SYSTEM_PROMPT
@@ -16,6 +18,7 @@ from .tools import ToolSession
 
 Message = dict[str, Any]
 CALL_TAG = "<tool_call>"  # with which Qwen opens a call; in a message's text, one that was no JSON
+UNREADABLE = "the call could not be read; write one JSON object with name and arguments"
 
 
 def opening_messages(text: str) -> list[Message]:
@@ -51,25 +54,43 @@ def answers(session: ToolSession, message: Message) -> list[Message]:
         answer = {"role": "tool", "name": function["name"], "content": content}
         answered.append({**answer, "tool_call_id": call["id"]} if "id" in call else answer)
     if unreadable(message):
-        error = session.refuse(
-            "the call could not be read; write one JSON object with name and arguments"
-        )
+        error = session.refuse(UNREADABLE)
         answered.append({"role": "tool", "name": "unreadable", "content": error})
     return answered
 
 
+class Protocol(NamedTuple):
+    """How an agent is told its tools, and how it calls them.
+
+    Attributes:
+        name: `native`, where the model's chat template or its server knows tools, or `text`.
+        opening: the messages that an episode starts with, from its rendered opening.
+        answers: runs the calls of an assistant message and returns the answers; none means that the
+            agent walked away.
+    """
+
+    name: str
+    opening: Callable[[str], list[Message]]
+    answers: Callable[[ToolSession, Message], list[Message]]
+
+
+NATIVE = Protocol("native", opening_messages, answers)
+
+
 def from_wire(message: Any) -> Message:
-    """An assistant message of the `openai` package as the message that `answers` takes: arguments
-    are read as JSON.
+    """An assistant message of the `openai` package, or one that has the same attributes, as the
+    message that `answers` takes: arguments are read as JSON.
     """
     calls = []
-    for call in message.tool_calls or ():
-        try:
-            arguments = json.loads(call.function.arguments or "{}")
-        except (ValueError, RecursionError):  # endless integers and depth included
-            arguments = call.function.arguments  # `ToolSession.call` asks for an object
-        function = {"name": call.function.name, "arguments": arguments}
-        calls.append({"id": call.id, "type": "function", "function": function})
+    for number, call in enumerate(message.tool_calls or ()):
+        arguments = call.function.arguments
+        # Left as it is where it cannot be read (endless integers and depth included), or is an
+        # object already: `ToolSession.call` looks at it.
+        with suppress(ValueError, TypeError, RecursionError):
+            arguments = json.loads(arguments or "{}")
+        function = {"name": call.function.name or "", "arguments": arguments}
+        # Without an id the answer could not name its call, and few servers take it then.
+        calls.append({"id": call.id or f"call_{number}", "type": "function", "function": function})
     answer = {"role": "assistant", "content": message.content or ""}
     return {**answer, "tool_calls": calls} if calls else answer
 

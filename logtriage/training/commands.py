@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from ..measure.commands import fail
+
 SweepPath = Annotated[Path, typer.Argument(help="The sweep, a YAML file; see sweeps/.")]
 FolderPath = Annotated[
     Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
@@ -19,12 +21,6 @@ FolderPath = Annotated[
 ResultsUrl = Annotated[
     str, typer.Option(help="Copy finished points there, an fsspec URL as s3://bucket/folder.")
 ]
-
-
-def fail(error: Exception) -> typer.Exit:
-    """Print an error as one line and return the exit to raise."""
-    typer.secho(f"error: {error}", fg="red", err=True)
-    return typer.Exit(2)
 
 
 def sweep(

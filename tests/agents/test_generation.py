@@ -92,7 +92,7 @@ def test_a_turn_is_cut_at_its_bound_and_a_conversation_at_its_own(tiny_base):
     # One that always asks, in place of a model: answers come until there is no room for the next.
     asks = LanguageModelPolicy(model, tokenizer, name="tiny", completion_tokens=200)
     message = {"role": "assistant", "content": "", "tool_calls": [tool_call(QUESTION)]}
-    asks._parse = lambda turn, prompt: message
+    asks._chat.parse = lambda turn, prompt: message
     for one in asks.converse(sessions(3)):
         assert one.turns > 1 and len(one.ids) - asks.turn_tokens < 200
         assert one.messages[-1]["role"] == "tool"  # the answer that found no room

@@ -1,25 +1,16 @@
-"""Language models as policies, with a model that learned nothing and an endpoint on loopback. What
-is about messages is tested with `play.conversation`, and calls with `play.tools`.
+"""Language models as policies, with a model that learned nothing. What is about messages is tested
+with `play.conversation`, and calls with `play.tools`.
 """
-
-import json
-import subprocess
-import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import pytest
 from test_rewards import right_answers
 
-from logtriage.agents.language_models import ConversationPolicy, EndpointPolicy, LanguageModelPolicy
+from logtriage.agents.conversing import ConversationPolicy
+from logtriage.agents.language_models import LanguageModelPolicy
 from logtriage.agents.loading import load_language_model
-from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.conversation import answers, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession, tool_schemas
-
-ROOT = Path(__file__).parents[2]
 
 
 def episodes(count=3):
@@ -105,7 +96,7 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
         message = {"role": "assistant", "content": "", "tool_calls": [call]}
         told = answers(session, message)
         conversation += [message, *told]
-        ids = ids + policy._answer_ids(told, ended=True)
+        ids = ids + policy._chat.answers(told, ended=True)
         whole = tokenizer.apply_chat_template(
             conversation, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
         )
@@ -119,88 +110,3 @@ def test_four_bit_needs_a_gpu(tiny_base):
         pytest.skip("there is a GPU")
     with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
         load_language_model(tiny_base, load_in_4bit=True)
-
-
-@pytest.fixture
-def endpoint():
-    """An OpenAI-compatible server on loopback: fails once, asks for logs, sends malformed
-    arguments, closes.
-    """
-    requests = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            requests.append(body)
-            if len(requests) == 1:
-                self.send_response(503)
-                self.end_headers()
-                return
-            turn = sum(message["role"] == "assistant" for message in body["messages"])
-            name, arguments = [
-                ("request_more_logs", '{"service": "all"}'),
-                ("escalate", "{broken"),
-                ("resolve", "{}"),
-            ][turn]
-            message = {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [
-                    {
-                        "id": f"call_{turn}",
-                        "type": "function",
-                        "function": {"name": name, "arguments": arguments},
-                    }
-                ],
-            }
-            answer = json.dumps(
-                {
-                    "id": "x",
-                    "object": "chat.completion",
-                    "created": 0,
-                    "model": "toy",
-                    "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
-                }
-            ).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *args):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1", requests
-    server.shutdown()
-
-
-def test_an_endpoint_is_a_policy_too(endpoint):
-    url, requests = endpoint
-    policy = EndpointPolicy(url, "toy")
-    played = episodes(1)
-    policy.play(played)
-    record = played[0].record
-    assert record.closed_by == "resolve" and record.steps == 3  # a malformed call is a step
-    # and was answered
-    assert "must be a JSON object" in policy.transcripts[0][-3]["content"]
-    assert {tool["function"]["name"] for tool in requests[1]["tools"]} == set(ACTION_TYPES)
-    assert requests[-1]["messages"][-1]["tool_call_id"] == "call_1"
-
-
-def test_an_endpoint_needs_no_library_of_models(endpoint):
-    # They take seconds to import, and a machine that only evaluates may lack them.
-    url, requests = endpoint
-    code = """
-import sys
-sys.modules.update(dict.fromkeys(("torch", "transformers", "trl")))
-from logtriage.agents.language_models import EndpointPolicy
-from logtriage.play.episode import Episode
-episode = Episode.open("single_crash", "test", 0)
-EndpointPolicy(sys.argv[1], "toy").play([episode])
-assert episode.record.closed_by == "resolve"
-"""
-    subprocess.run([sys.executable, "-c", code, url], check=True, cwd=ROOT)
-    assert len(requests) == 4

@@ -20,7 +20,6 @@ from logtriage.measure.audit import (
     GROUNDED,
     NO_FAULT,
     VERDICTS,
-    AuditedEpisode,
     audit,
     audit_policies,
     audit_table,
@@ -30,6 +29,7 @@ from logtriage.measure.audit import (
 from logtriage.measure.rollouts import rollout
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
+from logtriage.play.recording import RecordedEpisode
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from logtriage.world.topology_file import load_topology
@@ -45,7 +45,7 @@ def belief():
 
 def judged(script, task=SILENT, index=0):
     """The audit of one incident played by a fixed script."""
-    episode = AuditedEpisode(Episode.open(task, "test", index))
+    episode = RecordedEpisode(Episode.open(task, "test", index))
     ConstantPolicy(script).play([episode])
     return judge(episode)
 

@@ -1,0 +1,434 @@
+"""The commands around measuring: `evaluate`, `replay` and `benchmark`.
+
+What they need is imported when they run, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..agents.policy import Policy
+    from ..play.conversation import Protocol
+    from .evaluation import Evaluation
+    from .replay import Replayed
+
+MOST_TOLD = 20  # of the episodes that are not confirmed
+JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
+
+
+def fail(error: Exception) -> typer.Exit:
+    """Print an error as one line and return the exit to raise."""
+    typer.secho(f"error: {error}", fg="red", err=True)
+    return typer.Exit(2)
+
+
+def evaluate_command(
+    context: typer.Context,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="random, constant, loudest, junior, trace, belief, oracle. Repeat for several."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Folder or hub name of a language model. Repeat for several."),
+    ] = None,
+    adapter: Annotated[
+        Path | None, typer.Option(help="A LoRA adapter to put on the one --model.")
+    ] = None,
+    load_in_4bit: Annotated[
+        bool, typer.Option("--load-in-4bit", help="Models in 4 bit, on an NVIDIA GPU.")
+    ] = False,
+    turn_tokens: Annotated[int, typer.Option(min=1, help="New tokens a turn, of --model.")] = 256,
+    batch: Annotated[int, typer.Option(min=1, help="Incidents that a model plays at once.")] = 50,
+    endpoint: Annotated[str, typer.Option(help="Base URL of an OpenAI-compatible server.")] = "",
+    endpoint_model: Annotated[
+        str, typer.Option(help="The model's name there; its key is in OPENAI_API_KEY.")
+    ] = "",
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Conversations with the endpoint at once.")
+    ] = 8,
+    budget_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Begin no further episode once so many tokens are spent."),
+    ] = None,
+    tools: Annotated[
+        str,
+        typer.Option(
+            help="How models call tools: native, or text for servers that do not parse calls."
+        ),
+    ] = "native",
+    task: Annotated[
+        list[str] | None, typer.Option(help="Task, or all. Repeat for several.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="train, test, unseen_faults, unseen_wording or unseen_topology.")
+    ] = "test",
+    episodes: Annotated[int, typer.Option(min=2, help="Incidents a task.")] = 200,
+    first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
+    attempts: Annotated[
+        int, typer.Option(min=1, help="At each incident; tells pass@k and pass^k.")
+    ] = 1,
+    temperature: Annotated[
+        float, typer.Option(min=0.0, help="Of language models; 0 is greedy.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of sampling, when the temperature is above 0.")] = 0,
+    env_url: Annotated[
+        str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
+    ] = "",
+    topology: Annotated[
+        Path | None, typer.Option(help="A call graph of your own, in YAML; see examples/shop.yaml.")
+    ] = None,
+    trajectories: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write every episode here as it ends, JSON lines that `replay` confirms; "
+            "by default those of models, in runs/evaluations."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what that file holds already.")
+    ] = False,
+    retry_errors: Annotated[
+        bool,
+        typer.Option("--retry-errors", help="With --resume: play what ended in an error again."),
+    ] = False,
+    json_path: Annotated[
+        Path | None,
+        typer.Option("--json", help="Write the episodes here, a JSON array of objects."),
+    ] = None,
+    audited: Annotated[
+        bool,
+        typer.Option("--audit", help="Tell, too, whether what was seen bears out what was blamed."),
+    ] = False,
+) -> None:
+    """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
+    from functools import partial
+
+    from ..agents.belief import check_enumerable
+    from ..play.episode import Episode, OpenEpisode
+    from ..play.text_protocol import check_protocol
+    from ..world.incidents import sample_incident
+    from ..world.tasks import check_index, check_split, check_tasks
+    from ..world.topology_file import load_topology
+    from .evaluation import Plan, evaluate
+    from .journal import Journal
+
+    try:
+        if bool(endpoint) != bool(endpoint_model):
+            raise ValueError("--endpoint and --endpoint-model go together; give both")
+        if env_url and "oracle" in (policy or []):
+            raise ValueError(
+                "oracle knows the answer, which no server tells; leave it out, or leave out "
+                "--env-url"
+            )
+        if env_url and topology is not None:
+            raise ValueError(
+                "a server plays on its own call graph; start it with `serve --topology`, "
+                "or leave out --env-url"
+            )
+        if adapter is not None and len(model or []) != 1:
+            raise ValueError("--adapter goes on one --model; name that one")
+        if retry_errors and not resume:
+            raise ValueError("--retry-errors goes on with a file; add --resume")
+        protocol = check_protocol(tools)
+        _check_writable(json_path)
+        graph = None if topology is None else load_topology(topology)
+        plan = Plan(check_tasks(task or ["all"]), split, episodes, first, attempts)
+        check_split(split, graph)
+        check_index(first)
+        for name in plan.tasks if audited else ():
+            check_enumerable(name)
+        if graph is not None:
+            for name in plan.tasks:  # rather now than after hours with a language model
+                sample_incident(name, split, first, graph)
+        talkers = bool(model or endpoint)
+        settings: dict[str, Any] = {"split": split, "audit": audited}
+        if graph is not None:
+            settings["call graph"] = graph.call_graph_text
+        if talkers:
+            settings |= {
+                "models": _weights(model or []),
+                "adapter": "" if adapter is None else _weights([str(adapter)])[str(adapter)],
+                "in 4 bit": load_in_4bit,
+                "turn tokens": turn_tokens if model else None,
+                "endpoint": [endpoint, endpoint_model],
+                "tools": tools,
+                "temperature": temperature,
+                "seed": seed,
+            }
+        if trajectories is None and talkers:
+            trajectories = JOURNALS / f"{_digest(settings)}.jsonl"
+        if resume and trajectories is None:
+            raise ValueError("--resume goes on with a file; name it by --trajectories")
+        _check_writable(trajectories, made=talkers)
+        journal = None
+        if trajectories is not None:
+            journal = Journal(trajectories, settings, resume, retry_errors)
+        scripted = policy or ([] if talkers else ["loudest", "trace"])
+        policies = _scripted(scripted, journal)
+        for source in model or ():
+            policies.append(
+                _local(source, load_in_4bit, adapter, protocol, temperature, turn_tokens, seed)
+            )
+        if endpoint:
+            from ..agents.endpoint import EndpointPolicy
+
+            policies.append(
+                EndpointPolicy(
+                    endpoint,
+                    endpoint_model,
+                    workers=concurrency,
+                    temperature=temperature,
+                    seed=seed,
+                    protocol=protocol,
+                )
+            )
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+    try:
+        with ExitStack() as stack:
+            open_episode: OpenEpisode = partial(Episode.open, topology=graph)
+            if env_url:
+                open_episode = stack.enter_context(context.obj(env_url)).open
+            found = evaluate(policies, plan, journal, audited, budget_tokens, batch, open_episode)
+    except (ConnectionError, ValueError) as error:  # a policy may refuse a task, too
+        raise fail(error) from None
+    typer.echo(
+        f"{split}, incidents {first} to {first + episodes - 1} of each task; "
+        "95 % bootstrap intervals"
+    )
+    # a server may play on a call graph of its own, and does not tell the truth
+    _tell(found, plan.attempts, None if env_url else partial(_detections, graph=graph), audited)
+    if talkers and attempts > 1 and not temperature:
+        typer.echo(
+            "greedy: a model's attempts at an incident are equal; --temperature makes others"
+        )
+    if journal is not None:
+        typer.echo(f"trajectories are in {journal.path}; `replay` confirms their scores")
+    if json_path is not None:
+        rows = json.loads(found.frame.to_json(orient="records"))
+        json_path.write_text(json.dumps(rows, indent=1) + "\n")
+        typer.echo(f"wrote {len(rows)} episodes to {json_path}")
+    if found.unplayed:
+        typer.secho(
+            f"{found.unplayed} episodes were not played: {found.reason}; --resume goes on",
+            fg="red",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _tell(found: Evaluation, attempts: int, detections: Any, audited: bool) -> None:
+    """Print what an evaluation came to."""
+    from .attempts import attempts_table
+    from .evaluation import describe_errors
+    from .intervals import score_table
+    from .rollouts import scored
+
+    played = scored(found.frame)
+    if len(found.frame):
+        typer.echo(score_table(found.frame).to_string(index=False))
+    if len(played) and attempts > 1:
+        typer.echo("\n" + attempts_table(found.frame, attempts).to_string(index=False))
+    if len(played) and detections is not None:
+        typer.echo("\n" + detections(played))
+    for line in describe_errors(found.frame):
+        typer.echo(line)
+    tokens = found.frame[found.frame["prompt_tokens"].notna()]
+    for name, group in tokens.groupby("policy", sort=False):
+        prompt, completion = group["prompt_tokens"].sum(), group["completion_tokens"].sum()
+        typer.echo(
+            f"{name}: {prompt:,.0f} prompt and {completion:,.0f} completion tokens,"
+            f" {(prompt + completion) / len(group):,.0f} an episode"
+        )
+    if audited:
+        typer.echo("audit: what the exact posterior held of each answer when it was given")
+        typer.echo(_audit_text(found.frame))
+
+
+def _detections(played: pd.DataFrame, graph: Any) -> str:
+    """What was detected and dismissed, as text."""
+    from .strata import detection_table, with_truth
+
+    return str(detection_table(with_truth(played, graph)).to_string(index=False))
+
+
+def _check_writable(path: Path | None, made: bool = False) -> None:
+    """Raise `ValueError` where nothing could be written: rather now than after playing. `made`
+    folders need not be there.
+    """
+    if path is not None and not made and not path.parent.is_dir():
+        raise ValueError(f"cannot write {path}: folder {path.parent} does not exist; make it first")
+    if path is not None and path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder; name a file")
+
+
+def _weights(sources: list[str]) -> dict[str, str]:
+    """Each model's weights by their digest; those of a hub are known by their name."""
+    from .runs import weights_digest
+
+    return {source: weights_digest(Path(source)) for source in sources}
+
+
+def _digest(settings: dict[str, Any]) -> str:
+    """A name for settings: the same command finds its file again."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _scripted(names: list[str], journal: Any) -> list[Policy]:
+    """The policies of these names. Those with whims draw others when they go on."""
+    from ..agents.registry import make_policy
+
+    return [
+        make_policy(name, 0 if journal is None else len(journal.played(name)))
+        for name in dict.fromkeys(names)
+    ]
+
+
+def _local(
+    source: str,
+    load_in_4bit: bool,
+    adapter: Path | None,
+    asked: Protocol,
+    temperature: float,
+    turn_tokens: int,
+    seed: int,
+) -> Policy:
+    """A model in memory; says so when it cannot be talked to as asked."""
+    from ..agents.language_models import LanguageModelPolicy
+    from ..agents.loading import load_player
+
+    model, tokenizer, protocol = load_player(source, load_in_4bit, adapter, asked)
+    if protocol is not asked:
+        typer.echo(f"{source}: TRL does not know its chat template, so tools are told as text")
+    return LanguageModelPolicy(
+        model,
+        tokenizer,
+        name=source,
+        temperature=temperature,
+        turn_tokens=turn_tokens,
+        seed=seed,
+        protocol=protocol,
+    )
+
+
+def _audit_text(frame: pd.DataFrame) -> str:
+    """The audit as text: a row a policy and task."""
+    from .audit import audit_table
+
+    table = audit_table(frame)
+    table["grounded_share_of_right"] = table["grounded_share_of_right"].map(
+        lambda share: str(share) if share else "-"
+    )
+    return str(table.to_string(index=False, float_format="{:.3f}".format, na_rep="-"))
+
+
+def replay_command(
+    path: Annotated[Path, typer.Argument(help="A file of `evaluate --trajectories`.")],
+    topology: Annotated[
+        Path | None, typer.Option(help="The call graph of your own that it was played on, in YAML.")
+    ] = None,
+    atif: Annotated[
+        Path | None, typer.Option(help="Write each episode there as ATIF, a JSON file of its own.")
+    ] = None,
+    entry: Annotated[
+        Path | None,
+        typer.Option(help="Write an entry of the leaderboard there, if all is confirmed."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="By which the entry shows the policy.")] = "",
+    about: Annotated[str, typer.Option(help="What the policy is, for the entry.")] = "",
+) -> None:
+    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT or FORGED."""
+    from collections import Counter
+    from functools import partial
+
+    from ..play.episode import Episode
+    from ..world.topology_file import load_topology
+    from .journal import read_journal
+    from .leaderboard import as_text, make_entry
+    from .replay import DRIFT, FORGED, replay
+    from .runs import write_text
+
+    try:
+        if not path.is_file():
+            raise ValueError(f"{path}: no such file; name one of `evaluate --trajectories`")
+        graph = None if topology is None else load_topology(topology)
+        told = read_journal(path)[0].get("settings", {}).get("call graph")
+        if told != (None if graph is None else graph.call_graph_text):
+            raise ValueError(
+                f"{path} was played on another call graph; name it by --topology, or leave that out"
+            )
+        _check_writable(entry)
+        found = list(replay(path, partial(Episode.open, topology=graph)))
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+    for one in [one for one in found if one.verdict in (DRIFT, FORGED)][:MOST_TOLD]:
+        row = one.line.get("row") if isinstance(one.line, dict) else None
+        row = row if isinstance(row, dict) else {}
+        where = [str(row.get(key)) for key in ("policy", "task", "index", "attempt")]
+        typer.echo(f"{one.verdict} {' '.join(where):.120}: {one.reason:.200}")
+    counts = Counter(one.verdict for one in found)
+    typer.echo(
+        ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()) or "empty"
+    )
+    try:
+        if atif is not None:
+            _write_atif(atif, found)
+        if entry is not None:
+            write_text(entry, as_text(make_entry(path, found, name, about)))
+            typer.echo(f"wrote {entry}")
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+    if counts[DRIFT] or counts[FORGED]:
+        raise typer.Exit(1)
+
+
+def _write_atif(folder: Path, found: list[Replayed]) -> None:
+    """Write what was confirmed, or drifted, as ATIF; nothing forged is passed on."""
+    from .atif import as_atif, name_of
+    from .replay import FORGED
+
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = [one for one in found if one.verdict != FORGED]
+    for one in kept:
+        document = as_atif(one.line, one.verdict)
+        path = folder / f"{name_of(one.line['row'])}.json"
+        path.write_text(json.dumps(document, indent=1) + "\n")
+    typer.echo(f"wrote {len(kept)} trajectories to {folder}")
+
+
+def benchmark_command(
+    folder: Annotated[Path, typer.Option(help="Finished parts are kept here.")] = Path(
+        "runs/benchmark"
+    ),
+    results: Annotated[Path, typer.Option(help="Where tables and figures go.")] = Path(
+        "results/benchmark"
+    ),
+    incidents: Annotated[int, typer.Option(min=2, help="Per policy, task and split.")] = 500,
+    processes: Annotated[int, typer.Option(min=1, help="Played at once.")] = 2,
+    climbs: Annotated[
+        int, typer.Option(min=1, help="Hill climbs of each search for exploits.")
+    ] = 4,
+) -> None:
+    """Play 7 policies on all tasks and splits; write every table and figure of the benchmark."""
+    import time
+
+    from .benchmark import make_report
+
+    began = time.monotonic()
+    try:
+        make_report(folder, results, incidents, processes, climbs)
+    except ValueError as error:
+        raise fail(error) from None
+    typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes")

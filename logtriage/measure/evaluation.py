@@ -1,0 +1,153 @@
+"""Evaluations that survive: every episode is kept as it ends; whoever comes back plays the rest.
+
+plan = Plan(["single_crash"], "test", episodes=200, attempts=4)
+journal = Journal(Path("out.jsonl"), {"split": "test"}, resume=True)
+found = evaluate([policy], plan, journal)
+found.frame, found.unplayed, found.reason
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+from tqdm import tqdm
+
+from ..agents.policy import BATCH, Policy
+from ..play.episode import Episode, OpenEpisode
+from .audit import COLUMNS as AUDIT
+from .audit import audited_row
+from .journal import Journal, as_line
+from .rollouts import COLUMNS, EXTRAS, Brake, Key, Result, rollout_each, rows_of
+
+MOST_ERRORS = 5  # kinds of errors that are told
+
+
+class Plan(NamedTuple):
+    """Which episodes are to be played.
+
+    Attributes:
+        tasks: names.
+        split: of the incidents.
+        episodes: incidents a task.
+        first: the first one's index.
+        attempts: at each incident.
+    """
+
+    tasks: Sequence[str]
+    split: str = "test"
+    episodes: int = 200
+    first: int = 0
+    attempts: int = 1
+
+    @property
+    def indices(self) -> range:
+        """Of the incidents of each task."""
+        return range(self.first, self.first + self.episodes)
+
+    @property
+    def keys(self) -> list[Key]:
+        """Every episode of a policy."""
+        return [
+            (task, index, attempt)
+            for task in dict.fromkeys(self.tasks)
+            for attempt in range(self.attempts)
+            for index in self.indices
+        ]
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation came to.
+
+    Attributes:
+        frame: a row an episode that was planned and played, now or before, with the columns
+            `COLUMNS` and `EXTRAS`, and those of the audit if asked for.
+        unplayed: how many were planned and never begun.
+        reason: why; empty when there are none.
+    """
+
+    frame: pd.DataFrame
+    unplayed: int
+    reason: str
+
+
+def evaluate(
+    policies: Sequence[Policy],
+    plan: Plan,
+    journal: Journal | None = None,
+    audited: bool = False,
+    budget: int | None = None,
+    batch: int = BATCH,
+    open_episode: OpenEpisode = Episode.open,
+    progress: bool = True,
+) -> Evaluation:
+    """Play what is planned and not in the journal, and write every episode there as it ends.
+
+    Args:
+        policies: each plays the whole plan.
+        plan: which episodes.
+        journal: where they are kept; None to keep none.
+        audited: whether rows hold the audit, too.
+        budget: tokens that all policies together may spend, with those that the journal tells of;
+            once they are spent no further episode is begun. None for no bound.
+        batch: most episodes that are open at once.
+        open_episode: as in `rollouts.rollout`.
+        progress: whether to show bars.
+    """
+    before = {} if journal is None else journal.rows
+    spent = sum(_spent(row) for row in before.values())
+    rows, unplayed, reason = [], 0, ""
+    for policy in policies:
+        name, keys = policy.name, set(plan.keys)
+        skip = {key for key in keys if (name, key) in before}
+        found = [before[name, key] for key in skip]
+        brake = Brake(budget, spent)
+        played = rollout_each(
+            policy,
+            list(dict.fromkeys(plan.tasks)),
+            plan.split,
+            plan.indices,
+            plan.attempts,
+            batch,
+            open_episode,
+            skip,
+            brake,
+        )
+        with tqdm(
+            desc=name, total=len(keys), initial=len(skip), leave=False, disable=not progress
+        ) as bar:
+            for result in played:
+                if audited:
+                    result = result._replace(row=audited_row(result))
+                found.append(_kept(result, journal))
+                errors = sum(bool(row["error"]) for row in found)
+                bar.set_postfix({"errors": errors} if errors else {}, refresh=False)
+                bar.update()
+        spent, left = brake.spent, len(keys) - len(found)
+        unplayed, reason = unplayed + left, brake.reason if left else reason
+        rows += [rows_of(found, plan.tasks, (*COLUMNS, *EXTRAS, *(AUDIT if audited else ())))]
+    return Evaluation(pd.concat(rows, ignore_index=True), unplayed, reason)
+
+
+def _kept(result: Result, journal: Journal | None) -> dict[str, Any]:
+    """A result's row as it comes back from disk, and so the same whether it was played before."""
+    return as_line(result)["row"] if journal is None else journal.add(result)
+
+
+def _spent(row: dict[str, Any]) -> int:
+    """The tokens that a row tells of."""
+    return (row["prompt_tokens"] or 0) + (row["completion_tokens"] or 0)
+
+
+def describe_errors(frame: pd.DataFrame) -> list[str]:
+    """A line a policy and kind of error: how many of its episodes have no score, and why."""
+    lines = []
+    for name, group in frame.groupby("policy", sort=False):
+        kinds = Counter(error for error in group["error"] if error)
+        if kinds:
+            total = sum(kinds.values())
+            lines.append(f"{name}: {total} of {len(group)} episodes have no score, of errors:")
+            lines += [f"  {count} x {told}" for told, count in kinds.most_common(MOST_ERRORS)]
+    return lines

@@ -1,0 +1,113 @@
+"""Tools told and called in plain text, for models and servers that know no tools.
+
+The system prompt lists them, and a call is a JSON object in the message:
+
+    <tool_call>{"name": "escalate", "arguments": {"team": "sre"}}</tool_call>
+
+Several are several steps. A message without the tag may be one JSON object (or a list of them),
+bare or in a fence of three backticks. What was meant as a call and cannot be read costs a step, as
+any malformed call does. The answers come back as one message of the user.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+from .conversation import CALL_TAG, NATIVE, UNREADABLE, Message, Protocol, opening_messages
+from .tools import ToolSession, tool_schemas
+
+MOST_CALLS = 32  # of a message that are read; no incident has more steps
+MOST_TEXT = 50_000  # characters of a message that are read
+END_TAG = "</tool_call>"
+THOUGHT_END = "</think>"  # what a model thinks aloud before it is no call
+FENCE = re.compile(r"```[a-z]*\s*\n(.*?)```", re.DOTALL)
+
+
+class WrittenCall(NamedTuple):
+    """A call as a model wrote it, nothing of it checked."""
+
+    name: str
+    arguments: Any
+
+
+def instructions() -> str:
+    """What the system prompt says of the tools, and of how they are called."""
+    lines = [
+        "To act, write calls and nothing else, one a line:",
+        f'{CALL_TAG}{{"name": "escalate", "arguments": {{"team": "sre"}}}}{END_TAG}',
+        "A message without a call ends your work on the incident. The tools:",
+    ]
+    for schema in tool_schemas():
+        function = schema["function"]
+        arguments = function["parameters"]["properties"]
+        meaning = " ".join(f"{name}: {one['description']}" for name, one in arguments.items())
+        told = f"- {function['name']}({', '.join(arguments)}): {function['description']}"
+        lines.append(f"{told} {meaning}".rstrip())
+    return "\n".join(lines)
+
+
+def text_opening(text: str) -> list[Message]:
+    """`opening_messages`, with the tools in the system prompt."""
+    system, user = opening_messages(text)
+    return [{**system, "content": f"{system['content']}\n\n{instructions()}"}, user]
+
+
+def written_calls(content: str) -> list[WrittenCall | None]:
+    """The calls that a message's text holds, in order; None for one that cannot be read."""
+    text = content[:MOST_TEXT].rpartition(THOUGHT_END)[2].strip()
+    if CALL_TAG in text:
+        parts = [part.partition(END_TAG)[0] for part in text.split(CALL_TAG)[1:]]
+    else:
+        # A fence may hold anything, a quoted log too; what begins as JSON was meant as a call.
+        parts = FENCE.findall(text) or [text]
+        parts = [part for part in parts if part.lstrip().startswith(("{", "["))]
+    return [call for part in parts for call in _read(part)][:MOST_CALLS]
+
+
+def _read(part: str) -> list[WrittenCall | None]:
+    """The calls of one piece of JSON: objects, one after another, or a list of them."""
+    decoder, rest = json.JSONDecoder(), part.strip()
+    found: list[WrittenCall | None] = []
+    while rest and len(found) < MOST_CALLS:
+        try:
+            read, end = decoder.raw_decode(rest)
+        except (ValueError, RecursionError):  # endless integers and depth included
+            return [*found, None]
+        objects = read if isinstance(read, list) else [read]
+        found += [_call(one) for one in objects]
+        rest = rest[end:].lstrip(" \t\r\n,;")
+    return found or [None]
+
+
+def _call(read: Any) -> WrittenCall | None:
+    if not isinstance(read, dict) or not isinstance(read.get("name"), str):
+        return None
+    # `parameters` is what Llama writes
+    return WrittenCall(read["name"], read.get("arguments", read.get("parameters", {})))
+
+
+def text_answers(session: ToolSession, message: Message) -> list[Message]:
+    """Run the calls that a message's text holds, a step each, and return one message with their
+    answers; none means that the agent walked away.
+    """
+    told = []
+    for call in written_calls(message["content"]):
+        if call is None and not session.episode.done:
+            told.append(session.refuse(UNREADABLE))
+        else:
+            name, arguments = call or ("", {})
+            told.append(session.call(name, arguments))
+    return [{"role": "user", "content": "\n\n".join(told)}] if told else []
+
+
+TEXT = Protocol("text", text_opening, text_answers)
+PROTOCOLS = {protocol.name: protocol for protocol in (NATIVE, TEXT)}
+
+
+def check_protocol(name: str) -> Protocol:
+    """The protocol of that name; `ValueError` with the names there are otherwise."""
+    if name not in PROTOCOLS:
+        raise ValueError(f"unknown way to call tools {name!r:.60}; choose {' or '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]

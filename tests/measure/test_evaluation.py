@@ -1,0 +1,308 @@
+"""Evaluations that survive: servers that fail in every way, processes that are killed, and budgets.
+Every episode is accounted for, and none is played twice.
+"""
+
+import json
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from talking_server import HANG, RESOLVES, call, refused, said, talking
+
+from logtriage.agents.completions import Completions
+from logtriage.agents.endpoint import EndpointPolicy
+from logtriage.agents.policy import Played, Tokens
+from logtriage.agents.registry import make_policy
+from logtriage.agents.scripted import ConstantPolicy
+from logtriage.measure.evaluation import Plan, describe_errors, evaluate
+from logtriage.measure.intervals import score_table
+from logtriage.measure.journal import Journal, read_journal
+from logtriage.measure.rollouts import HOPELESS, Brake, rollout, rollout_each, solved
+from logtriage.play.episode import Episode
+from logtriage.play.rewards import Score
+from logtriage.play.text_protocol import TEXT
+from logtriage.play.tools import ToolSession
+from logtriage.world.tasks import TASKS
+
+SETTINGS = {"split": "test"}
+ASKS = said(call("request_more_logs", '{"service": "all"}'))
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """Seconds that have passed by waiting, none of which is waited for."""
+    passed = [0.0]
+
+    def pause(self, stop, seconds):
+        passed[0] += seconds
+
+    monkeypatch.setattr(Completions, "_pause", pause)
+    return passed
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "out.jsonl"
+
+
+def coordinates(frame):
+    return list(frame[["policy", "task", "index", "attempt"]].itertuples(index=False, name=None))
+
+
+def test_scripted_policies_earn_what_they_earn_in_a_rollout(path):
+    plan = Plan(list(TASKS), "test", 6, first=3)
+    policies = ("random", "trace")
+    found = evaluate(
+        [make_policy(name) for name in policies], plan, Journal(path, SETTINGS), progress=False
+    )
+    plain = pd.concat(
+        [rollout(make_policy(name), list(TASKS), "test", 6, 3, progress=False) for name in policies]
+    )
+    own = found.frame[plain.columns].drop(columns="seconds")
+    pd.testing.assert_frame_equal(own, plain.drop(columns="seconds").reset_index(drop=True))
+    _, lines, _ = read_journal(path)
+    assert len(lines) == len(own) == 36 and found.unplayed == 0
+
+
+# Whatever a server does with the requests of some episodes, by the number of the request.
+TROUBLES = {
+    "busy": lambda number, passed: (
+        refused(429, headers={"Retry-After": "20"}) if passed < 60 else RESOLVES
+    ),
+    "tool_use_failed": lambda number, passed: refused(400, code="tool_use_failed"),
+    "413": lambda number, passed: refused(413),
+    "500": lambda number, passed: refused(500),
+    "null arguments": lambda number, passed: said(call("escalate", None)),
+    "no choices": lambda number, passed: (200, {}, {"choices": []}),
+    "hangs": lambda number, passed: HANG,
+}
+ENDS = {"busy": "resolve", "tool_use_failed": "timeout", "null arguments": "timeout"}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_every_episode_is_accounted_for_and_none_is_played_twice(trouble, path, clock):
+    plan = Plan(["single_crash"], "test", 8)
+    unlucky = [ToolSession(Episode.open("single_crash", "test", index)).opening for index in (2, 5)]
+
+    def answer(body, number):
+        if body["messages"][1]["content"] in unlucky:
+            return TROUBLES[trouble](number, clock[0])
+        return RESOLVES
+
+    with talking(answer) as (url, talk):
+
+        def play(resume):
+            policy = EndpointPolicy(url, "toy", workers=2, timeout=0.6)
+            journal = Journal(path, SETTINGS, resume=resume)
+            return evaluate([policy], plan, journal, progress=False)
+
+        policy = EndpointPolicy(url, "toy", workers=2, timeout=0.6)
+        journal = Journal(path, SETTINGS)
+        each = rollout_each(policy, plan.tasks, "test", plan.indices)
+        for result in islice(each, 3):  # then the process dies
+            journal.add(result)
+        each.close()
+        found = play(resume=True)
+        asked = len(talk.requests)
+        again = play(resume=True)
+        assert len(talk.requests) == asked  # nothing was left to play
+    assert sorted(found.frame["index"]) == list(range(8)) and found.unplayed == 0
+    pd.testing.assert_frame_equal(found.frame, again.frame)
+    _, lines, _ = read_journal(path)
+    assert Counter(line["row"]["index"] for line in lines) == Counter(range(8))
+    closed = found.frame.set_index("index")["closed_by"]
+    assert {*closed[[2, 5]]} == {ENDS.get(trouble, "error")}
+    assert {*closed.drop([2, 5])} == {"resolve"}
+    failed = found.frame[found.frame["closed_by"] == "error"]
+    assert failed["score"].isna().all() and failed["error"].ne("").all()
+    if len(failed):
+        table = score_table(found.frame)
+        assert list(table["errors"]) == [2]  # counted beside the mean, and left out of it
+        mean = found.frame["score"].dropna().mean()
+        assert table["score"][0].startswith(f"{mean:.3f} [")
+        assert describe_errors(found.frame)[0].startswith("toy: 2 of 8 episodes have no score")
+    else:
+        assert "errors" not in score_table(found.frame)
+
+
+def test_a_server_that_parses_no_tools_is_said(path):
+    with talking(lambda *_: said(content='{"name": "resolve", "arguments": {}}')) as (url, _):
+        plan = Plan(["single_crash"], "test", 40)
+        found = evaluate(
+            [EndpointPolicy(url, "toy")], plan, Journal(path, SETTINGS), progress=False
+        )
+        assert found.frame["score"].isna().all() and found.unplayed + len(found.frame) == 40
+        assert "choose --tools text" in found.reason
+        policy = EndpointPolicy(url, "toy", protocol=TEXT)
+        found = evaluate([policy], plan, progress=False)
+    assert set(found.frame["closed_by"]) == {"resolve"}
+
+
+def test_who_fails_without_end_is_asked_no_more(path):
+    with talking(lambda *_: refused(401)) as (url, talk):
+        plan = Plan(list(TASKS), "test", 50)
+        policy = EndpointPolicy(url, "toy", workers=4)
+        found = evaluate([policy], plan, Journal(path, SETTINGS), progress=False)
+        assert HOPELESS <= len(found.frame) < HOPELESS + 4
+        assert found.unplayed == 150 - len(found.frame) and "errors in a row" in found.reason
+        with pytest.raises(ConnectionError, match="errors in a row"):
+            rollout(EndpointPolicy(url, "toy"), ["single_crash"], "test", 50, progress=False)
+    with talking(lambda *_: RESOLVES) as (url, talk):  # the key was mended
+        journal = Journal(path, SETTINGS, resume=True, again=True)
+        found = evaluate([EndpointPolicy(url, "toy")], plan, journal, progress=False)
+        assert len(talk.requests) == 150 and not found.frame["error"].any()
+    # What was played again counts once, here and to whoever reads the file.
+    journal = Journal(path, SETTINGS, resume=True)
+    assert len(journal.rows) == 150 and not any(row["error"] for row in journal.rows.values())
+
+
+def test_a_budget_ends_the_beginning_of_episodes_and_not_those_under_way(path):
+    plan = Plan(["single_crash"], "test", 10)
+    with talking(lambda body, number: ASKS if number % 2 == 0 else RESOLVES) as (url, _):
+
+        def play(budget):
+            journal = Journal(path, SETTINGS, resume=path.exists())
+            policy = EndpointPolicy(url, "toy", workers=1)
+            return evaluate([policy], plan, journal, budget=budget, progress=False)
+
+        found = play(500)  # an episode takes 220
+        assert len(found.frame) == 3 and found.unplayed == 7 and found.frame["error"].eq("").all()
+        assert "660 tokens are spent, of a budget of 500" in found.reason
+        assert play(500).unplayed == 7  # what the file tells of is spent, too
+        assert len(play(1_000).frame) == 5
+        assert play(None).unplayed == 0
+
+
+def test_a_budget_that_cannot_be_kept_is_none(path):
+    silent = said(call("resolve", "{}"), usage=None)
+    with talking(lambda *_: silent) as (url, talk):
+        plan = Plan(["single_crash"], "test", 10)
+        policy = EndpointPolicy(url, "toy", workers=1)
+        found = evaluate([policy], plan, Journal(path, SETTINGS), budget=500, progress=False)
+    assert "nobody tells" in found.reason and len(talk.requests) == 1
+
+
+def test_attempts_are_episodes_of_their_own():
+    found = evaluate(
+        [make_policy("random")], Plan(["single_crash"], "test", 4, attempts=3), progress=False
+    )
+    rows = coordinates(found.frame)
+    assert rows == [
+        ("random", "single_crash", i, attempt) for attempt in range(3) for i in range(4)
+    ]
+    assert found.frame.groupby("attempt")["score"].apply(tuple).nunique() > 1
+
+
+def test_a_half_written_line_is_dropped_and_a_broken_one_is_told(path):
+    plan = Plan(["single_crash"], "test", 5)
+    whole = evaluate([make_policy("loudest")], plan, Journal(path, SETTINGS), progress=False)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:4]) + lines[4][: len(lines[4]) // 2])
+    journal = Journal(path, SETTINGS, resume=True)
+    assert len(journal.rows) == 3
+    found = evaluate([make_policy("loudest")], plan, journal, progress=False)
+    drop = {"columns": "seconds"}
+    pd.testing.assert_frame_equal(found.frame.drop(**drop), whole.frame.drop(**drop))
+    assert len(read_journal(path)[1]) == 5
+    path.write_bytes(lines[0] + b"{broken\n" + lines[1])
+    with pytest.raises(ValueError, match="line 2, is no JSON"):
+        Journal(path, SETTINGS, resume=True)
+
+
+def test_a_file_is_gone_on_with_only_by_the_same_settings_and_when_asked_to(path):
+    plan = Plan(["single_crash"], "test", 2)
+    evaluate([make_policy("loudest")], plan, Journal(path, SETTINGS), progress=False)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"holds 2 episodes; go on with them by --resume"):
+        Journal(path, SETTINGS)
+    with pytest.raises(ValueError, match=r"another split \('test', not 'train'\), tools"):
+        Journal(path, {"split": "train", "tools": "text"}, resume=True)
+    head = json.loads(before.splitlines()[0])
+    head["settings"]["benchmark"] = "1.0"
+    path.write_bytes(json.dumps(head).encode() + b"\n" + before.split(b"\n", 1)[1])
+    with pytest.raises(ValueError, match=r"another benchmark \('1.0'"):
+        Journal(path, SETTINGS, resume=True)
+    for other in ('{"policy": "trace"}\n', "[]\n"):
+        path.write_text(other)
+        with pytest.raises(ValueError, match="no file of `evaluate --trajectories`"):
+            Journal(path, SETTINGS, resume=True)
+
+
+def test_nothing_of_the_truth_stands_in_the_file(path):
+    # Somebody who does not answer: neither root, remedy nor team may be in there but as text of the
+    # world, which names every service, so the keys are what is looked at.
+    plan = Plan(["cascading_failure"], "test", 3)
+    evaluate([ConstantPolicy([])], plan, Journal(path, SETTINGS), progress=False)
+    _, lines, _ = read_journal(path)
+    assert {key for line in lines for key in line} == {"row", "opening", "steps", "messages"}
+    assert not {"root", "remedy", "team", "fault", "real"} & {
+        key for one in lines for key in one["row"]
+    }
+    assert {key for one in lines for step in one["steps"] for key in step} == {
+        *("action", "value", "confidence", "observation")
+    }
+
+
+def test_rows_come_as_episodes_end():
+    # The third episode is not begun before the first is told of.
+    opened = []
+
+    def opening(task, split, index):
+        opened.append(index)
+        return Episode.open(task, split, index)
+
+    each = rollout_each(
+        make_policy("trace"), ["single_crash"], "test", range(9), open_episode=opening
+    )
+    next(each)
+    assert opened == [0]
+
+
+def test_a_brake_looks_at_what_is_in_a_row():
+    episode = Episode.open("single_crash", "test", 0)
+    brake = Brake()
+    for error in [*["no"] * (HOPELESS - 1), "", *["no"] * (HOPELESS - 1)]:
+        brake.see(Played(episode, 0.0, error))
+        assert not brake.reason
+    brake.see(Played(episode, 0.0, "at last"))
+    assert "the last one: at last" in brake.reason
+    brake = Brake(100, 60)
+    brake.see(Played(episode, 0.0, tokens=Tokens(30, 9)))
+    assert not brake.reason
+    brake.see(Played(episode, 0.0, tokens=Tokens(1, 0)))
+    assert brake.reason and brake.spent == 100
+
+
+@pytest.mark.parametrize(
+    "parts, is_solved",
+    [
+        ((1, 1, 1, 1, 1, 0, 1, 1.0), True),
+        ((0, 1, 1, 0, 0, 0, 1, 0.6), True),  # slow, and the severity wrong
+        ((1, 1, 0, 1, 0.5, 0.1, 1, 0.6), True),  # the second remedy healed it
+        ((1, 1, 0, 1, 0, 0, 1, 0.65), False),  # named, not healed
+        ((1, 0, 1, 1, 1, 0, 1, 0.65), False),  # healed by chance
+        ((1, 1, 1, 0, 1, 0, 0, 0.0), False),  # the gate
+        ((0, 1, 0, 0, 0, 0, 1, 1.0), True),  # a score of the root cause alone
+        ((0, 0, 0, 0, 0, 0, 1, 0.0), False),
+    ],
+)
+def test_solved_is_named_healed_and_let_through(parts, is_solved):
+    assert solved(Score(*parts)) is is_solved
+
+
+@pytest.mark.parametrize("name, least", [("oracle", 1.0), ("constant", 0.0)])
+def test_who_knows_solves_and_who_does_not_rarely_does(name, least):
+    found = evaluate(
+        [make_policy(name)], Plan(["silent_degradation"], "test", 20), progress=False
+    ).frame
+    alarms = found["closed_by"] == "ignore"
+    assert found["solved"].mean() == 1.0 if least else found["solved"].mean() < 0.6
+    assert alarms.any() or name == "constant"
+
+
+def test_the_file_of_a_journal_may_be_in_a_new_folder(tmp_path):
+    path = Path(tmp_path / "a" / "b.jsonl")
+    Journal(path, SETTINGS)
+    assert Journal(path, SETTINGS).rows == {}  # nothing was played, so nothing is lost

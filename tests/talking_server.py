@@ -1,0 +1,83 @@
+"""An OpenAI-compatible server on loopback that answers as a test tells it to."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HANG = "hang"  # an answer that never comes
+
+
+def call(name, arguments, identifier="call_0"):
+    """A tool call as the protocol has it; `arguments` as they are."""
+    function = {"name": name, "arguments": arguments}
+    return {"id": identifier, "type": "function", "function": function}
+
+
+def said(*calls, content=None, usage=(100, 10)):
+    """A completion whose message makes these calls."""
+    message = {"role": "assistant", "content": content, "tool_calls": list(calls) or None}
+    answer = {"id": "x", "object": "chat.completion", "created": 0, "model": "toy"}
+    answer["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    if usage:
+        answer["usage"] = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
+    return 200, {}, answer
+
+
+def refused(status, message="no", headers=None, **more):
+    """An error as the protocol has it."""
+    return status, headers or {}, {"error": {"message": message, **more}}
+
+
+RESOLVES = said(call("resolve", "{}"))
+
+
+class Talk:
+    """What was asked of a server so far, and what ends its hanging."""
+
+    def __init__(self):
+        self.requests, self.released = [], threading.Event()
+
+    def openings(self):
+        """The user's first message of every request, in order."""
+        return [body["messages"][1]["content"] for body in self.requests]
+
+
+@contextmanager
+def talking(answer):
+    """A server: yields its address and a `Talk`. `answer` takes a request's body and how many came
+    before it, and returns (status, headers, what is sent), or HANG.
+    """
+    talk, lock = Talk(), threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with lock:
+                talk.requests.append(body)
+                number = len(talk.requests) - 1
+            told = answer(body, number)
+            if told == HANG:
+                talk.released.wait(30)
+                return
+            status, headers, sent = told
+            data = sent.encode() if isinstance(sent, str) else json.dumps(sent).encode()
+            self.send_response(status)
+            for name, value in {"Content-Type": "application/json", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", talk
+    finally:
+        talk.released.set()
+        server.shutdown()
+        server.server_close()
