@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,9 @@ from .training.commands import (
 
 if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
     from .adapters.remote import Server
+    from .agents.scripted import Policy
+    from .agents.triage import Diagnosis
+    from .logs.episode import LogEpisode
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="LogTriage: trace incidents to their root."
@@ -30,31 +33,96 @@ app = typer.Typer(
 
 @app.command("triage")
 def triage_command(
-    model: Annotated[str, typer.Argument(help="Folder or hub name of a trained model.")],
-    log: Annotated[
-        Path, typer.Argument(help="File of log lines in order of time; - for standard input.")
+    logs: Annotated[
+        list[Path], typer.Argument(help="Log files; - for standard input. See docs/logs.md.")
     ],
-    topology: Annotated[
+    graph: Annotated[
         Path | None, typer.Option(help="The call graph that they come from, in YAML.")
     ] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(help="Metrics of these hours: CSV of time,service,metric,value.")
+    ] = None,
+    policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
+    model: Annotated[str, typer.Option(help="Ask a trained model too: folder or hub name.")] = "",
+    endpoint: Annotated[
+        str, typer.Option(help="Ask a model at this OpenAI-compatible server too.")
+    ] = "",
+    endpoint_model: Annotated[
+        str, typer.Option(help="The model's name there; its key is in OPENAI_API_KEY.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Have a trained model read a log, and print what it would do. Nothing is executed."""
-    from .agents.triage import load_agent, triage
-    from .play.pasted import PastedEpisode
-    from .world.topology import DEFAULT_TOPOLOGY
-    from .world.topology_file import load_topology
+    """Read logs and say where the trouble began. Nothing is executed, and nobody is called but the
+    model or the server that is named.
+    """
+    from .logs.answer import findings_of, told_of
+    from .logs.log import read_log
+    from .logs.measures import read_measures
+    from .world.topology_file import load_call_graph
 
     try:
-        graph = DEFAULT_TOPOLOGY if topology is None else load_topology(topology)
-        text = sys.stdin.read() if str(log) == "-" else log.read_text()
-        PastedEpisode(text, graph)  # refuses what says nothing, before a model is loaded
-        typer.echo(triage(load_agent(model), text, graph))
-    except UnicodeDecodeError:
-        raise fail(ValueError(f"{log} is no text in UTF-8; name a file of log lines")) from None
+        if bool(endpoint) != bool(endpoint_model):
+            raise ValueError("--endpoint and --endpoint-model go together; give both")
+        if sum(map(bool, (policy, model, endpoint))) > 1:
+            raise ValueError(
+                "one of --policy, --model and --endpoint can be asked; leave out the rest"
+            )
+        known = None if graph is None else load_call_graph(graph)
+        series = None if metrics is None else read_measures(metrics)
+        log = read_log(logs, known.names if known else ())
+        found = findings_of(log, known, series)
+        answer, asked = told_of(log, found, known), None
+        name = policy or model or endpoint_model
+        if name:
+            from .logs.episode import LogEpisode
+
+            episode = LogEpisode(log, known, found)
+            asked = _asked(_one_to_ask(policy, model, endpoint, endpoint_model), episode)
     except OSError as error:
+        if error.filename is None:  # of a server
+            raise fail(error) from None
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}")) from None
     except ValueError as error:
         raise fail(error) from None
+    if as_json:
+        told = answer.as_json()
+        if asked is not None:
+            told["asked"] = {"name": name, **asked._asdict()}
+        typer.echo(json.dumps(told, indent=1))
+        return
+    typer.echo(answer.text())
+    if asked is not None:
+        typer.echo(f"\n{name} says, of the same lines:\n{asked}")
+
+
+def _asked(agent: Policy, episode: LogEpisode) -> Diagnosis:
+    """What an agent says of a log; `ValueError` where a server does not answer."""
+    from .agents.language_models import EndpointPolicy
+    from .agents.triage import ask
+
+    if not isinstance(agent, EndpointPolicy):
+        return ask(agent, episode)
+    from openai import OpenAIError
+
+    try:
+        return ask(agent, episode)
+    except OpenAIError as error:
+        raise ValueError(f"{agent.name} did not answer: {error}") from None
+
+
+def _one_to_ask(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy:
+    """The policy of that name, the model in that folder, or the one behind that server."""
+    if policy:
+        from .agents.registry import make_policy
+
+        return make_policy(policy)
+    if model:
+        from .agents.triage import load_agent
+
+        return load_agent(model)
+    from .agents.language_models import EndpointPolicy
+
+    return EndpointPolicy(endpoint, endpoint_model)
 
 
 # `--load_in_4bit` is read as `--load-in-4bit`: the card that this project starts from writes its

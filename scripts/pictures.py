@@ -42,6 +42,7 @@ LAYERS: tuple[tuple[Box, ...], ...] = (
         ("environment", "the OpenEnv environment and its client", 0.57, 0.43),
     ),
     (("agents", "policies: from what was seen to the next action", 0.0, 0.56),),
+    (("logs", "logs of one's own: what they tell, and an episode of them", 0.0, 1.0),),
     (("real", "cases of real clusters, and their episodes", 0.0, 1.0),),
     (("play", "an incident being played, and its score", 0.0, 1.0),),
     (("world", "the simulator; standard library only", 0.0, 1.0),),

@@ -312,16 +312,84 @@ def test_train_answers_a_model_that_is_not_there_and_leaves_nothing(tmp_path):
     assert not (tmp_path / "run" / "config.json").exists()
 
 
-def test_triage_reads_a_file_or_what_is_piped(tiny_base, tmp_path):
-    log = tmp_path / "incident.log"
-    log.write_text("ERROR user-db is down\n")
-    told = run("triage", tiny_base, log)
-    assert told.exit_code == 0 and "root cause: " in told.stdout and " s each" in told.stdout
-    piped = CliRunner().invoke(app, ["triage", str(tiny_base), "-"], input=log.read_text())
-    assert piped.stdout.splitlines()[:-1] == told.stdout.splitlines()[:-1]  # but for the seconds
+SHOP_LOG = "".join(
+    f"2026-11-22 03:{second // 60:02}:{second % 60:02} {text}\n"
+    for second in range(0, 3600, 5)
+    for text in ("INFO [main] web-app: ok", "ERROR [main] web-app: call to cart-db failed")[
+        : 1 + (second >= 3300)
+    ]
+)
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "shop.log"
+    path.write_text(SHOP_LOG)
+    return path
+
+
+def test_triage_answers_by_itself_and_calls_nobody(log, monkeypatch):
+    import socket
+
+    def refuse(*arguments):
+        raise AssertionError("no model or server was named")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    told = run("triage", log)
+    assert told.exit_code == 0, told.output
+    assert (
+        "root cause: cart-db (possible: " in told.stdout
+        and "began: 2026-11-22 03:55:00" in told.stdout
+    )
+    piped = CliRunner().invoke(app, ["triage", "-"], input=SHOP_LOG)
+    assert "root cause: cart-db" in piped.stdout
+
+
+def test_triage_can_print_json(log):
+    told = json.loads(run("triage", log, "--json").stdout)
+    assert told["root"] == "cart-db" and told["team"] == "dba" and "asked" not in told
+    assert told["evidence"][0]["line"] == "ERROR [main] web-app: call to cart-db failed"
+    asked = json.loads(run("triage", log, "--json", "--policy", "loudest").stdout)["asked"]
+    assert asked["name"] == "loudest" and asked["root_cause"] == "web-app"
+
+
+def test_triage_reads_a_call_graph_of_any_names_and_metrics(log, tmp_path):
+    graph, metrics = tmp_path / "graph.yaml", tmp_path / "m.csv"
+    graph.write_text("services: [{name: web-app, kind: edge, calls: [cart-db]}, {name: cart-db}]")
+    rows = [f"{1795316400 + 60 * i},cart-db,cpu_pct,{9 if i < 55 else 99}" for i in range(60)]
+    metrics.write_text("\n".join(["time,service,metric,value", *rows]))
+    told = run("triage", log, "--graph", graph, "--metrics", metrics)
+    assert "cart-db cpu_pct 99% usual 9 (9-9)" in told.stdout, told.output
+    metrics.write_text("when,who\n")
+    assert f"{metrics}, line 1: no column" in refusal("triage", log, "--metrics", metrics)
+    graph.write_text("services: [{name: web-app, calls: [gone]}]")
+    assert f"{graph}, line 1: web-app calls unknown" in refusal("triage", log, "--graph", graph)
+
+
+def test_triage_asks_a_model_of_the_same_lines(tiny_base, tmp_path):
+    path = tmp_path / "incident.log"
+    path.write_text("ERROR user-db is down\n")
+    told = run("triage", path, "--model", tiny_base)
+    assert told.exit_code == 0 and "not enough evidence" in told.stdout
+    assert f"{tiny_base} says, of the same lines:" in told.stdout and " s each" in told.stdout
+
+
+def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
     gone = tmp_path / "gone.log"
-    assert f"cannot read {gone}: No such file" in refusal("triage", tiny_base, gone)
-    gone.write_bytes(b"\xff\x00")
-    assert f"{gone} is no text in UTF-8" in refusal("triage", tiny_base, gone)
-    log.write_text("")
-    assert "paste some log lines" in refusal("triage", tiny_base, log)
+    assert f"cannot read {gone}: No such file" in refusal("triage", gone)
+    assert "leave out the rest" in refusal("triage", log, "--policy", "trace", "--model", "x")
+    assert "--endpoint-model go together" in refusal("triage", log, "--endpoint", "http://x")
+    assert "unknown policy 'tarce'" in refusal("triage", log, "--policy", "tarce")
+    assert "cannot be simulated" in refusal("triage", log, "--policy", "belief")
+    gone.write_bytes(b"\x1f\x8b\x08")
+    assert "gzip -dc" in refusal("triage", gone)
+
+
+def test_triage_of_nothing_says_so(tmp_path):
+    path = tmp_path / "x.log"
+    path.write_bytes(b"\x00\xff" * 50)
+    told = run("triage", path)
+    assert told.exit_code == 0 and told.stdout.startswith("not enough evidence: ")
+    path.write_text("")
+    assert "no line could be read" in run("triage", path).stdout
+    assert "paste some log lines" in refusal("triage", path, "--policy", "trace")

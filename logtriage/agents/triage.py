@@ -1,4 +1,4 @@
-"""A trained agent on a log that somebody pasted.
+"""A policy or a trained agent on a log of one's own.
 
     from logtriage.agents.triage import load_agent, triage
     agent = load_agent("runs/demo/seed-0/model")  # or a hub name
@@ -13,11 +13,17 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from ..logs.episode import LogEpisode
+from ..logs.log import read_text
 from ..play.conversation import Message
-from ..play.pasted import PastedEpisode
-from ..world.topology import DEFAULT_TOPOLOGY, Topology
+from ..play.episode import PlayableEpisode
+from ..world.call_graph import CallGraph
+from ..world.topology import DEFAULT_TOPOLOGY
 from .language_models import ConversationPolicy, LanguageModelPolicy
 from .loading import load_language_model, runnable
+from .scripted import Policy
+
+HEADERS = ("step ", "calls: ")  # lines of the simulator's own text that every opening has anyway
 
 
 class Diagnosis(NamedTuple):
@@ -29,8 +35,8 @@ class Diagnosis(NamedTuple):
         remedy: what it would do, and to which service.
         team: whom it would page.
         closed_by: `resolve`, `ignore` (a false alarm), or `timeout` when it did not end by itself.
-        messages: the whole conversation.
-        decisions: its turns.
+        messages: the whole conversation; empty for a scripted policy.
+        decisions: its turns; the steps of a scripted policy.
         seconds: that they took in all.
     """
 
@@ -78,24 +84,35 @@ def load_agent(source: str | Path) -> LanguageModelPolicy:
 
 
 def triage(
-    agent: ConversationPolicy, text: str, topology: Topology = DEFAULT_TOPOLOGY
+    agent: ConversationPolicy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY
 ) -> Diagnosis:
     """Have an agent read pasted lines and say what it would do.
 
     Args:
         agent: from `load_agent`, or any policy that converses.
-        text: log lines in order of time; the agent reads the last of them, and may ask for those
-            that name a service.
+        text: log lines, in any format that `logs.formats` knows; the agent reads the most unusual
+            or the last of them, and may ask for those of a service.
         topology: the call graph of the cluster that they come from.
 
     Raises:
         ValueError: when there is no line, or none that names a service.
     """
-    episode = PastedEpisode(text, topology)
+    kept = [line for line in text.splitlines() if not line.startswith(HEADERS)]
+    log = read_text("\n".join(kept), topology.names)
+    return ask(agent, LogEpisode(log, topology))
+
+
+def ask(agent: Policy, episode: PlayableEpisode) -> Diagnosis:
+    """Have an agent play an episode that has no score, and say what it would do.
+
+    Raises:
+        ValueError: for a policy that can play only what is simulated.
+    """
     began = time.perf_counter()
     agent.play([episode])
     seconds = time.perf_counter() - began
-    (messages,) = agent.transcripts
+    messages = agent.transcripts[0] if isinstance(agent, ConversationPolicy) else []
+    turns = sum(message["role"] == "assistant" for message in messages)
     record = episode.record
     return Diagnosis(
         severity=record.severity or "",
@@ -104,6 +121,6 @@ def triage(
         team=record.team or "",
         closed_by=record.closed_by or "",
         messages=messages,
-        decisions=sum(message["role"] == "assistant" for message in messages),
+        decisions=turns if messages else record.steps,
         seconds=seconds,
     )

@@ -15,20 +15,25 @@
 | `handles_logins` | whether users log in here, so that credential stuffing can strike; apps only |
 | `session_cache` | whether it keeps sessions, so that they can be stolen; apps only |
 
-At most 30 services, in any order, at least one edge, no circle of calls. A larger system is read as
-the part that users wait for. Only who brings a file needs this module, and a YAML reader: the world
-itself is the standard library.
+To be simulated (`load_topology`): at most 30 services, in any order, at least one edge, no circle
+of calls. A larger system is read as the part that users wait for. To read a log by
+(`load_call_graph`): up to 200, with any printable names, in circles too; `kind` may be left out
+where it is not known.
+
+Only who brings a file needs this module, and a YAML reader: the world itself is the
+standard library.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from .call_graph import Service, TopologyError
+from .call_graph import UNKNOWN_KIND, CallGraph, Service, TopologyError
 from .topology import Topology, callers_first, check_size
 
 LISTS = ("calls", "publishes")
@@ -50,6 +55,30 @@ def load_topology(path: str | Path) -> Topology:
     Raises:
         ValueError: for a file that is not there, cannot be read, or describes no call graph that
             can be simulated. The message names the file, the line, what is wrong and the way out.
+    """
+    return _load(path, _simulated)
+
+
+def load_call_graph(path: str | Path) -> CallGraph:
+    """Read the call graph of a cluster that is observed, from the same YAML with fewer rules.
+
+    Raises:
+        ValueError: as `load_topology`.
+    """
+    return _load(path, CallGraph, UNKNOWN_KIND)
+
+
+def _simulated(services: tuple[Service, ...]) -> Topology:
+    check_size(len(services))
+    return Topology(callers_first(services))
+
+
+Graph = TypeVar("Graph", bound=CallGraph)
+
+
+def _load(path: str | Path, build: Callable[[tuple[Service, ...]], Graph], kind: str = "") -> Graph:
+    """The graph that `build` makes of a file's services; `kind` is that of those that tell none,
+    and without it they must.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -76,8 +105,8 @@ def load_topology(path: str | Path) -> Topology:
     # A service, a service and its callee, or all of them, to where in the file it stands.
     lines: dict[tuple[str, ...], int] = {(): 1}
     try:
-        services = [_read_service(node, lines) for node in _service_nodes(root, lines)]
-        return Topology(callers_first(services))
+        nodes = _service_nodes(root, lines)
+        return build(tuple(_read_service(node, lines, kind) for node in nodes))
     except _Problem as problem:
         raise ValueError(f"{path}, line {problem.line}: {problem}") from None
     except TopologyError as error:
@@ -95,17 +124,17 @@ def _service_nodes(root: Node | None, lines: dict[tuple[str, ...], int]) -> list
     if not isinstance(nodes, SequenceNode):
         raise _Problem(_EXPECTED, nodes or root)
     lines[()] = nodes.start_mark.line + 1
-    check_size(len(nodes.value))
     return list(nodes.value)
 
 
-def _read_service(node: Node, lines: dict[tuple[str, ...], int]) -> Service:
+def _read_service(node: Node, lines: dict[tuple[str, ...], int], kind: str) -> Service:
     """One entry as a `Service`; where it and its callees stand goes to `lines`."""
     given = _fields(node, FIELDS, "a service is a mapping, such as {name: cart, kind: app}")
-    for field in ("name", "kind"):
+    for field in ("name",) if kind else ("name", "kind"):
         if field not in given:
             raise _Problem(f"a service lacks its {field}; add one", node)
-    values: dict[str, Any] = {key: _text(given[key], key) for key in ("name", "kind")}
+    values: dict[str, Any] = {"kind": kind}
+    values |= {key: _text(given[key], key) for key in ("name", "kind") if key in given}
     name = values["name"]
     lines[(name,)] = node.start_mark.line + 1  # of two with one name, the second is the mistake
     for key in LISTS:

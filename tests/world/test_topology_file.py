@@ -14,7 +14,7 @@ from logtriage.world.incidents import UnplayableError, sample_incident
 from logtriage.world.random_topology import random_topology
 from logtriage.world.tasks import ALL_TASKS, splits_on
 from logtriage.world.topology import DEFAULT_TOPOLOGY, REST_UTILISATION, Topology
-from logtriage.world.topology_file import load_topology
+from logtriage.world.topology_file import load_call_graph, load_topology
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop.yaml"
 
@@ -162,6 +162,21 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     path.write_text("[" * 1000)
     with pytest.raises(ValueError, match=r"graph.yaml: nested too deeply"):
         load_topology(path)
+
+
+def test_a_graph_to_read_a_log_by_has_fewer_rules(tmp_path):
+    path = tmp_path / "graph.yaml"
+    path.write_text(
+        "services:\n- {name: Web_1.x, calls: [cart]}\n- {name: cart, kind: app, calls: [Web_1.x]}\n"
+    )
+    graph = load_call_graph(path)
+    assert graph.call_graph_text == "Web_1.x > cart; cart > Web_1.x"
+    assert [service.kind for service in graph.services] == ["unknown", "app"]
+    with pytest.raises(ValueError, match=r"line 2: a service lacks its kind"):
+        load_topology(path)
+    path.write_text("services:\n- {name: web, kind: edge}\n- {name: all}\n")
+    with pytest.raises(ValueError, match=r"graph.yaml, line 3: bad service name 'all'"):
+        load_call_graph(path)
 
 
 def test_nothing_in_a_file_is_run(tmp_path):

@@ -1,0 +1,166 @@
+"""A log of one's own, read: from files or text to its counts.
+
+log = read_log([Path("app.log")])
+log.tally.services
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from .formats import Format, recognise
+from .lines import CHUNK, Readable, Reading, blocks
+from .names import Namer, file_service, logger_of, service_name
+from .tally import DIGITS, HEXADECIMAL, Tally
+
+STDIN = "-"
+PACKED = {
+    b"\x1f\x8b": "gzip -dc",
+    b"BZh": "bzip2 -dc",
+    b"\xfd7zXZ": "xz -dc",
+    b"(\xb5/\xfd": "zstd -dc",
+}
+WIDE = (b"\xff\xfe", b"\xfe\xff")  # how text in UTF-16 begins
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the files that a log is read from.
+
+    Attributes:
+        name: as it was given; `-` for standard input.
+        format: how it is written.
+        reading: its size and lines.
+        records: of its lines, those that could be read.
+    """
+
+    name: str
+    format: Format
+    reading: Reading
+    records: int
+
+
+@dataclass
+class Log:
+    """A log that was read."""
+
+    tally: Tally
+    sources: list[Source] = field(default_factory=list)
+
+    @property
+    def dated(self) -> str:
+        """What its times say, see `times.Stamp.dated`; empty where it has none."""
+        stated = {source.format.dated for source in self.sources}
+        return next(
+            (one for one in ("time of day", "day of the year", "date") if one in stated), ""
+        )
+
+
+def read_log(
+    paths: Sequence[str | Path], services: Sequence[str] = (), stdin: BinaryIO | None = None
+) -> Log:
+    """Read files in order; `-` is standard input.
+
+    Args:
+        paths: of the files.
+        services: names that are known of the cluster. A record is then of the one that its own
+            field or its text names; without them, of whom it says.
+        stdin: what `-` reads.
+
+    Raises:
+        ValueError: for a file that is packed or is text in UTF-16, with what to do.
+        OSError: for one that cannot be read.
+    """
+    log = Log(_tally(services, alone=len(paths) == 1))
+    for path in map(str, paths):
+        if path == STDIN:
+            _read_stream(log, path, stdin or sys.stdin.buffer)
+        else:
+            with open(path, "rb") as stream:
+                _read_stream(log, path, stream)
+    return log
+
+
+def read_text(text: str, services: Sequence[str] = ()) -> Log:
+    """The log that a text is; see `read_log`."""
+    log = Log(_tally(services, alone=True))
+    _read_stream(log, "log", io.BytesIO(text.encode("utf-8", "replace")))
+    return log
+
+
+def _tally(services: Sequence[str], alone: bool) -> Tally:
+    """Counts for these services; where none are known and there is one file, who speaks in it by
+    its own words is a service.
+    """
+    if services:
+        namer, known = Namer(services), set(services)
+
+        def named(raw: bytes | str) -> str:
+            name = service_name(raw)
+            return name if name in known else namer.first(name) or name
+
+        def speaker(text: bytes) -> str:
+            return namer.first(text.decode("utf-8", "replace"))
+
+        # Calm lines must not be told apart by less than what tells these names apart.
+        short = {name.encode().translate(None, HEXADECIMAL) for name in services}
+        return Tally(speaker, named, HEXADECIMAL if len(short) == len(known) else DIGITS)
+
+    def logger(text: bytes) -> str:
+        found = logger_of(text)
+        return service_name(found) if found else ""
+
+    return Tally(logger if alone else lambda text: "")
+
+
+def _read_stream(log: Log, name: str, stream: Readable) -> None:
+    first = stream.read(CHUNK)
+    for start, way in PACKED.items():
+        if first.startswith(start):
+            raise ValueError(f"{name} is packed; unpack it on the way: {way} {name} | ... triage -")
+    if first.startswith(WIDE):
+        raise ValueError(
+            f"{name} is text in UTF-16; make it UTF-8 first: iconv -f UTF-16 -t UTF-8 {name}"
+        )
+    lines = first.split(b"\n")
+    format = recognise(lines[:-1] or lines)
+    reading, tally = Reading(), log.tally
+    before = tally.records
+    service = "log" if name == STDIN else file_service(name)
+    read = format.reader()
+    number = len(log.sources)
+    rest = _Chained(first, stream)
+    if format.document:
+        document = b"\n".join(_bounded_document(blocks(rest, reading), format.most_line))
+        tally.add(read([document]), service, number, 0)
+    else:
+        for lines in blocks(rest, reading, format.most_line):
+            tally.add(read(lines), service, number, reading.lines - len(lines))
+        tally.add(read([b""]), service, number, reading.lines)  # an end, to who waits for one
+    log.sources.append(Source(name, format, reading, tally.records - before))
+
+
+def _bounded_document(batches: Iterable[list[bytes]], most: int) -> Iterator[bytes]:
+    """The lines of a document, up to so many bytes; the rest is read and left out."""
+    size = 0
+    for lines in batches:
+        for line in lines:
+            size += len(line)
+            if size <= most:
+                yield line
+
+
+class _Chained:
+    """A stream whose beginning was read already."""
+
+    def __init__(self, first: bytes, rest: Readable) -> None:
+        self._first, self._rest = first, rest
+
+    def read(self, size: int) -> bytes:
+        first, self._first = self._first, b""
+        return first or self._rest.read(size)

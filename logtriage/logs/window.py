@@ -1,0 +1,243 @@
+"""When it began: the stretch of the log in which trouble was unlike the rest of it.
+
+Trouble of each kind (a service and a template) is counted in up to `SLOTS` slots. For each stretch
+of slots, each kind is asked how much better two rates (in the stretch and outside it) tell its
+counts than one does: the logarithm of the likelihood ratio of Poisson counts, divided by how much
+more than Poisson they vary by themselves. The stretch of the highest sum is the window, if the sum
+is higher than chance would make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from math import log
+from typing import NamedTuple
+
+from .levels import FATAL, WARN
+from .tally import Tally
+
+SLOTS = 60
+MOST_KINDS = 150  # of trouble, those of most lines
+LEAST_LINES = 3  # of trouble in a window
+FATAL_LINES = 4  # that a line of a level like FATAL counts for
+BLOCK = 4  # slots
+LEAST_CALM = 10.0  # lines a slot, from which they tell how much was going on
+LEAST_EXPOSURE = 0.25  # of a slot, in times the mean: in an outage little else is printed
+# Judgements, set on logs without any incident: see `tests/logs/test_window.py`.
+KIND_COST = 3.0  # of a kind that joins in, besides the logarithm of how many there are
+LEAST_GAIN = 10.0
+TAIL = 0.005  # share of lines at either end whose times may be wrong
+
+
+class Slots(NamedTuple):
+    """Time in slots: `start`, seconds since 1970, `width` in seconds, and the `number` of them."""
+
+    start: int
+    width: int
+    number: int
+
+    def of(self, second: int) -> int:
+        """The slot of a time; below 0 or from `number` on for one outside."""
+        return (second - self.start) // self.width
+
+
+class Kind(NamedTuple):
+    """A kind of trouble: who says it (a number of `Tally.services`), and its template."""
+
+    service: int
+    template: int
+
+
+class Window(NamedTuple):
+    """When trouble was unlike the rest.
+
+    Attributes:
+        start, end: seconds since 1970; it ends before `end`.
+        usual: the stretch that tells what is usual: all before it, or all after it where the log
+            begins in it.
+        open: whether it lasts to the end of the log.
+        gain: the sum by which it was found.
+    """
+
+    start: int
+    end: int
+    usual: tuple[int, int]
+    open: bool
+    gain: float
+
+    @property
+    def begins_log(self) -> bool:
+        """Whether the log begins in it, so that when it began is not known."""
+        return self.usual[0] >= self.end
+
+    @property
+    def minutes(self) -> float:
+        return max(1, self.end - self.start) / 60.0
+
+
+def span(tally: Tally) -> tuple[int, int] | None:
+    """First and last second of the log, without times that lie far off the others; None where fewer
+    than two differ.
+    """
+    lines: dict[int, int] = {}
+    for (bucket, _, _), count in tally.counts.items():
+        if bucket >= 0:
+            lines[bucket] = lines.get(bucket, 0) + count
+    buckets = sorted(lines)
+    if not buckets:
+        return None
+    total, passed = sum(lines.values()), 0
+    low = high = buckets[0]
+    for bucket in buckets:
+        if passed <= TAIL * total:
+            low = bucket
+        passed += lines[bucket]
+        high = bucket
+        if passed >= (1 - TAIL) * total:
+            break
+    near = max(1, high - low)
+    kept = [bucket for bucket in buckets if low - near <= bucket <= high + near]
+    first, last = kept[0] * tally.width, (kept[-1] + 1) * tally.width - 1
+    return (first, last) if kept[-1] > kept[0] else None
+
+
+def slots_of(tally: Tally) -> Slots | None:
+    """The slots of a log; None where its times say nothing."""
+    ends = span(tally)
+    if ends is None:
+        return None
+    seconds = ends[1] - ends[0] + 1
+    width = -(-seconds // SLOTS)
+    width = -(-width // tally.width) * tally.width
+    return Slots(ends[0], width, -(-seconds // width))
+
+
+def trouble(tally: Tally, slots: Slots) -> dict[Kind, list[int]]:
+    """Lines of each kind of trouble in each slot; of the `MOST_KINDS` of most lines."""
+    series: dict[Kind, list[int]] = {}
+    for (bucket, service, shape), lines in tally.counts.items():
+        told = tally.shapes[shape]
+        if bucket >= 0 and told.level >= WARN:
+            slot = slots.of(bucket * tally.width)
+            if 0 <= slot < slots.number:
+                kind = Kind(service, told.template)
+                if kind not in series:
+                    series[kind] = [0] * slots.number
+                series[kind][slot] += lines * (FATAL_LINES if told.level == FATAL else 1)
+    most = sorted(series, key=lambda kind: -sum(series[kind]))[:MOST_KINDS]
+    return {kind: series[kind] for kind in most}
+
+
+def gain(inside: float, length: float, outside: float, rest: float) -> float:
+    """How much better two rates tell two counts than one does, if the rate inside is the higher: a
+    logarithm of likelihoods; 0 otherwise.
+
+    Args:
+        inside, outside: lines.
+        length, rest: what they were counted in, such as slots.
+    """
+    if inside * rest <= outside * length or not rest:
+        return 0.0
+    rate = (inside + outside) / (length + rest)
+    value = inside * log(inside / length / rate)
+    return value + outside * log(outside / rest / rate) if outside else value
+
+
+def spread(counts: Sequence[int]) -> float:
+    """How much more than Poisson counts vary by themselves, at least 1: from one slot to the next,
+    or from one block of slots to the next, whichever is more.
+
+    By differences of neighbours, so that a step up and one down hardly count: the three largest are
+    left out for them.
+    """
+    blocks = [sum(counts[i : i + BLOCK]) for i in range(0, len(counts), BLOCK)]
+    return max(_spread(counts), _spread(blocks))
+
+
+def _spread(counts: Sequence[int]) -> float:
+    total = sum(counts)
+    squares = sorted((one - other) ** 2 for one, other in pairwise(counts))
+    kept = squares[:-3]
+    if not kept or not total:
+        return 1.0
+    return max(1.0, sum(kept) / (2 * len(kept)) / (total / len(counts)))
+
+
+def exposures(tally: Tally, slots: Slots) -> list[float]:
+    """How much was going on in each slot, 1 on average: by lines that tell of no trouble, so that
+    a busy hour is not taken for a bad one. Where there are hardly any, every slot counts alike.
+    """
+    calm = [0] * slots.number
+    for (bucket, _, shape), lines in tally.counts.items():
+        slot = slots.of(bucket * tally.width)
+        if bucket >= 0 and tally.shapes[shape].level < WARN and 0 <= slot < slots.number:
+            calm[slot] += lines
+    mean = sum(calm) / slots.number
+    if mean < LEAST_CALM:
+        return [1.0] * slots.number
+    raised = [max(LEAST_EXPOSURE, lines / mean) for lines in calm]
+    return [one * slots.number / sum(raised) for one in raised]
+
+
+def find_window(tally: Tally, slots: Slots) -> Window | None:
+    """The window of a log; None where no stretch of it is unlike the rest."""
+    series = trouble(tally, slots)
+    count = slots.number
+    if count < 4 or not series:
+        return None
+    sums = [(list(accumulate(counts, initial=0)), spread(counts)) for counts in series.values()]
+    exposed = list(accumulate(exposures(tally, slots), initial=0.0))
+    cost, least = KIND_COST + log(len(series)), max(2, count // 10)
+    best, found = LEAST_GAIN, (0, 0)
+    for start in range(count):
+        if 0 < start < least:
+            continue  # too little before it to tell what is usual
+        for end in range(start + 1, count + 1):
+            if count - (end - start) < least:
+                break
+            length = exposed[end] - exposed[start]
+            rest, total = exposed[-1] - length, 0.0
+            for before, varies in sums:
+                inside = before[end] - before[start]
+                if inside:
+                    one = gain(inside, length, before[-1] - inside, rest) / varies - cost
+                    if one > 0.0:
+                        total += one
+            if total > best and _lines(sums, start, end) >= LEAST_LINES:
+                best, found = total, (start, end)
+    if not found[1]:
+        return None
+    start, end = found
+    first = slots.start + start * slots.width
+    last, over = slots.start + end * slots.width, slots.start + count * slots.width
+    if not start:
+        return Window(first, last, (last, over), False, best)
+    refined = _first_new(tally, slots, series, start, end)
+    return Window(refined, last, (slots.start, refined), end == count, best)
+
+
+def _lines(sums: Sequence[tuple[list[int], float]], start: int, end: int) -> int:
+    return sum(before[end] - before[start] for before, _ in sums)
+
+
+def _first_new(
+    tally: Tally, slots: Slots, series: Mapping[Kind, list[int]], start: int, end: int
+) -> int:
+    """The second of the first line in the window of a kind that was not there before; the start of
+    the window's first slot, where there is none in it.
+    """
+    new = {
+        kind
+        for kind, counts in series.items()
+        if not any(counts[:start]) and sum(counts[start:end]) >= LEAST_LINES
+    }
+    begins = slots.start + start * slots.width
+    seconds = [
+        bucket * tally.width
+        for bucket, service, shape in tally.counts
+        if begins <= bucket * tally.width < begins + slots.width
+        and tally.shapes[shape].level >= WARN
+        and Kind(service, tally.shapes[shape].template) in new
+    ]
+    return min(seconds, default=begins)

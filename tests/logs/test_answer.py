@@ -1,0 +1,94 @@
+"""What a log says by itself, or that it does not say it."""
+
+import pytest
+import samples
+
+from logtriage.logs.answer import answer_of, guessed_kind
+from logtriage.logs.log import read_log, read_text
+from logtriage.real.cases import load_source
+from logtriage.world.call_graph import CallGraph, Service
+
+KINDS = {"web": "edge", "basket": "app", "basket-db": "database", "catalog": "app"}
+GRAPH = CallGraph(
+    (
+        Service("web", "edge", ("basket", "catalog")),
+        Service("basket", "app", ("basket-db",)),
+        Service("basket-db", "database"),
+        Service("catalog", "app"),
+    )
+)
+
+
+@pytest.mark.parametrize("name", samples.WRITTEN)
+def test_the_root_below_those_who_shout_is_found_in_every_format(name):
+    answer = answer_of(read_text(samples.written(name)))
+    assert (answer.root, answer.sure, answer.team) == ("basket-db", "likely", "dba")
+    assert answer.began.endswith(("03:52:00", "03:52:01", "03:52:02", "03:52:03"))
+    assert answer.evidence[0].service == "basket-db" and answer.evidence[0].usual == 0.0
+    assert "too many clients" in answer.evidence[0].line
+    assert answer.next and answer.read[0].startswith("log: ")
+
+
+@pytest.mark.parametrize("name", samples.LOGHUB)
+def test_samples_of_known_programs_are_answered(name):
+    answer = answer_of(read_text(samples.LOGHUB[name]()))
+    assert answer.sure in ("likely", "possible") and "03:5" in answer.began
+    assert answer.team == ("security" if name == "openssh" else "unknown")
+    assert answer.text().count("\n") < 40
+
+
+def test_of_a_quiet_log_nothing_is_known():
+    quiet = "\n".join(samples.written("json").splitlines()[:600])
+    answer = answer_of(read_text(quiet))
+    assert answer.sure == "not enough evidence" and not answer.root and not answer.severity
+    assert "unlike the rest" in answer.why and "root cause" not in answer.text()
+
+
+def test_without_times_nothing_is_known():
+    answer = answer_of(read_text("ERROR basket-db is down\nINFO web-app fine"))
+    assert answer.sure == "not enough evidence" and "no line has a time" in answer.why
+    assert answer.evidence[0].usual is None and answer.evidence[0].service == "basket-db"
+
+
+def test_logs_of_real_incidents_without_the_time_before_say_too_little(tmp_path):
+    # At most five lines a service are on record, none of them from before.
+    for case in load_source("nezha-trainticket").cases[:20]:
+        paths = []
+        for service, lines in case.logs.items():
+            paths.append(tmp_path / f"{service}.log")
+            paths[-1].write_text("\n".join(lines) + "\n")
+        log = read_log(paths)
+        assert set(log.tally.services) == {name for name, lines in case.logs.items() if lines}
+        assert log.tally.records == sum(map(len, case.logs.values()))
+        answer = answer_of(log)
+        assert answer.sure == "not enough evidence" and answer.evidence
+
+
+def test_severity_is_of_requests_where_there_are_any():
+    def access(failed):
+        rows = [
+            f'10.0.0.1 - - [22/Nov/2026:03:{i // 60:02}:{i % 60:02} +0000] "GET /x HTTP/1.1" '
+            f"{503 if i >= 1800 and 37 * i % 100 < failed else 200} 5"
+            for i in range(2400)
+        ]
+        return answer_of(read_text("\n".join(rows)))
+
+    assert [access(failed).severity for failed in (40, 3)] == ["P1", "P2"]
+    assert "40.0% of 600 requests" in access(40).severity_why
+
+
+def test_with_a_call_graph_kinds_and_owners_are_known():
+    log = read_text(samples.written("json"), GRAPH.names)
+    answer = answer_of(log, GRAPH)
+    assert answer.root == "basket-db" and answer.team_why == "owns services of kind database"
+
+
+def test_kinds_are_guessed_from_whole_words():
+    assert guessed_kind("basket-db") == guessed_kind("postgresql-0") == "database"
+    assert guessed_kind("api-gateway") == "edge" and guessed_kind("order-queue") == "queue"
+    assert guessed_kind("cart-service") == "app" and guessed_kind("dbt-runner") == "unknown"
+
+
+def test_what_was_cut_is_said():
+    text = samples.written("text") + "2026-11-22 03:59:59 ERROR [main] web: " + "x" * 70_000
+    assert "1 lines of more than 65,536 bytes were cut" in answer_of(read_text(text)).read[0]

@@ -1,0 +1,60 @@
+"""Metrics beside a log."""
+
+import pytest
+
+from logtriage.logs.measures import alerts, compare, is_unusual, read_measures, sigmas, table
+from logtriage.logs.window import Window
+
+AT = 1795316400
+WINDOW = Window(AT + 600, AT + 900, (AT, AT + 600), True, 20.0)
+
+
+def written(tmp_path, text):
+    path = tmp_path / "m.csv"
+    path.write_text(text)
+    return path
+
+
+def rows(service, metric, usual, now):
+    lines = [f"{AT + 60 * i},{service},{metric},{usual + i % 3}" for i in range(10)]
+    return lines + [f"{AT + 600 + 60 * i},{service},{metric},{now}" for i in range(5)]
+
+
+def test_a_metric_is_compared_with_the_earlier_part(tmp_path):
+    lines = ["time,service,metric,value", *rows("cart", "cpu_pct", 10, 97)]
+    lines += rows("web", "cpu_pct", 10, 11)
+    cart, web = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
+    assert cart.text == "cart cpu_pct 97% usual 11 (10-12)"
+    assert is_unusual(cart) and sigmas(cart) > 20 and not is_unusual(web)
+
+
+def test_columns_stand_in_any_order_and_gaps_are_left_out(tmp_path):
+    text = (
+        "value,Service,unit,TIME,metric\r\n1,web-0,x,2026-11-22T03:00:00Z,rate\r\n\r\n"
+        ",web-0,x,2026-11-22 03:00:01+00:00,rate\r\nnan,web-0,x,1795316402,rate\r\n"
+    )
+    assert read_measures(written(tmp_path, text)) == {("web", "rate"): [(AT, 1.0)]}
+
+
+def test_errors_and_latencies_are_the_table_and_its_alerts(tmp_path):
+    lines = ["time,service,metric,value"]
+    lines += rows("web", "errors_pct", 0, 30) + rows("web", "p95_ms", 100, 120)
+    lines += rows("cart", "latency_p95_ms", 20, 900)
+    found = table(compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW))
+    assert [row.text for row in found] == ["cart - 900ms 21", "web 30% 120ms 101"]
+    assert [one.text for one in alerts(found)] == ["cart p95 900ms", "web errors 30%"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "line 1: no column time, service, metric, value"),
+        ("time,service,value\n", "line 1: no column metric"),
+        ("time,service,metric,value\nnoon,a,b,1\n", "line 2: 'noon' is no time"),
+        ("time,service,metric,value\n1795316400,a,b,much\n", "line 2: 'much' is no number"),
+        ("time,service,metric,value\n1795316400,a\n", "line 2: 2 fields, the header has 4"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path, text, told):
+    with pytest.raises(ValueError, match=told):
+        read_measures(written(tmp_path, text))
