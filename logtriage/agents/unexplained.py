@@ -25,7 +25,7 @@ from math import log, sqrt
 from statistics import median
 
 from ..world.rows import Measure
-from .evidence import LATENCIES, RATE, SUCCESSES, Evidence, lately, sigmas, spread
+from .evidence import LATENCIES, RATE, SUCCESSES, Evidence, sigmas, spread
 
 # How much is nothing, in sigmas, or in times the usual wait of a call: a debt of this size is as
 # likely noise as not. One value for all currencies, so that none is tuned.
@@ -38,17 +38,22 @@ Debts = dict[str, float]
 
 def suspicion(evidence: Evidence) -> Debts:
     """How suspect each service is, from 0; the more the worse."""
-    votes = own_metrics(evidence)
-    kinds = {alert.metric for alert in evidence.alerts}
-    if kinds != {"errors"}:  # something is slow, or nobody knows what is wrong
-        votes += [waiting(evidence), wire(evidence)]
-    if "errors" in kinds:
-        votes.append(failures(evidence))
     doubt: defaultdict[str, float] = defaultdict(float)
-    for vote in votes:
+    for vote in votes(evidence).values():
         for service, share in vote.items():
             doubt[service] -= log(max(ALMOST, 1.0 - share))
     return dict(doubt)
+
+
+def votes(evidence: Evidence) -> dict[str, Debts]:
+    """How far each currency singles out each service, from 0 to 1."""
+    found = own_metrics(evidence)
+    kinds = {alert.metric for alert in evidence.alerts}
+    if kinds != {"errors"}:  # something is slow, or nobody knows what is wrong
+        found |= {"waiting": waiting(evidence), "wire": wire(evidence)}
+    if "errors" in kinds:
+        found["failures"] = failures(evidence)
+    return found
 
 
 def shares(debts: Debts, nothing: float = 0.0) -> Debts:
@@ -150,26 +155,18 @@ def failures(evidence: Evidence) -> Debts:
     return shares(unexplained(evidence, failed, {}))
 
 
-def own_metrics(evidence: Evidence) -> list[Debts]:
+def own_metrics(evidence: Evidence) -> dict[str, Debts]:
     """A vote for each metric that travels along no call, and for error lines."""
     travelling = {*LATENCIES, *SUCCESSES, RATE, "p95 of its calls"}
-    names = {
-        name: None
-        for known in evidence.measures.values()
-        for name in known
-        if name not in travelling
-    }
-    votes = [
-        {
-            service: abs(sigmas(known[name]))
-            for service, known in evidence.measures.items()
-            if name in known and lately(known[name])
+    off: dict[str, Debts] = {}
+    for service, known in evidence.measures.items():
+        for name, measure in known.items():
+            if name not in travelling:
+                off.setdefault(name, {})[service] = abs(sigmas(measure))
+    if evidence.counts:
+        off["error lines"] = {
+            row.service: max(0.0, row.errors - (row.usual_errors or 0.0))
+            / sqrt(max(1.0, row.usual_errors or 0.0))
+            for row in evidence.counts
         }
-        for name in names
-    ]
-    errors = {
-        row.service: max(0.0, row.errors - (row.usual_errors or 0.0))
-        / sqrt(max(1.0, row.usual_errors or 0.0))
-        for row in evidence.counts
-    }
-    return [shares(vote, NOTHING) for vote in [*votes, errors]]
+    return {name: shares(debts, NOTHING) for name, debts in off.items()}
