@@ -12,7 +12,7 @@ SOURCES := logtriage tests notebooks scripts
 ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py)
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
-.PHONY: help setup demo serve test test-slow lint format benchmark seeds teaches credit ablations ladder loop-speed speed tokens gpu load screenshot pictures gallery \
+.PHONY: help setup demo serve test test-slow lint format benchmark seeds teaches credit real ablations ladder loop-speed speed tokens gpu load screenshot pictures gallery \
   constraints address results tables redraw notebooks clean
 
 help:  ## this list
@@ -76,6 +76,9 @@ teaches: $(READY)  ## the study of what teaches: hours on two cores, resumable
 
 credit: $(READY)  ## estimators of credit beside forked rollouts, after `make demo`: results/credit
 	$(RUN) scripts/credit.py --checkpoint runs/demo/seed-0/checkpoint-40
+
+real: $(READY)  ## every policy on the 76 real incidents, the embedded agents after `make demo`: results/real
+	$(RUN) scripts/real.py
 
 ablations: $(READY)  ## what each piece of the recipe is worth: hours, resumable
 	$(RUN) -m logtriage sweep sweeps/ablations.yaml

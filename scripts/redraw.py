@@ -6,6 +6,7 @@
 | `results/<track>/*.png` | the tables of all seeds of that track |
 | `results/benchmark/*.png` | the benchmark's tables |
 | `results/credit/credit.png` | `estimators.json` beside it |
+| `results/real/policies.png` | `table.json` beside it |
 | `results/<sweep>/*.png` | the tables beside them |
 """
 
@@ -21,6 +22,7 @@ from tables import TRACKS, seeds_of
 from logtriage.measure.benchmark import draw_report
 from logtriage.measure.credit_plots import plot_credit
 from logtriage.measure.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
+from logtriage.measure.real import draw_real
 from logtriage.training.sweep_results import draw_sweep
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -29,6 +31,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
     """The folders of results that have figures, and what draws those of each."""
     folders = {RESULTS / "benchmark": draw_report, RESULTS / "credit": draw_credit}
+    folders[RESULTS / "real"] = draw_real
     folders |= {RESULTS / track: draw_track for track in TRACKS}
     return folders | dict.fromkeys(sweep_folders(), draw_sweep)
 

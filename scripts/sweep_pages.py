@@ -66,6 +66,11 @@ OTHERS = {
         "../notebooks/06_what_teaches.ipynb",
         "make credit",
     ),
+    "real": Published(
+        "policies on 76 real incidents, and how far the simulator is from them",
+        "../notebooks/09_real_incidents.ipynb",
+        "make real",
+    ),
     "tokens": Published("what an episode costs in tokens", "../docs/t4.md", "make tokens"),
     "serving": Published("many sessions at once", "../docs/serving.md", "make load"),
     "gpu": Published("training on an NVIDIA GPU", "../docs/t4.md", "make gpu"),

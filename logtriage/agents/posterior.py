@@ -26,6 +26,7 @@ from .prior import Prior
 
 UNLIKELY = 1e-6  # hypotheses below this share of the belief are dropped
 ODDITY = 1e-5  # chance left to a figure that a hypothesis excludes: the grid is not the truth
+TINY = 1e-100  # a likelihood that is scaled up again, lest many oddities in one table make it 0
 
 
 def printed_between(value: float, digits: int) -> tuple[float, float]:
@@ -129,6 +130,8 @@ class Posterior:
         for metric in observation.metrics or ():
             at = self.topology.position[metric.service]
             likelihood *= self._metric(at, metric, observation.step)[:, None]
+            if 0.0 < likelihood.max() < TINY:  # only ratios count
+                likelihood /= likelihood.max()
         lines = [read_line(line) for line in observation.lines or ()]
         read = [(self.topology.position[name], reading) for name, reading in lines]
         if asked is None:

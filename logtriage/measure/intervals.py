@@ -1,7 +1,7 @@
 """Means over episodes with intervals, comparisons, and calibration.
 
-Intervals are percentile bootstraps (`scipy.stats.bootstrap`); those of several training seeds are
-in `crossed`.
+Intervals are percentile bootstraps (`scipy.stats.bootstrap`), and Wilson's for shares of few cases;
+those of several training seeds are in `crossed`.
 
 Estimators follow Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical
 precipice": resampling is stratified by task where tasks are averaged, the interquartile mean stands
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import bootstrap, trim_mean
+from scipy.stats import bootstrap, norm, trim_mean
 
 from ..play.rewards import PARTS
 
@@ -290,3 +290,20 @@ def brier(confidence: np.ndarray, correct: np.ndarray) -> float:
     """
     confidence, correct = _answers(confidence, correct)
     return float(np.mean((confidence - correct) ** 2))
+
+
+def wilson(share: float, trials: int) -> Interval:
+    """A share of `trials` with its 95 % interval by Wilson's score, which holds for few trials and
+    for shares of 0 and 1. The share may be a mean over trials, each from 0 to 1: then the interval
+    is wide rather than narrow.
+
+    Raises:
+        ValueError: for a share outside [0, 1] or no trial.
+    """
+    if not 0.0 <= share <= 1.0 or trials < 1:
+        raise ValueError(f"need a share in [0, 1] of at least 1 trial, got {share} of {trials}")
+    z2 = float(norm.ppf(0.5 + LEVEL / 2.0)) ** 2
+    middle = (share + z2 / (2.0 * trials)) / (1.0 + z2 / trials)
+    spread = np.sqrt(z2 * (share * (1.0 - share) + z2 / (4.0 * trials)) / trials)
+    half = float(spread) / (1.0 + z2 / trials)
+    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))

@@ -1,0 +1,123 @@
+"""What observations tell of each service, gathered for rules that rank: rows only, never a case.
+
+Every metric is compared with what is usual. What happened lately is the later half of a window: the
+alarm, or the injection, lies in the middle of those that are shown. Where an incident has no
+measures, as simulated ones, the metrics table stands in, with no spread and a rate of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..play.episode import Observation
+from ..world.call_graph import CallGraph
+from ..world.rows import Alert, CallTime, LineCount, Measure, Metric
+
+# Names of measures, as rows have them: how long a service takes (a mean before a percentile), and
+# how many of its requests succeed.
+LATENCIES = ("latency", "p95")
+SUCCESSES = ("available", "success")
+RATE = "requests"
+
+SIGMA_OF_DEVIATION = 1.4826  # a normal distribution's sigma, in times its median deviation
+BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
+LEAST_SPREAD = 0.01  # of the usual: what never moved may move by so much without surprise
+ANOMALOUS = 3.0  # sigmas
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen of an incident.
+
+    Attributes:
+        graph: who calls whom.
+        alerts: those of the opening, or the last that were shown.
+        measures: service to name to measure; what users feel is left out.
+        calls: a row a (caller, callee); counts: a row a service. Empty where nobody counted.
+    """
+
+    graph: CallGraph
+    alerts: tuple[Alert, ...]
+    measures: dict[str, dict[str, Measure]]
+    calls: tuple[CallTime, ...]
+    counts: tuple[LineCount, ...]
+
+    def measured(self, service: str, *names: str) -> list[Measure]:
+        """The measures of a service that have one of these names, in the order of the names; all
+        of them without.
+        """
+        known = self.measures.get(service, {})
+        return [known[name] for name in names or known if name in known]
+
+    def surprise(self, service: str, *names: str) -> float:
+        """The most sigmas by which one of these measures of a service (any, without names) lies off
+        its usual; 0 where none is known.
+        """
+        return max((abs(sigmas(one)) for one in self.measured(service, *names)), default=0.0)
+
+    def rate(self, service: str) -> float:
+        """Its requests in a sample, the mean lately; 1 where nobody counted."""
+        known = [one for row in self.measured(service, RATE) for one in lately(row)]
+        return sum(known) / len(known) if known else 1.0
+
+
+def gather(graph: CallGraph, observations: Sequence[Observation]) -> Evidence:
+    """The rows of these observations, the opening first; what is shown again replaces the old."""
+    alerts: tuple[Alert, ...] = ()
+    measures: dict[str, dict[str, Measure]] = {}
+    calls: dict[tuple[str, str], CallTime] = {}
+    counts: dict[str, LineCount] = {}
+    table: dict[str, Metric] = {}
+    for seen in observations:
+        alerts = tuple(seen.alerts) if seen.alerts is not None else alerts
+        table.update({row.service: row for row in seen.metrics or ()})
+        for row in seen.measures or ():
+            if row.service in graph.position:
+                measures.setdefault(row.service, {})[row.name] = row
+        calls.update({(row.caller, row.callee): row for row in seen.calls or ()})
+        counts.update({row.service: row for row in seen.counts or ()})
+    if not measures:
+        measures = {name: as_measures(row) for name, row in table.items()}
+    return Evidence(graph, alerts, measures, tuple(calls.values()), tuple(counts.values()))
+
+
+def as_measures(row: Metric) -> dict[str, Measure]:
+    """A row of the metrics table as measures of one sample."""
+    found = {}
+    if row.latency and row.usual:
+        usual = float(row.usual)
+        found["p95"] = Measure(row.service, "p95", "ms", (float(row.latency),), usual)
+    if row.errors:
+        share = (100.0 - float(row.errors),)
+        found["available"] = Measure(row.service, "available", "%", share, 100.0)
+    return found
+
+
+def lately(measure: Measure) -> list[float]:
+    """The values of the later half of the window that are known."""
+    return [one for one in measure.values[len(measure.values) // 2 :] if one is not None]
+
+
+def farthest(measure: Measure) -> float | None:
+    """The value that lately lay farthest from the usual; None where either is not known."""
+    usual, values = measure.usual, lately(measure)
+    if usual is None or not values:
+        return None
+    return max(values, key=lambda value: abs(value - usual))
+
+
+def spread(measure: Measure) -> float:
+    """The sigma of a measure without an incident: by its median deviation or by the band in which
+    nine of ten values lie, whichever is wider, and never less than a trace of its usual.
+    """
+    wide = SIGMA_OF_DEVIATION * (measure.deviation or 0.0)
+    if measure.low is not None and measure.high is not None:
+        wide = max(wide, (measure.high - measure.low) / BAND)
+    return max(wide, LEAST_SPREAD * abs(measure.usual or 0.0), 1e-9)
+
+
+def sigmas(measure: Measure) -> float:
+    """How far it lately lay off its usual, in its `spread`; above is positive, 0 is not known."""
+    value = farthest(measure)
+    return 0.0 if value is None else (value - (measure.usual or 0.0)) / spread(measure)
