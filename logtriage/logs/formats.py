@@ -21,15 +21,9 @@ from dataclasses import dataclass
 
 from .journal import export_reader, journal_json_reader
 from .lines import MOST_DOCUMENT, MOST_LINE
+from .otlp import otlp_reader
 from .records import Reader, text_reader
-from .structured import (
-    docker_reader,
-    object_reader,
-    objects_of,
-    otlp_reader,
-    pairs_of,
-    payload_reader,
-)
+from .structured import docker_reader, object_reader, objects_of, pairs_of, payload_reader
 from .times import Stamp, find_stamp
 
 SAMPLE = 400  # lines by which a format is recognised

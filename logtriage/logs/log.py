@@ -79,17 +79,17 @@ def read_log(
     log = Log(_tally(services, alone=len(paths) == 1))
     for path in map(str, paths):
         if path == STDIN:
-            _read_stream(log, path, stdin or sys.stdin.buffer)
+            _read_stream(log, path, stdin or sys.stdin.buffer, services)
         else:
             with open(path, "rb") as stream:
-                _read_stream(log, path, stream)
+                _read_stream(log, path, stream, services)
     return log
 
 
 def read_text(text: str, services: Sequence[str] = ()) -> Log:
     """The log that a text is; see `read_log`."""
     log = Log(_tally(services, alone=True))
-    _read_stream(log, "log", io.BytesIO(text.encode("utf-8", "replace")))
+    _read_stream(log, "log", io.BytesIO(text.encode("utf-8", "replace")), services)
     return log
 
 
@@ -118,7 +118,7 @@ def _tally(services: Sequence[str], alone: bool) -> Tally:
     return Tally(logger if alone else lambda text: "")
 
 
-def _read_stream(log: Log, name: str, stream: Readable) -> None:
+def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str]) -> None:
     first = stream.read(CHUNK)
     for start, way in PACKED.items():
         if first.startswith(start):
@@ -132,16 +132,21 @@ def _read_stream(log: Log, name: str, stream: Readable) -> None:
     reading, tally = Reading(), log.tally
     before = tally.records
     service = "log" if name == STDIN else file_service(name)
+    named = tally.named(service)
+    known = named in services  # then a file is of that service, whoever its lines name
+    service = named if known else service
     read = format.reader()
     number = len(log.sources)
     rest = _Chained(first, stream)
     if format.document:
         document = b"\n".join(_bounded_document(blocks(rest, reading), format.most_line))
-        tally.add(read([document]), service, number, 0)
+        tally.add(read([document]), service, number, 0, known)
     else:
         for lines in blocks(rest, reading, format.most_line):
-            tally.add(read(lines), service, number, reading.lines - len(lines))
-        tally.add(read([b""]), service, number, reading.lines)  # an end, to who waits for one
+            tally.add(read(lines), service, number, reading.lines - len(lines), known)
+        tally.add(
+            read([b""]), service, number, reading.lines, known
+        )  # an end, to who waits for one
     log.sources.append(Source(name, format, reading, tally.records - before))
 
 

@@ -95,7 +95,12 @@ class Tally:
         self._others: dict[int, int] = {}
 
     def add(
-        self, records: Iterable[Record], file_service: str, source: int, first_line: int
+        self,
+        records: Iterable[Record],
+        file_service: str,
+        source: int,
+        first_line: int,
+        of_file: bool = False,
     ) -> None:
         """Count records.
 
@@ -103,6 +108,7 @@ class Tally:
             file_service: whose they are where neither they nor their text say.
             source: number of the file.
             first_line: number of its line at place 0.
+            of_file: whether they are of the file's service whoever their text names.
         """
         # Local names, for this loop is where the time of reading a log goes.
         counts, shapes, calm, last = self.counts, self.shapes, self._calm, self.last
@@ -119,7 +125,7 @@ class Tally:
                 if service < 0:
                     service = self._spell(raw)
             else:
-                name = shapes[shape].speaker or file_service
+                name = file_service if of_file else shapes[shape].speaker or file_service
                 service = numbers.get(name, -1)
                 if service < 0:
                     service = self._number(name)

@@ -41,6 +41,13 @@ def test_with_names_a_record_is_of_the_one_that_it_names():
     assert fields.tally.services == ["basket-db"]
 
 
+def test_a_file_of_a_known_service_is_of_it_whoever_its_lines_name(tmp_path):
+    file, other = tmp_path / "web-0.log", tmp_path / "all.log"
+    file.write_text("ERROR upstream basket failed\n")
+    other.write_text("ERROR basket is down\n")
+    assert read_log([file, other], ["basket", "web"]).tally.services == ["web", "basket"]
+
+
 def test_names_that_differ_in_hexadecimal_letters_are_told_apart():
     # Calm lines of one shape are worked out once.
     text = "\n".join(f"2026-11-22 03:00:0{i} INFO {name}-db up" for i, name in enumerate("abc"))
