@@ -16,7 +16,7 @@ from ..world.call_graph import OWNERS, UNKNOWN_KIND, CallGraph
 from ..world.rows import Measure
 from .commands import next_command
 from .evidence import ServiceEvidence, Trouble, gather
-from .levels import ERROR, FATAL, LEVEL, LOOK, NAMES
+from .levels import ERROR, FATAL, NAMES, stated_level
 from .lines import visible
 from .log import Log
 from .measures import Series, compare, is_unusual, table
@@ -299,7 +299,7 @@ def _shown(log: Log, service: str, trouble: Trouble, compared: bool) -> Shown:
     (source, line), text = trouble.at, trouble.example
     return Shown(
         service,
-        text if LEVEL.search(text.encode(), 0, LOOK) else f"{NAMES[trouble.level]} {text}",
+        text if stated_level(text.encode()) else f"{NAMES[trouble.level]} {text}",
         visible(log.sources[source].name, 200),
         line + 1,
         told(trouble.first, log.dated) if trouble.first >= 0 else "",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from ..world.call_graph import RESERVED_NAME
-from .levels import LEVEL, LOOK
+from .levels import stated_level
 from .lines import visible
 
 MOST_NAME = 60  # characters
@@ -56,8 +56,8 @@ def logger_of(text: bytes) -> bytes | None:
     """Who speaks in a line without its time, by what stands after the level; None where nobody is
     named.
     """
-    level = LEVEL.search(text, 0, LOOK)
-    rest = text[level.end() if level else 0 :][:400]
+    level = stated_level(text)
+    rest = text[level[1] if level else 0 :][:400]
     found = _CLASS.match(rest) or _LOGGER.match(rest) or _PARTS.match(rest)
     return found[1].split(b"$")[0] if found else None
 

@@ -27,6 +27,9 @@ LEAST_EXPOSURE = 0.25  # of a slot, in times the mean: in an outage little else 
 # Judgements, set on logs without any incident: see `tests/logs/test_window.py`.
 KIND_COST = 3.0  # of a kind that joins in, besides the logarithm of how many there are
 LEAST_GAIN = 10.0
+LEAST_TIMES = (
+    1.5  # the usual rate: of many lines a few per cent more are beyond chance, and no incident
+)
 TAIL = 0.005  # share of lines at either end whose times may be wrong
 
 
@@ -130,14 +133,14 @@ def trouble(tally: Tally, slots: Slots) -> dict[Kind, list[int]]:
 
 
 def gain(inside: float, length: float, outside: float, rest: float) -> float:
-    """How much better two rates tell two counts than one does, if the rate inside is the higher: a
-    logarithm of likelihoods; 0 otherwise.
+    """How much better two rates tell two counts than one does, if the rate inside is `LEAST_TIMES`
+    the other: a logarithm of likelihoods; 0 otherwise.
 
     Args:
         inside, outside: lines.
         length, rest: what they were counted in, such as slots.
     """
-    if inside * rest <= outside * length or not rest:
+    if inside * rest <= LEAST_TIMES * outside * length or not rest:
         return 0.0
     rate = (inside + outside) / (length + rest)
     value = inside * log(inside / length / rate)

@@ -2,6 +2,7 @@
 
 import pytest
 import samples
+from simulated import fared
 
 from logtriage.logs.answer import answer_of, guessed_kind
 from logtriage.logs.log import read_log, read_text
@@ -92,3 +93,11 @@ def test_kinds_are_guessed_from_whole_words():
 def test_what_was_cut_is_said():
     text = samples.written("text") + "2026-11-22 03:59:59 ERROR [main] web: " + "x" * 70_000
     assert "1 lines of more than 65,536 bytes were cut" in answer_of(read_text(text)).read[0]
+
+
+@pytest.mark.parametrize("with_graph", [False, True])
+def test_on_simulated_logs_likely_is_nearly_always_right(with_graph):
+    # What `likely` promises; docs/logs.md has the counts of more.
+    counts = fared("train", 6, with_graph)
+    wrong = counts["likely", "wrong"] + counts["likely", "false alarm"]
+    assert counts["likely", "right"] >= 10 and wrong <= 1

@@ -106,6 +106,7 @@ def test_a_log_of_one_second_or_of_no_time_has_no_slots():
 
 def test_two_rates_tell_counts_better_than_one():
     assert gain(10, 10, 10, 10) == 0.0 and gain(1, 10, 10, 10) == 0.0
+    assert gain(120_000, 10, 100_000, 10) == 0.0  # beyond chance, and no incident
     assert gain(10, 10, 0, 10) == pytest.approx(10 * 0.6931, rel=1e-3)
     assert gain(40, 10, 10, 10) > gain(20, 10, 10, 10) > 0.0
     assert gain(5, 10, 0, 0) == 0.0
