@@ -13,7 +13,7 @@ ADDRESS = $(shell sed -n 's/^REPOSITORY = "\(.*\)".*/\1/p' logtriage/__init__.py
 ADDRESSED = $(wildcard README.md CITATION.cff docs/*.md logtriage/README.md notebooks/*.ipynb)
 
 .PHONY: help setup demo serve test test-slow lint format benchmark seeds teaches credit real ablations ladder loop-speed speed tokens gpu load screenshot pictures gallery \
-  constraints address results tables redraw notebooks clean
+  leaderboard constraints address results tables redraw notebooks clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -110,6 +110,9 @@ pictures: setup  ## draw the README's architecture and services (docs/*.svg)
 
 gallery: setup  ## write GALLERY.md from the generator
 	$(RUN) scripts/gallery.py
+
+leaderboard: setup  ## play every entry of results/leaderboard again, and write LEADERBOARD.md
+	$(RUN) scripts/leaderboard.py
 
 address:  ## write the repository's address (logtriage/__init__.py) wherever it stands
 	sed -i -E 's#(github\.com|com/github)/[A-Za-z0-9_.-]+/logtriage([/[:space:]")\#.]|$$)#\1/$(ADDRESS)\2#g' $(ADDRESSED)

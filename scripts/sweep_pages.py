@@ -73,6 +73,11 @@ OTHERS = {
     ),
     "tokens": Published("what an episode costs in tokens", "../docs/t4.md", "make tokens"),
     "serving": Published("many sessions at once", "../docs/serving.md", "make load"),
+    "leaderboard": Published(
+        "rows of the leaderboard, with the actions that earned them",
+        "../LEADERBOARD.md",
+        "make leaderboard",
+    ),
     "gpu": Published("training on an NVIDIA GPU", "../docs/t4.md", "make gpu"),
 }
 

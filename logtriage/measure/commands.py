@@ -5,7 +5,6 @@ What they need is imported when they run, so that `--help` is quick.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,11 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..agents.policy import Policy
-    from ..play.conversation import Protocol
-    from .evaluation import Evaluation
     from .replay import Replayed
 
 MOST_TOLD = 20  # of the episodes that are not confirmed
@@ -116,17 +110,18 @@ def evaluate_command(
     from functools import partial
 
     from ..agents.belief import check_enumerable
+    from ..agents.registry import make_policy
     from ..play.episode import Episode, OpenEpisode
-    from ..play.text_protocol import check_protocol
     from ..world.incidents import sample_incident
     from ..world.tasks import check_index, check_split, check_tasks
     from ..world.topology_file import load_topology
     from .evaluation import Plan, evaluate
     from .journal import Journal
+    from .strata import with_truth
+    from .talkers import Talkers, digest_of
+    from .telling import told
 
     try:
-        if bool(endpoint) != bool(endpoint_model):
-            raise ValueError("--endpoint and --endpoint-model go together; give both")
         if env_url and "oracle" in (policy or []):
             raise ValueError(
                 "oracle knows the answer, which no server tells; leave it out, or leave out "
@@ -137,11 +132,20 @@ def evaluate_command(
                 "a server plays on its own call graph; start it with `serve --topology`, "
                 "or leave out --env-url"
             )
-        if adapter is not None and len(model or []) != 1:
-            raise ValueError("--adapter goes on one --model; name that one")
         if retry_errors and not resume:
             raise ValueError("--retry-errors goes on with a file; add --resume")
-        protocol = check_protocol(tools)
+        talkers = Talkers(
+            models=tuple(model or ()),
+            adapter=adapter,
+            load_in_4bit=load_in_4bit,
+            turn_tokens=turn_tokens,
+            endpoint=endpoint,
+            endpoint_model=endpoint_model,
+            concurrency=concurrency,
+            tools=tools,
+            temperature=temperature,
+            seed=seed,
+        )
         _check_writable(json_path)
         graph = None if topology is None else load_topology(topology)
         plan = Plan(check_tasks(task or ["all"]), split, episodes, first, attempts)
@@ -152,48 +156,26 @@ def evaluate_command(
         if graph is not None:
             for name in plan.tasks:  # rather now than after hours with a language model
                 sample_incident(name, split, first, graph)
-        talkers = bool(model or endpoint)
         settings: dict[str, Any] = {"split": split, "audit": audited}
         if graph is not None:
             settings["call graph"] = graph.call_graph_text
         if talkers:
-            settings |= {
-                "models": _weights(model or []),
-                "adapter": "" if adapter is None else _weights([str(adapter)])[str(adapter)],
-                "in 4 bit": load_in_4bit,
-                "turn tokens": turn_tokens if model else None,
-                "endpoint": [endpoint, endpoint_model],
-                "tools": tools,
-                "temperature": temperature,
-                "seed": seed,
-            }
+            settings |= talkers.settings
         if trajectories is None and talkers:
-            trajectories = JOURNALS / f"{_digest(settings)}.jsonl"
+            trajectories = JOURNALS / f"{digest_of(settings)}.jsonl"
         if resume and trajectories is None:
             raise ValueError("--resume goes on with a file; name it by --trajectories")
-        _check_writable(trajectories, made=talkers)
+        _check_writable(trajectories, made=bool(talkers))
         journal = None
         if trajectories is not None:
             journal = Journal(trajectories, settings, resume, retry_errors)
         scripted = policy or ([] if talkers else ["loudest", "trace"])
-        policies = _scripted(scripted, journal)
-        for source in model or ():
-            policies.append(
-                _local(source, load_in_4bit, adapter, protocol, temperature, turn_tokens, seed)
-            )
-        if endpoint:
-            from ..agents.endpoint import EndpointPolicy
-
-            policies.append(
-                EndpointPolicy(
-                    endpoint,
-                    endpoint_model,
-                    workers=concurrency,
-                    temperature=temperature,
-                    seed=seed,
-                    protocol=protocol,
-                )
-            )
+        policies = [
+            # those with whims draw others when they go on
+            make_policy(name, 0 if journal is None else len(journal.played(name)))
+            for name in dict.fromkeys(scripted)
+        ]
+        policies += talkers.policies(typer.echo)
     except (ValueError, OSError) as error:
         raise fail(error) from None
     try:
@@ -209,11 +191,10 @@ def evaluate_command(
         "95 % bootstrap intervals"
     )
     # a server may play on a call graph of its own, and does not tell the truth
-    _tell(found, plan.attempts, None if env_url else partial(_detections, graph=graph), audited)
+    truth = None if env_url else partial(with_truth, topology=graph)
+    typer.echo("\n".join(told(found.frame, attempts, truth, audited)))
     if talkers and attempts > 1 and not temperature:
-        typer.echo(
-            "greedy: a model's attempts at an incident are equal; --temperature makes others"
-        )
+        typer.echo("greedy: a model's attempts are equal; --temperature makes others")
     if journal is not None:
         typer.echo(f"trajectories are in {journal.path}; `replay` confirms their scores")
     if json_path is not None:
@@ -229,41 +210,6 @@ def evaluate_command(
         raise typer.Exit(1)
 
 
-def _tell(found: Evaluation, attempts: int, detections: Any, audited: bool) -> None:
-    """Print what an evaluation came to."""
-    from .attempts import attempts_table
-    from .evaluation import describe_errors
-    from .intervals import score_table
-    from .rollouts import scored
-
-    played = scored(found.frame)
-    if len(found.frame):
-        typer.echo(score_table(found.frame).to_string(index=False))
-    if len(played) and attempts > 1:
-        typer.echo("\n" + attempts_table(found.frame, attempts).to_string(index=False))
-    if len(played) and detections is not None:
-        typer.echo("\n" + detections(played))
-    for line in describe_errors(found.frame):
-        typer.echo(line)
-    tokens = found.frame[found.frame["prompt_tokens"].notna()]
-    for name, group in tokens.groupby("policy", sort=False):
-        prompt, completion = group["prompt_tokens"].sum(), group["completion_tokens"].sum()
-        typer.echo(
-            f"{name}: {prompt:,.0f} prompt and {completion:,.0f} completion tokens,"
-            f" {(prompt + completion) / len(group):,.0f} an episode"
-        )
-    if audited:
-        typer.echo("audit: what the exact posterior held of each answer when it was given")
-        typer.echo(_audit_text(found.frame))
-
-
-def _detections(played: pd.DataFrame, graph: Any) -> str:
-    """What was detected and dismissed, as text."""
-    from .strata import detection_table, with_truth
-
-    return str(detection_table(with_truth(played, graph)).to_string(index=False))
-
-
 def _check_writable(path: Path | None, made: bool = False) -> None:
     """Raise `ValueError` where nothing could be written: rather now than after playing. `made`
     folders need not be there.
@@ -272,66 +218,6 @@ def _check_writable(path: Path | None, made: bool = False) -> None:
         raise ValueError(f"cannot write {path}: folder {path.parent} does not exist; make it first")
     if path is not None and path.is_dir():
         raise ValueError(f"cannot write {path}: it is a folder; name a file")
-
-
-def _weights(sources: list[str]) -> dict[str, str]:
-    """Each model's weights by their digest; those of a hub are known by their name."""
-    from .runs import weights_digest
-
-    return {source: weights_digest(Path(source)) for source in sources}
-
-
-def _digest(settings: dict[str, Any]) -> str:
-    """A name for settings: the same command finds its file again."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _scripted(names: list[str], journal: Any) -> list[Policy]:
-    """The policies of these names. Those with whims draw others when they go on."""
-    from ..agents.registry import make_policy
-
-    return [
-        make_policy(name, 0 if journal is None else len(journal.played(name)))
-        for name in dict.fromkeys(names)
-    ]
-
-
-def _local(
-    source: str,
-    load_in_4bit: bool,
-    adapter: Path | None,
-    asked: Protocol,
-    temperature: float,
-    turn_tokens: int,
-    seed: int,
-) -> Policy:
-    """A model in memory; says so when it cannot be talked to as asked."""
-    from ..agents.language_models import LanguageModelPolicy
-    from ..agents.loading import load_player
-
-    model, tokenizer, protocol = load_player(source, load_in_4bit, adapter, asked)
-    if protocol is not asked:
-        typer.echo(f"{source}: TRL does not know its chat template, so tools are told as text")
-    return LanguageModelPolicy(
-        model,
-        tokenizer,
-        name=source,
-        temperature=temperature,
-        turn_tokens=turn_tokens,
-        seed=seed,
-        protocol=protocol,
-    )
-
-
-def _audit_text(frame: pd.DataFrame) -> str:
-    """The audit as text: a row a policy and task."""
-    from .audit import audit_table
-
-    table = audit_table(frame)
-    table["grounded_share_of_right"] = table["grounded_share_of_right"].map(
-        lambda share: str(share) if share else "-"
-    )
-    return str(table.to_string(index=False, float_format="{:.3f}".format, na_rep="-"))
 
 
 def replay_command(

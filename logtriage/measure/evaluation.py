@@ -8,7 +8,6 @@ found.frame, found.unplayed, found.reason
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,8 +20,6 @@ from .audit import COLUMNS as AUDIT
 from .audit import audited_row
 from .journal import Journal, as_line
 from .rollouts import COLUMNS, EXTRAS, Brake, Key, Result, rollout_each, rows_of
-
-MOST_ERRORS = 5  # kinds of errors that are told
 
 
 class Plan(NamedTuple):
@@ -139,15 +136,3 @@ def _kept(result: Result, journal: Journal | None) -> dict[str, Any]:
 def _spent(row: dict[str, Any]) -> int:
     """The tokens that a row tells of."""
     return (row["prompt_tokens"] or 0) + (row["completion_tokens"] or 0)
-
-
-def describe_errors(frame: pd.DataFrame) -> list[str]:
-    """A line a policy and kind of error: how many of its episodes have no score, and why."""
-    lines = []
-    for name, group in frame.groupby("policy", sort=False):
-        kinds = Counter(error for error in group["error"] if error)
-        if kinds:
-            total = sum(kinds.values())
-            lines.append(f"{name}: {total} of {len(group)} episodes have no score, of errors:")
-            lines += [f"  {count} x {told}" for told, count in kinds.most_common(MOST_ERRORS)]
-    return lines

@@ -22,6 +22,7 @@ from ..world.tasks import BENCHMARK_VERSION, SEVERITIES
 from ..world.topology import Topology
 from .crossed import crossed_mean
 from .intervals import KEYS, Interval, matched
+from .rollouts import scored
 
 TRUTH = ("real", "severity_true", "root", "root_kind", "root_depth", "fault")
 # Incidents from which on a stratum has an interval, and can be said to have fallen: a bootstrap of
@@ -206,14 +207,14 @@ def strata(frame: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         frame: rows of `rollouts.rollout`, `with_truth` or without; episodes of one policy and task
-            are taken together, whatever their split.
+            are taken together, whatever their split. Those without a score are left out.
 
     Returns:
         Policies and tasks in order of appearance. Limits of a stratum of fewer than `FEWEST`
         episodes are nan.
     """
     rows = []
-    for (task, policy), own in with_truth(frame).groupby(["task", "policy"], sort=False):
+    for (task, policy), own in with_truth(scored(frame)).groupby(["task", "policy"], sort=False):
         answers = _answers(own)
         for stratum, group, parts in _cells(own):
             mean, low, high = _interval([answers[name][None, mask] for name, mask in parts])

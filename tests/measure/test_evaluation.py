@@ -16,10 +16,12 @@ from logtriage.agents.endpoint import EndpointPolicy
 from logtriage.agents.policy import Played, Tokens
 from logtriage.agents.registry import make_policy
 from logtriage.agents.scripted import ConstantPolicy
-from logtriage.measure.evaluation import Plan, describe_errors, evaluate
+from logtriage.measure.evaluation import Plan, evaluate
 from logtriage.measure.intervals import score_table
 from logtriage.measure.journal import Journal, read_journal
 from logtriage.measure.rollouts import HOPELESS, Brake, rollout, rollout_each, solved
+from logtriage.measure.strata import detection_table
+from logtriage.measure.telling import describe_errors
 from logtriage.play.episode import Episode
 from logtriage.play.rewards import Score
 from logtriage.play.text_protocol import TEXT
@@ -123,6 +125,7 @@ def test_every_episode_is_accounted_for_and_none_is_played_twice(trouble, path, 
         mean = found.frame["score"].dropna().mean()
         assert table["score"][0].startswith(f"{mean:.3f} [")
         assert describe_errors(found.frame)[0].startswith("toy: 2 of 8 episodes have no score")
+        assert detection_table(found.frame)["real faults detected"][0].endswith(" of 6")
     else:
         assert "errors" not in score_table(found.frame)
 

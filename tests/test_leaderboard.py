@@ -1,0 +1,137 @@
+"""The leaderboard is what its entries say, and those are what their actions earn."""
+
+import json
+import re
+
+import leaderboard
+import pandas as pd
+import pytest
+from leaderboard import HOW_TO_SUBMIT, cell, entries, page
+from test_command_line import refusal, run
+
+from logtriage.measure.attempts import pass_at
+from logtriage.measure.leaderboard import as_text, check_entry, read_entry, table_row
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+
+FILES = sorted(leaderboard.ENTRIES.glob("*.json"))
+
+
+def test_the_page_is_fresh():
+    assert leaderboard.PAGE.read_text() == page(entries()), "run `make leaderboard`"
+
+
+def test_scripts_and_the_trained_agents_of_both_tracks_are_there():
+    names = {one.name for one in entries()}
+    assert {"random", "constant", "loudest", "junior", "trace", "belief", "oracle"} <= names
+    assert len(names) >= 9
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_entries_are_what_their_actions_earn(path):
+    entry = read_entry(path)
+    assert entry.benchmark == BENCHMARK_VERSION and not list(check_entry(entry, every=40))
+    assert as_text(entry) == path.read_text()
+
+
+@pytest.mark.parametrize("name", ["random", "loudest", "trace"])
+def test_entries_of_scripts_are_those_of_the_benchmark(name):
+    published = pd.read_parquet(leaderboard.ROOT / "results" / "benchmark" / "episodes.parquet")
+    rows = published[(published.policy == name) & (published.split == "test")].set_index(
+        ["task", "index"]
+    )["score"]
+    # `random` has one stream for all that it plays, and here plays tasks in turn
+    first = (
+        [(task, index) for task in TASKS for index in range(8)]
+        if name != "random"
+        else [("single_crash", index) for index in range(8)]
+    )
+    own = {
+        (task, index): score
+        for task, index, _, score, *_ in read_entry(leaderboard.ENTRIES / f"{name}.json").episodes
+    }
+    assert [own[at] for at in first] == pytest.approx([rows[at] for at in first])
+
+
+def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
+    path, entry = tmp_path / "out.jsonl", tmp_path / "entry.json"
+    played = ("evaluate", "--policy", "loudest", "--episodes", 10, "--trajectories", path)
+    assert run(*played).exit_code == 0
+    few = run("replay", path, "--entry", entry)
+    assert few.exit_code == 2 and "570 are missing" in few.stderr and not entry.exists()
+    monkeypatch.setattr("logtriage.measure.leaderboard.FEWEST", 10)
+    made = run("replay", path, "--entry", entry, "--name", "loud", "--about", "asks | once")
+    assert made.exit_code == 0 and "30 MATCH" in made.stdout, made.output
+    loud, known = read_entry(entry), read_entry(leaderboard.ENTRIES / "loudest.json")
+    assert loud.episodes == [one for one in known.episodes if one[1] < 10]
+    assert loud.name == "loud" and "asks \\| once" in page([loud, *entries()])
+
+    for change in (
+        lambda episode: [*episode[:3], 1.0, *episode[4:]],
+        lambda episode: [*episode[:4], 1 - episode[4], episode[5]],
+        lambda episode: [*episode[:5], "resolve"],
+        lambda episode: [*episode[:5], f"{episode[5]}, resolve"],
+    ):
+        forged = json.loads(entry.read_text())
+        forged["episodes"][7] = change(forged["episodes"][7])
+        (tmp_path / "forged.json").write_text(json.dumps(forged))
+        (told,) = check_entry(read_entry(tmp_path / "forged.json"))
+        assert "single_crash 7" in told
+    for change in (list.pop, lambda rows: rows.append(rows[0])):
+        forged = json.loads(entry.read_text())
+        change(forged["episodes"])
+        (tmp_path / "forged.json").write_text(json.dumps(forged))
+        with pytest.raises(ValueError, match="each with as many attempts and once"):
+            read_entry(tmp_path / "forged.json")
+    for text in ("[]", "{}", "no"):
+        (tmp_path / "forged.json").write_text(text)
+        with pytest.raises(ValueError, match="is no entry"):
+            read_entry(tmp_path / "forged.json")
+
+    # A changed line is told, and no entry is made of the file.
+    lines = path.read_text().splitlines(keepends=True)
+    lines[5] = lines[5].replace('"score": ', '"score": 0.123, "was": ')
+    path.write_text("".join(lines))
+    found = run("replay", path)
+    assert found.exit_code == 1 and "29 MATCH, 1 FORGED" in found.stdout
+    assert "FORGED loudest single_crash 4 0: score is" in found.stdout
+    kept = entry.read_bytes()
+    found = run("replay", path, "--entry", entry)
+    assert found.exit_code == 2 and "are FORGED" in found.stderr and entry.read_bytes() == kept
+
+
+def test_attempts_and_errors_stand_in_the_row():
+    belief = read_entry(leaderboard.ENTRIES / "belief.json")
+    first = [(*one[:2], 0, *one[3:]) for one in belief.episodes]
+    second = [(*one[:2], 1, None, 0, "") for one in belief.episodes]  # all errors
+    twice = belief.model_copy(update={"episodes": [*first, *second]})
+    row, once = table_row(twice, belief), table_row(belief, belief)
+    assert row["errors"] == "600" and row["attempts"] == "2"
+    assert once["share of `belief`"] == "1.00" and row["share of `belief`"] == "0.50"
+    solved = sum(one[4] for one in belief.episodes) / 600
+    assert once["solved"] == f"{solved:.2f}"
+    assert row["solved"] == f"{solved / 2:.2f}; of 2 one {solved:.2f}, all 0.00"
+    assert pass_at(1, 2, 1) == 0.5
+
+
+def test_replay_refuses_what_it_cannot_read(tmp_path):
+    assert "no such file" in refusal("replay", tmp_path / "gone.jsonl")
+    (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
+    assert "no file of `evaluate --trajectories`" in refusal("replay", tmp_path / "other.jsonl")
+    shop = leaderboard.ROOT / "examples" / "shop.yaml"
+    path = tmp_path / "shop.jsonl"
+    played = ("--policy", "trace", "--task", "single_crash", "--episodes", 3, "--topology", shop)
+    assert run("evaluate", *played, "--trajectories", path).exit_code == 0
+    assert "another call graph" in refusal("replay", path)
+    result = run("replay", path, "--topology", shop, "--atif", tmp_path / "atif")
+    assert "3 MATCH" in result.stdout and len(list((tmp_path / "atif").iterdir())) == 3
+
+
+def test_how_to_submit_is_ten_lines_and_says_what_replay_proves():
+    lines = [line for line in HOW_TO_SUBMIT.splitlines()[1:] if line]
+    assert len(lines) <= 10 and "proves the arithmetic" in HOW_TO_SUBMIT
+    assert re.search("does not prove the author", HOW_TO_SUBMIT)
+
+
+def test_what_somebody_wrote_stays_in_its_cell():
+    told = cell("a | b\n<script> [link](http://x)")
+    assert told == "a \\| b \\<script\\> [link](http://x)"
