@@ -114,3 +114,19 @@ def test_07_shows_the_ladder(tmp_path):
         for output in cell.get("outputs", ())
     )
     assert pictures == 4
+
+
+def test_09_tells_a_real_case_and_shows_every_policy(tmp_path):
+    results = Path(__file__).parents[1] / "results" / "real"
+    chosen = {"source": "nezha-onlineboutique", "index": 0}
+    text = text_of(run("09_real_incidents.ipynb", tmp_path, results=str(results), **chosen))
+    assert "root: emailservice | fault: cpu_contention | score: 1" in text
+    shown = (
+        "commonest",
+        "unexplained",
+        "belief",
+        "embedded, general",
+        "Nezha",
+        "log lines a minute",
+    )
+    assert all(name in text for name in shown) and "76 cases" in text

@@ -20,7 +20,6 @@ LATENCIES = ("latency", "p95")
 SUCCESSES = ("available", "success")
 RATE = "requests"
 
-SIGMA_OF_DEVIATION = 1.4826  # a normal distribution's sigma, in times its median deviation
 BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
 LEAST_SPREAD = 0.01  # of the usual: what never moved may move by so much without surprise
 ANOMALOUS = 3.0  # sigmas
@@ -111,7 +110,7 @@ def spread(measure: Measure) -> float:
     """The sigma of a measure without an incident: by its median deviation or by the band in which
     nine of ten values lie, whichever is wider, and never less than a trace of its usual.
     """
-    wide = SIGMA_OF_DEVIATION * (measure.deviation or 0.0)
+    wide = measure.deviation or 0.0
     if measure.low is not None and measure.high is not None:
         wide = max(wide, (measure.high - measure.low) / BAND)
     return max(wide, LEAST_SPREAD * abs(measure.usual or 0.0), 1e-9)

@@ -3,7 +3,7 @@
 | rule | whom it suspects first |
 |---|---|
 | `random_ranking` | anybody |
-| `commonest` | whoever was the root most often in other incidents |
+| `commonest` | whoever was the root most often in the other incidents |
 | `loudest_ratio` | the metric farthest from its usual, in times the usual |
 | `loudest_sigmas` | the same in robust sigmas, as BARO ranks |
 | `error_lines` | who logs most errors |

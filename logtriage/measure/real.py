@@ -36,7 +36,7 @@ from .runs import write_text
 
 HALVES = ("developed on", "held back")
 ALL = "all"
-COMMONEST = "commonest"  # plays a half with the roots of the other
+COMMONEST = "commonest"  # plays each case with the roots of all others
 OURS = "unexplained"  # without knowledge of the kinds of fault
 SCRIPTED = ("loudest", "trace", "junior")  # as they play the simulator
 RANKED = ("random_ranking", *RULES)
@@ -78,25 +78,23 @@ def half(case: str) -> str:
     return HALVES[int(hashlib.sha256(case.encode()).hexdigest(), 16) % 2]
 
 
-def play_cases(policy: Policy, source: str, only: str | None = None) -> pd.DataFrame:
-    """Play a policy on the cases of a source, or on one of `HALVES` of them.
+def play_cases(policy: Policy, source: str, indices: Sequence[int] | None = None) -> pd.DataFrame:
+    """Play a policy on the cases of a source, or on those with these numbers.
 
     Returns:
         A row a case with `COLUMNS`: `blamed` holds the first `TOP` services blamed, in order, with
         spaces between; `top1` and `top3` are 0 or 1.
 
     Raises:
-        ValueError: for an unknown source or half.
+        ValueError: for an unknown source or number.
     """
-    if only not in (None, *HALVES):
-        raise ValueError(f"unknown half {only!r:.60}; choose one of {', '.join(HALVES)}")
-    cases = load_source(source).cases
-    chosen = [at for at, case in enumerate(cases) if only in (None, half(case.id))]
+    chosen = range(len(load_source(source).cases)) if indices is None else indices
     episodes = [RealEpisode.open(source, at) for at in chosen]
     policy.play(episodes)
     rows = []
-    for at, episode in zip(chosen, episodes, strict=True):
-        case, blamed = cases[at], list(dict.fromkeys(episode.record.root_causes))[:TOP]
+    for episode in episodes:
+        at, case = episode.incident.index, episode.incident.case
+        blamed = list(dict.fromkeys(episode.record.root_causes))[:TOP]
         row = (
             *(source, at, case.id, half(case.id), case.truth.root, case.truth.fault),
             *(policy.name, " ".join(blamed), final_score(episode).root_cause),
@@ -108,12 +106,15 @@ def play_cases(policy: Policy, source: str, only: str | None = None) -> pd.DataF
 
 
 def play_commonest(source: str) -> pd.DataFrame:
-    """Each half by the roots of the other, nothing read; rows as `play_cases`, in their order."""
+    """Each case by the roots of all *other* cases of its source, nothing read; rows as
+    `play_cases`.
+    """
+    roots = [case.truth.root for case in load_source(source).cases]
     frames = []
-    for own, other in (HALVES, HALVES[::-1]):
-        roots = [case.truth.root for case in load_source(source).cases if half(case.id) == other]
-        frames.append(play_cases(RankingPolicy(commonest(roots), COMMONEST), source, own))
-    return pd.concat(frames).sort_values("index", ignore_index=True)
+    for at in range(len(roots)):
+        policy = RankingPolicy(commonest(roots[:at] + roots[at + 1 :]), COMMONEST)
+        frames.append(play_cases(policy, source, [at]))
+    return pd.concat(frames, ignore_index=True)
 
 
 def reads(name: str, source: str) -> bool:
@@ -183,15 +184,15 @@ def published_frame() -> pd.DataFrame:
     return pd.DataFrame(PUBLISHED)
 
 
-def readable(table: pd.DataFrame, part: str = ALL) -> pd.DataFrame:
+def readable(table: pd.DataFrame, part: str = ALL, by_group: bool = False) -> pd.DataFrame:
     """A part of `real_table` for reading: a row a policy, a column a source, `top1 [interval] /
-    top3`; `-` where a rule has nothing to read.
+    top3`, or with `by_group` the mean over groups; `-` where a rule has nothing to read.
     """
     some = table[table["part"] == part]
-    cells = {
-        (row.policy, row.source): "{:.2f} [{:.2f}, {:.2f}] / {:.2f}".format(*row.top1, row.top3[0])
-        for row in some.itertuples()
-    }
+    cells = {}
+    for row in some.itertuples():
+        text = "{:.2f} [{:.2f}, {:.2f}]".format(*(row.by_group if by_group else row.top1))
+        cells[row.policy, row.source] = text if by_group else f"{text} / {row.top3.mean:.2f}"
     policies = list(dict.fromkeys(some["policy"]))
     columns = {
         source: [cells.get((policy, source), "-") for policy in policies] for source in SOURCES

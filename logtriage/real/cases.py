@@ -34,7 +34,8 @@ class Series(Strict):
 
     Attributes:
         values: a sample each; None where nothing was measured.
-        usual: the median without an incident, and `mad` the median distance from it.
+        usual: the median without an incident, and `mad` 1.4826 times the median distance from it,
+            which is a normal distribution's sigma.
         range: between which nine of ten values lie then.
     """
 

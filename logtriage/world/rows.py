@@ -60,7 +60,8 @@ class Measure(NamedTuple):
         values: in order of time, the last the most recent.
         usual: the median without an incident.
         low, high: between which nine of ten values lie then.
-        deviation: the median distance from `usual` then; programs read it, texts do not show it.
+        deviation: 1.4826 times the median distance from `usual` then, which is the sigma of a
+            normal distribution; programs read it, texts do not show it.
     """
 
     service: str

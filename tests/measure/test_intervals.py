@@ -3,6 +3,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 from logtriage.measure.intervals import (
     LEVEL,
@@ -20,6 +21,7 @@ from logtriage.measure.intervals import (
     stratified_iqm,
     stratified_mean,
     summarise,
+    wilson,
 )
 from logtriage.play.rewards import PARTS
 
@@ -251,3 +253,16 @@ def test_bad_answers_are_refused(measure):
     ):
         with pytest.raises(ValueError, match=message):
             measure(confidence, correct)
+
+
+@pytest.mark.parametrize(("right", "trials"), [(0, 26), (26, 26), (1, 1), (11, 23)])
+def test_wilson_is_scipys(right, trials):
+    known = binomtest(right, trials).proportion_ci(method="wilson")
+    found = wilson(right / trials, trials)
+    assert found == pytest.approx((right / trials, known.low, known.high), abs=1e-9)
+
+
+@pytest.mark.parametrize(("share", "trials"), [(-0.1, 3), (1.1, 3), (0.5, 0), (float("nan"), 3)])
+def test_wilson_wants_a_share_of_something(share, trials):
+    with pytest.raises(ValueError, match="a share in"):
+        wilson(share, trials)
