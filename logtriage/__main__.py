@@ -23,8 +23,6 @@ from .training.commands import (
 if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
     from .adapters.remote import Server
     from .agents.scripted import Policy
-    from .agents.triage import Diagnosis
-    from .logs.episode import LogEpisode
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="LogTriage: trace incidents to their root."
@@ -71,16 +69,20 @@ def triage_command(
         series = None if metrics is None else read_measures(metrics)
         log = read_log(logs, known.names if known else ())
         found = findings_of(log, known, series)
-        answer, asked = told_of(log, found, known), None
+        answer, asked, unheard = told_of(log, found, known), None, ""
         name = policy or model or endpoint_model
         if name:
+            from .agents.completions import EndpointError
+            from .agents.triage import ask
             from .logs.episode import LogEpisode
 
             episode = LogEpisode(log, known, found)
-            asked = _asked(_one_to_ask(policy, model, endpoint, endpoint_model), episode)
+            agent = _one_to_ask(policy, model, endpoint, endpoint_model)
+            try:
+                asked = ask(agent, episode)
+            except EndpointError as error:  # the log's own answer is worth telling still
+                unheard = f"{name} did not answer: {error}"
     except OSError as error:
-        if error.filename is None:  # of a server
-            raise fail(error) from None
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}")) from None
     except ValueError as error:
         raise fail(error) from None
@@ -89,25 +91,12 @@ def triage_command(
         if asked is not None:
             told["asked"] = {"name": name, **asked._asdict()}
         typer.echo(json.dumps(told, indent=1))
-        return
-    typer.echo(answer.text())
-    if asked is not None:
-        typer.echo(f"\n{name} says, of the same lines:\n{asked}")
-
-
-def _asked(agent: Policy, episode: LogEpisode) -> Diagnosis:
-    """What an agent says of a log; `ValueError` where a server does not answer."""
-    from .agents.language_models import EndpointPolicy
-    from .agents.triage import ask
-
-    if not isinstance(agent, EndpointPolicy):
-        return ask(agent, episode)
-    from openai import OpenAIError
-
-    try:
-        return ask(agent, episode)
-    except OpenAIError as error:
-        raise ValueError(f"{agent.name} did not answer: {error}") from None
+    else:
+        typer.echo(answer.text())
+        if asked is not None:
+            typer.echo(f"\n{name} says, of the same lines:\n{asked}")
+    if unheard:
+        raise fail(ConnectionError(unheard))
 
 
 def _one_to_ask(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy:
@@ -120,7 +109,7 @@ def _one_to_ask(policy: str, model: str, endpoint: str, endpoint_model: str) -> 
         from .agents.triage import load_agent
 
         return load_agent(model)
-    from .agents.language_models import EndpointPolicy
+    from .agents.endpoint import EndpointPolicy
 
     return EndpointPolicy(endpoint, endpoint_model)
 

@@ -405,8 +405,8 @@ def cost_table() -> str:
 
 
 def real_incidents_table() -> str:
-    """Who finds the root of real incidents, from `results/real`: ours by half, the best of the other
-    rules, `trace`, `belief`, and the best that others report.
+    """Who finds the root of real incidents, from `results/real`: ours by half, the best of the
+    other rules, `trace`, `belief`, and the best that others report.
     """
     table = read_real_table(ROOT / "results/real").set_index(["policy", "part", "source"])["top1"]
     published = published_frame()

@@ -375,6 +375,17 @@ def test_triage_asks_a_model_of_the_same_lines(tiny_base, tmp_path):
     assert f"{tiny_base} says, of the same lines:" in told.stdout and " s each" in told.stdout
 
 
+def test_triage_asks_a_server_and_answers_without_it_too(log):
+    with talking(lambda *_: RESOLVES) as (url, talk):
+        told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
+        assert told.exit_code == 0 and "toy says, of the same lines:" in told.stdout, told.output
+        assert "ERROR web-app call to cart-db failed" in talk.openings()[0]
+    with talking(lambda *_: refused(401, "who are you?")) as (url, _):
+        told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
+        assert told.exit_code == 2 and "root cause: cart-db" in told.stdout
+        assert told.stderr.startswith("error: toy did not answer: ") and "401" in told.stderr
+
+
 def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
     gone = tmp_path / "gone.log"
     assert f"cannot read {gone}: No such file" in refusal("triage", gone)

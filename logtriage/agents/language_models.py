@@ -17,7 +17,6 @@ from ..play.text_protocol import TEXT
 from ..play.tools import ToolSession
 from .chat_ids import NativeChat, TextChat
 from .conversing import ConversationPolicy
-from .endpoint import EndpointPolicy as EndpointPolicy
 from .policy import Tokens, seed_of
 
 TURN_TOKENS = 128  # new tokens a turn; five calls of the mini model need 24, of Qwen 110

@@ -78,7 +78,7 @@ def test_an_endpoint_needs_no_library_of_models():
     code = """
 import sys
 sys.modules.update(dict.fromkeys(("torch", "transformers", "trl")))
-from logtriage.agents.language_models import EndpointPolicy
+from logtriage.agents.endpoint import EndpointPolicy
 from logtriage.play.episode import Episode
 episode = Episode.open("single_crash", "test", 0)
 EndpointPolicy(sys.argv[1], "toy").play([episode])
