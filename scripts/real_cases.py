@@ -12,7 +12,7 @@ shipped, field by field; `--write` packs what was converted in place of what is 
 |---|---|---|---|
 | services, calls | `graph.csv` | `dependency.csv` | as shipped (see below) |
 | metrics, usual, alerts | `metrics.csv`, `target.json` | `*_metric.csv` | `*_metric.csv` |
-| users | - | `front_service.csv` | - |
+| users | - | `front_service.csv` | `front_service.csv`, p95 alone |
 | calls' times | - | `source_50.csv`, `destination_50.csv` | as shipped |
 | log lines and their counts | - | - | as shipped |
 

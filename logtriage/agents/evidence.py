@@ -1,8 +1,9 @@
 """What observations tell of each service, gathered for rules that rank: rows only, never a case.
 
-Every metric is compared with what is usual. What happened lately is the later half of a window: the
-alarm, or the injection, lies in the middle of those that are shown. Where an incident has no
-measures, as simulated ones, the metrics table stands in, with no spread and a rate of 1.
+Every metric is compared with what is usual. What happened lately is the later half of a window:
+agents are not told when the trouble began, and windows are cut around the alarm or the injection,
+a sample or two before their middle. Where an incident has no measures, as simulated ones, the
+metrics table stands in, with no spread and a rate of 1.
 """
 
 from __future__ import annotations

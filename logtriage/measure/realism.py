@@ -18,7 +18,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from ..agents.evidence import LATENCIES, SUCCESSES, Evidence, farthest, gather
+from ..agents.evidence import LATENCIES, SUCCESSES, Evidence, farthest, gather, lately
 from ..agents.rules import call_network
 from ..agents.unexplained import NOTHING, wire_waits
 from ..play.episode import Episode, Observation
@@ -161,11 +161,11 @@ def users_slowed(seen: Seen, evidence: Evidence) -> float:
 
 
 def users_failed(seen: Seen, evidence: Evidence) -> float:
-    """Per cent of users' requests that fail beyond the usual."""
+    """Per cent of users' requests that fail beyond the usual; the most lately."""
     found = [
         (row.usual or 0.0) - min(known)
         for row in _users(seen, evidence)
-        if row.name in SUCCESSES and (known := [one for one in row.values if one is not None])
+        if row.name in SUCCESSES and (known := lately(row))
     ]
     return max(found, default=nan)
 

@@ -56,13 +56,13 @@ def publish(app: FastAPI, topology: Topology | None = None) -> None:
     reset["properties"]["split"] = {"type": "string", "default": "train"}
     reset["properties"]["index"] = {"anyOf": [index, {"type": "null"}]}
     if REAL in tasks:  # of real incidents there is a number, and no default
-        fewest = min(last_incident(REAL, source) for source in SOURCES)
-        recorded = {
-            "split": {"enum": list(SOURCES)},
-            "index": {"type": "integer", "minimum": 0, "maximum": fewest},
-        }
+        recorded = [
+            {"properties": {"split": {"const": source}, "index": {**index, "maximum": last}}}
+            for source in SOURCES
+            for last in (last_incident(REAL, source),)
+        ]
         reset["if"] = {"properties": {"task": {"const": REAL}}, "required": ["task"]}
-        reset["then"] = {"properties": recorded, "required": ["split", "index"]}
+        reset["then"] = {"anyOf": recorded, "required": ["split", "index"]}
         reset["else"] = {"properties": {"split": {"enum": splits}}}
     else:
         reset["properties"]["split"] |= {"enum": splits}
