@@ -15,6 +15,9 @@ import pandas as pd
 
 from logtriage.measure.crossed import crossed_mean
 from logtriage.measure.intervals import matched
+from logtriage.measure.real import HALVES, OURS, PUBLISHED, read_real_table, readable
+from logtriage.measure.real_plots import TITLES
+from logtriage.measure.realism import realism_table
 from logtriage.measure.strata import describe_falls, gains, stratum_changes
 from logtriage.training.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
 from logtriage.training.presets import PRESETS, make_config
@@ -402,6 +405,36 @@ def cost_table() -> str:
     return "\n".join(lines)
 
 
+def real_table() -> str:
+    """Who finds the root of real incidents, and what others report, from `results/real`."""
+    table = read_real_table(ROOT / "results" / "real")
+    shown = readable(table)
+    lines = [f"| policy | {' | '.join(TITLES.values())} |", "|" + "---|" * (1 + len(TITLES))]
+    for half in HALVES:
+        shown.loc[f"{OURS}: {half}"] = readable(table, half).loc[OURS]
+    for name, row in shown.iterrows():
+        code, *rest = str(name).split(":")
+        told = code if code.startswith("embedded") else ", the half".join([f"`{code}`", *rest])
+        lines.append(f"| {told} | {' | '.join(row)} |")
+    for method in dict.fromkeys(one.method for one in PUBLISHED):
+        found = {one.source: one for one in PUBLISHED if one.method == method}
+        cells = [
+            f"{found[source].top1:.2f} / {found[source].top3:.2f}" if source in found else "-"
+            for source in TITLES
+        ]
+        lines.append(f"| published: {method} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def real_statistics() -> str:
+    """What real incidents have and simulated ones do not, from `results/real`."""
+    table = realism_table(pd.read_parquet(ROOT / "results" / "real" / "realism.parquet"))
+    heads = [TITLES.get(name, name.replace("_", " ")) for name in table.columns]
+    lines = [f"| {' | '.join(['', *heads])} |", "|" + "---|" * (1 + len(heads))]
+    lines += [f"| {name} | {' | '.join(row)} |" for name, row in table.iterrows()]
+    return "\n".join(lines)
+
+
 # File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
     "README.md": {
@@ -414,6 +447,7 @@ TABLES = {
         "taught": partial(track_table, "taught"),
         "general": partial(track_table, "general"),
     },
+    "docs/real.md": {"real": real_table, "realism": real_statistics},
     "docs/serving.md": {"load": load_table},
     "docs/t4.md": {"tokens": tokens_table, "cost": cost_table},
 }
