@@ -15,10 +15,11 @@ import pandas as pd
 
 from logtriage.measure.crossed import crossed_mean
 from logtriage.measure.intervals import matched
-from logtriage.measure.real import HALVES, OURS, PUBLISHED, read_real_table, readable
+from logtriage.measure.real import COMMONEST, HALVES, OURS, RANKED, published_frame, read_real_table
 from logtriage.measure.real_plots import TITLES
 from logtriage.measure.realism import realism_table
 from logtriage.measure.strata import describe_falls, gains, stratum_changes
+from logtriage.real.cases import SOURCES
 from logtriage.training.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
 from logtriage.training.presets import PRESETS, make_config
 from logtriage.training.settings import TrainingConfig
@@ -405,25 +406,32 @@ def cost_table() -> str:
     return "\n".join(lines)
 
 
-def real_table() -> str:
-    """Who finds the root of real incidents, and what others report, from `results/real`."""
-    table = read_real_table(ROOT / "results" / "real")
-    shown = readable(table)
-    lines = [f"| policy | {' | '.join(TITLES.values())} |", "|" + "---|" * (1 + len(TITLES))]
-    for half in HALVES:
-        shown.loc[f"{OURS}: {half}"] = readable(table, half).loc[OURS]
-    for name, row in shown.iterrows():
-        code, *rest = str(name).split(":")
-        told = code if code.startswith("embedded") else ", the half".join([f"`{code}`", *rest])
-        lines.append(f"| {told} | {' | '.join(row)} |")
-    for method in dict.fromkeys(one.method for one in PUBLISHED):
-        found = {one.source: one for one in PUBLISHED if one.method == method}
-        cells = [
-            f"{found[source].top1:.2f} / {found[source].top3:.2f}" if source in found else "-"
-            for source in TITLES
-        ]
-        lines.append(f"| published: {method} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def real_incidents_table() -> str:
+    """Who finds the root of real incidents, from `results/real`: ours by half, the best of other
+    rules, `trace`, `belief`, and the best that others report.
+    """
+    table = read_real_table(ROOT / "results/real").set_index(["policy", "part", "source"])["top1"]
+    published = published_frame()
+
+    def cells(policy: str, part: str) -> list[str]:
+        found = [table.get((policy, part, source)) for source in SOURCES]
+        return ["-" if one is None else "{:.2f} [{:.2f}, {:.2f}]".format(*one) for one in found]
+
+    others, best, reported = [name for name in (COMMONEST, *RANKED) if name != OURS], [], []
+    for source in SOURCES:
+        rules = {name: table.get((name, "all", source)) for name in others}
+        name = max(rules, key=lambda one: rules[one].mean if rules[one] else 0.0)
+        best.append("{:.2f} [{:.2f}, {:.2f}]".format(*rules[name]) + f" (`{name}`)")
+        most = published[published["source"] == source].sort_values("top1").iloc[-1]
+        reported.append(f"{most['top1']:.2f} ({most['method'].partition(',')[0]})")
+    rows = {
+        **{f"`{OURS}`, cases {half}": cells(OURS, half) for half in HALVES},
+        "best other rule, all cases": best,
+        **{f"`{name}`, all cases": cells(name, "all") for name in ("trace", "belief")},
+        "published, all cases of the source": reported,
+    }
+    lines = [f"| root named first | {' | '.join(SOURCES)} |", "|---" * (1 + len(SOURCES)) + "|"]
+    return "\n".join([*lines, *(f"| {name} | {' | '.join(row)} |" for name, row in rows.items())])
 
 
 def real_statistics() -> str:
@@ -447,7 +455,7 @@ TABLES = {
         "taught": partial(track_table, "taught"),
         "general": partial(track_table, "general"),
     },
-    "docs/real.md": {"real": real_table, "realism": real_statistics},
+    "docs/real.md": {"real": real_incidents_table, "realism": real_statistics},
     "docs/serving.md": {"load": load_table},
     "docs/t4.md": {"tokens": tokens_table, "cost": cost_table},
 }

@@ -116,7 +116,8 @@ class OraclePolicy(Policy):
         incident = episode.incident
         if not isinstance(incident, Incident):
             raise ValueError(
-                "oracle needs the truth, which no server tells; play it in this process"
+                "oracle needs the truth, which neither a server nor a real incident tells; "
+                "choose another policy"
             )
         script: list[Action] = [("classify_severity", incident.severity)]
         if incident.injection is None:

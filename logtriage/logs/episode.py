@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
 from ..play.episode import Observation
-from ..play.recorded import RecordedEpisode
+from ..play.past import PastEpisode
 from ..world.call_graph import MOST_OBSERVED, CallGraph, Service
 from ..world.rows import LineCount
 from ..world.tasks import TASKS, Task
@@ -47,7 +47,7 @@ class LogIncident:
     index: int = 0
 
 
-class LogEpisode(RecordedEpisode):
+class LogEpisode(PastEpisode):
     """A log being asked about.
 
     Args:
@@ -91,7 +91,7 @@ class LogEpisode(RecordedEpisode):
         super().__init__(incident, opening)
 
     def asked(self, service: str) -> Observation:
-        """See `RecordedEpisode.asked`, and the table at the head of this file."""
+        """See `PastEpisode.asked`, and the table at the head of this file."""
         measures = [one for one in self.found.measures if service in (ALL_SERVICES, one.service)]
         if service == ALL_SERVICES:
             lines = self._last_lines()[-TOLD:]

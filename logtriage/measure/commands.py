@@ -30,7 +30,8 @@ def evaluate_command(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="random, constant, loudest, junior, trace, belief, oracle. Repeat for several."
+            help="random, constant, loudest, junior, trace, belief, oracle; on real incidents the "
+            "rules of docs/real.md, too. Repeat for several."
         ),
     ] = None,
     model: Annotated[
@@ -63,12 +64,19 @@ def evaluate_command(
         ),
     ] = "native",
     task: Annotated[
-        list[str] | None, typer.Option(help="Task, or all. Repeat for several.")
+        list[str] | None, typer.Option(help="Task, or all; or real, by itself. Repeat for several.")
     ] = None,
     split: Annotated[
-        str, typer.Option(help="train, test, unseen_faults, unseen_wording or unseen_topology.")
+        str,
+        typer.Option(
+            help="train, test, unseen_faults, unseen_wording or unseen_topology; of real incidents "
+            "petshop, nezha-trainticket or nezha-onlineboutique."
+        ),
     ] = "test",
-    episodes: Annotated[int, typer.Option(min=2, help="Incidents a task.")] = 200,
+    episodes: Annotated[
+        int | None,
+        typer.Option(min=2, help="Incidents a task; by default 200, or all that are real."),
+    ] = None,
     first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
     attempts: Annotated[
         int, typer.Option(min=1, help="At each incident; tells pass@k and pass^k.")
@@ -111,12 +119,15 @@ def evaluate_command(
 
     from ..agents.belief import check_enumerable
     from ..agents.registry import make_policy
-    from ..play.episode import Episode, OpenEpisode
+    from ..play.episode import OpenEpisode
+    from ..real.door import open_incident
+    from ..real.episode import REAL, SCORED
     from ..world.incidents import sample_incident
-    from ..world.tasks import check_index, check_split, check_tasks
     from ..world.topology_file import load_topology
-    from .evaluation import Plan, evaluate
+    from .evaluation import evaluate, make_plan
+    from .intervals import score_table
     from .journal import Journal
+    from .real import real_policy, real_scores
     from .strata import with_truth
     from .talkers import Talkers, digest_of
     from .telling import told
@@ -148,9 +159,13 @@ def evaluate_command(
         )
         _check_writable(json_path)
         graph = None if topology is None else load_topology(topology)
-        plan = Plan(check_tasks(task or ["all"]), split, episodes, first, attempts)
-        check_split(split, graph)
-        check_index(first)
+        plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
+        real = REAL in plan.tasks
+        if real and audited:
+            raise ValueError(
+                "an audit weighs what was seen by the simulator's own model, and of real incidents "
+                "there is none; leave out --audit"
+            )
         for name in plan.tasks if audited else ():
             check_enumerable(name)
         if graph is not None:
@@ -170,9 +185,10 @@ def evaluate_command(
         if trajectories is not None:
             journal = Journal(trajectories, settings, resume, retry_errors)
         scripted = policy or ([] if talkers else ["loudest", "trace"])
+        make = real_policy if real else make_policy
         policies = [
             # those with whims draw others when they go on
-            make_policy(name, 0 if journal is None else len(journal.played(name)))
+            make(name, 0 if journal is None else len(journal.played(name)))
             for name in dict.fromkeys(scripted)
         ]
         policies += talkers.policies(typer.echo)
@@ -180,19 +196,20 @@ def evaluate_command(
         raise fail(error) from None
     try:
         with ExitStack() as stack:
-            open_episode: OpenEpisode = partial(Episode.open, topology=graph)
+            open_episode: OpenEpisode = partial(open_incident, topology=graph)
             if env_url:
                 open_episode = stack.enter_context(context.obj(env_url)).open
             found = evaluate(policies, plan, journal, audited, budget_tokens, batch, open_episode)
     except (ConnectionError, ValueError) as error:  # a policy may refuse a task, too
         raise fail(error) from None
     typer.echo(
-        f"{split}, incidents {first} to {first + episodes - 1} of each task; "
-        "95 % bootstrap intervals"
+        f"{split}, incidents {first} to {first + plan.episodes - 1} of each task; "
+        + (f"95 % Wilson intervals\nscored: {SCORED}" if real else "95 % bootstrap intervals")
     )
     # a server may play on a call graph of its own, and does not tell the truth
-    truth = None if env_url else partial(with_truth, topology=graph)
-    typer.echo("\n".join(told(found.frame, attempts, truth, audited)))
+    truth = None if env_url or real else partial(with_truth, topology=graph)
+    table = real_scores if real else score_table
+    typer.echo("\n".join(told(found.frame, attempts, truth, audited, table)))
     if talkers and attempts > 1 and not temperature:
         typer.echo("greedy: a model's attempts are equal; --temperature makes others")
     if journal is not None:
@@ -239,7 +256,7 @@ def replay_command(
     from collections import Counter
     from functools import partial
 
-    from ..play.episode import Episode
+    from ..real.door import open_incident
     from ..world.topology_file import load_topology
     from .journal import read_journal
     from .leaderboard import as_text, make_entry
@@ -256,7 +273,7 @@ def replay_command(
                 f"{path} was played on another call graph; name it by --topology, or leave that out"
             )
         _check_writable(entry)
-        found = list(replay(path, partial(Episode.open, topology=graph)))
+        found = list(replay(path, partial(open_incident, topology=graph)))
     except (ValueError, OSError) as error:
         raise fail(error) from None
     for one in [one for one in found if one.verdict in (DRIFT, FORGED)][:MOST_TOLD]:

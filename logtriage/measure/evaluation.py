@@ -16,10 +16,16 @@ from tqdm import tqdm
 
 from ..agents.policy import BATCH, Policy
 from ..play.episode import Episode, OpenEpisode
+from ..real.door import last_incident
+from ..real.episode import REAL
+from ..world.tasks import check_index, check_split, check_tasks
+from ..world.topology import Topology
 from .audit import COLUMNS as AUDIT
 from .audit import audited_row
 from .journal import Journal, as_line
 from .rollouts import COLUMNS, EXTRAS, Brake, Key, Result, rollout_each, rows_of
+
+EPISODES = 200  # incidents of each simulated task, unless asked otherwise
 
 
 class Plan(NamedTuple):
@@ -53,6 +59,44 @@ class Plan(NamedTuple):
             for attempt in range(self.attempts)
             for index in self.indices
         ]
+
+
+def make_plan(
+    tasks: Sequence[str],
+    split: str,
+    episodes: int | None = None,
+    first: int = 0,
+    attempts: int = 1,
+    topology: Topology | None = None,
+) -> Plan:
+    """A plan of incidents that there are.
+
+    Args:
+        tasks: names; `all` for the three simulated ones, `real` by itself.
+        split, first, attempts: as of a `Plan`; of real incidents the split is their source.
+        episodes: incidents a task; by default `EPISODES`, or all that are real.
+        topology: a call graph of one's own.
+
+    Raises:
+        ValueError: for an unknown task or split, or incidents that there are not.
+    """
+    check_index(first)
+    if REAL not in tasks:
+        check_split(split, topology)
+        return Plan(check_tasks(tasks), split, episodes or EPISODES, first, attempts)
+    if set(tasks) != {REAL} or topology is not None:
+        raise ValueError(
+            "real incidents are scored by the root cause alone, and on call graphs of their own; "
+            "leave out other tasks, and the topology"
+        )
+    last = last_incident(REAL, split)
+    episodes = last + 1 - first if episodes is None else episodes
+    if episodes < 1 or first + episodes - 1 > last:
+        raise ValueError(
+            f"{split} has the incidents 0 to {last}, and {max(1, episodes)} from {first} on were "
+            "asked for; choose some of these"
+        )
+    return Plan([REAL], split, episodes, first, attempts)
 
 
 class Evaluation(NamedTuple):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from ..agents.ranking import RankingPolicy, ranking_policy
-from ..agents.registry import make_policy
+from ..agents.registry import POLICIES, make_policy
 from ..agents.rules import RULES, commonest
 from ..agents.scripted import Policy
 from ..agents.translated import TranslatedBeliefPolicy
@@ -32,6 +32,7 @@ from ..world.tasks import BENCHMARK_VERSION
 from .intervals import Interval, wilson
 from .real_plots import plot_real
 from .realism import realism_frame
+from .rollouts import scored
 from .runs import write_text
 
 HALVES = ("developed on", "held back")
@@ -115,6 +116,39 @@ def play_commonest(source: str) -> pd.DataFrame:
         policy = RankingPolicy(commonest(roots[:at] + roots[at + 1 :]), COMMONEST)
         frames.append(play_cases(policy, source, [at]))
     return pd.concat(frames, ignore_index=True)
+
+
+def real_policy(name: str, seed: int = 0) -> Policy:
+    """The policy of that name as it plays real incidents: a rule, `belief` translated, or one of
+    the simulator's as it is; `ValueError` for an unknown name.
+    """
+    if name in RANKED:
+        return ranking_policy(name, seed)
+    if name in POLICIES:
+        return TranslatedBeliefPolicy() if name == "belief" else make_policy(name, seed)
+    raise ValueError(
+        f"unknown policy {name!r:.60}; on real incidents choose one of "
+        f"{', '.join((*RANKED, *POLICIES))}"
+    )
+
+
+def real_scores(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row a policy of an evaluation of real incidents (`evaluation.Evaluation`): shares of cases
+    whose root was blamed first, and among the first `TOP`, with Wilson's intervals; several
+    attempts at a case count as their mean.
+    """
+    rows = []
+    for (policy, source), played in scored(frame).groupby(["policy", "split"], sort=False):
+        cases = load_source(str(source)).cases
+        found = [
+            top(blamed.split(), cases[index])
+            for blamed, index in zip(played["blamed"], played["index"], strict=True)
+        ]
+        count = played["index"].nunique()
+        shares = {"top1": played["score"].mean(), "top3": sum(found) / len(found)}
+        told = {name: str(wilson(share, count)) for name, share in shares.items()}
+        rows.append({"policy": policy, "split": source, "cases": count, **told})
+    return pd.DataFrame(rows)
 
 
 def reads(name: str, source: str) -> bool:

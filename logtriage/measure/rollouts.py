@@ -26,8 +26,9 @@ COLUMNS = (
     *PARTS,
     *("cost", "gate", "steps", "closed_by", "confidence", "seconds", "benchmark"),
 )
-# What `rollout_each` tells besides; tokens are None where nobody counted.
-EXTRAS = ("attempt", "solved", "error", "prompt_tokens", "completion_tokens")
+# What `rollout_each` tells besides: `blamed` are the services blamed, in order, with spaces
+# between; tokens are None where nobody counted.
+EXTRAS = ("attempt", "solved", "blamed", "error", "prompt_tokens", "completion_tokens")
 ERROR = "error"  # what closed an episode that could not be played to its end
 HOPELESS = 10  # errors in a row after which no further episode is begun
 NO_SCORE = float("nan")
@@ -183,10 +184,17 @@ def _row(played: Played, policy: str, seconds: float, attempt: int) -> dict[str,
         **episode_row(episode, policy, seconds, failed),
         "attempt": attempt,
         "solved": None if failed else solved(final_score(episode)),
+        "blamed": " ".join(dict.fromkeys(_blamed(episode))),
         "error": played.error,
         "prompt_tokens": tokens.prompt if tokens else None,
         "completion_tokens": tokens.completion if tokens else None,
     }
+
+
+def _blamed(episode: PlayableEpisode) -> list[str]:
+    """The services that were blamed, in order."""
+    assert isinstance(episode, RecordedEpisode)  # a server keeps no record of it here
+    return [step.value for step in episode.trail if step.action_type == "identify_root_cause"]
 
 
 def rows_of(

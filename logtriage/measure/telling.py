@@ -21,6 +21,7 @@ def told(
     attempts: int = 1,
     truth: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     audited: bool = False,
+    table: Callable[[pd.DataFrame], pd.DataFrame] = score_table,
 ) -> Iterator[str]:
     """Scores, attempts, what was detected, errors, tokens and the audit, as far as there are any.
 
@@ -30,10 +31,11 @@ def told(
         truth: adds what was true of each incident (see `strata.with_truth`); None where nobody
             knows.
         audited: whether the frame holds the audit.
+        table: makes that of the scores.
     """
     played = scored(frame)
     if len(frame):
-        yield score_table(frame).to_string(index=False)
+        yield table(frame).to_string(index=False)
     if len(played) and attempts > 1:
         yield "\n" + attempts_table(frame, attempts).to_string(index=False)
     if len(played) and truth is not None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from ..play.actions import ALL_SERVICES
 from ..play.episode import Observation
-from ..play.recorded import RecordedEpisode
+from ..play.past import PastEpisode
 from ..play.rewards import Score
 from ..world.call_graph import UNKNOWN_KIND, CallGraph, Service
 from ..world.tasks import TASKS, Task
@@ -65,7 +65,7 @@ def call_graph(case: Case) -> CallGraph:
     )
 
 
-class RealEpisode(RecordedEpisode):
+class RealEpisode(PastEpisode):
     """A case being played.
 
     Args:
@@ -94,7 +94,7 @@ class RealEpisode(RecordedEpisode):
         return cls(real_incident(source, index))
 
     def asked(self, service: str) -> Observation:
-        """See `RecordedEpisode.asked`, and the table at the head of this file."""
+        """See `PastEpisode.asked`, and the table at the head of this file."""
         case = self.incident.case
         if service == ALL_SERVICES:
             return Observation(

@@ -10,13 +10,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from talking_server import HANG, RESOLVES, call, refused, said, talking
+from test_command_line import refusal
+from test_command_line import run as run_command
 
 from logtriage.agents.completions import Completions
 from logtriage.agents.endpoint import EndpointPolicy
 from logtriage.agents.policy import Played, Tokens
 from logtriage.agents.registry import make_policy
 from logtriage.agents.scripted import ConstantPolicy
-from logtriage.measure.evaluation import Plan, evaluate
+from logtriage.measure.evaluation import EPISODES, Plan, evaluate, make_plan
 from logtriage.measure.intervals import score_table
 from logtriage.measure.journal import Journal, read_journal
 from logtriage.measure.rollouts import HOPELESS, Brake, rollout, rollout_each, solved
@@ -26,7 +28,9 @@ from logtriage.play.episode import Episode
 from logtriage.play.rewards import Score
 from logtriage.play.text_protocol import TEXT
 from logtriage.play.tools import ToolSession
+from logtriage.real.cases import load_source
 from logtriage.world.tasks import TASKS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 SETTINGS = {"split": "test"}
 ASKS = said(call("request_more_logs", '{"service": "all"}'))
@@ -309,3 +313,37 @@ def test_the_file_of_a_journal_may_be_in_a_new_folder(tmp_path):
     path = Path(tmp_path / "a" / "b.jsonl")
     Journal(path, SETTINGS)
     assert Journal(path, SETTINGS).rows == {}  # nothing was played, so nothing is lost
+
+
+def test_a_plan_is_of_incidents_that_there_are():
+    assert make_plan(["all"], "test") == Plan(list(TASKS), "test", EPISODES)
+    assert make_plan(["real"], "petshop") == Plan(["real"], "petshop", 26)
+    assert make_plan(["real"], "petshop", 3, first=23).indices == range(23, 26)
+    for asked, said_so in (
+        ((["real"], "test"), "choose one of petshop"),
+        ((["real"], "petshop", 4, 23), "incidents 0 to 25, and 4 from 23 on were asked for"),
+        ((["real"], "petshop", None, 26), "incidents 0 to 25"),
+        ((["real", "single_crash"], "petshop"), "leave out other tasks"),
+        ((["real"], "petshop", None, 0, 1, DEFAULT_TOPOLOGY), "and the topology"),
+        ((["all"], "petshop"), "unknown split 'petshop'"),
+        ((["nonsense"], "test"), "unknown task 'nonsense'"),
+    ):
+        with pytest.raises(ValueError, match=said_so):
+            make_plan(*asked)
+
+
+def test_real_incidents_are_evaluated_and_replayed(path):
+    """By the root cause alone; the top three are counted from what was blamed, in order."""
+    asked = ("--task", "real", "--split", "petshop")
+    told = run_command("evaluate", *asked, "--policy", "unexplained", "--trajectories", path)
+    assert told.exit_code == 0 and "scored: root cause alone" in told.stdout, told.output
+    rows = [line["row"] for line in read_journal(path)[1]]
+    cases = load_source("petshop").cases
+    right = [row["blamed"].split()[0] == cases[row["index"]].truth.root for row in rows]
+    assert [row["score"] for row in rows] == [float(one) for one in right] and len(rows) == 26
+    (line,) = [line for line in told.stdout.splitlines() if line.split()[:1] == ["unexplained"]]
+    assert f"{sum(right) / 26:.3f} [" in line and "1.000 [" in line
+    confirmed = run_command("replay", path)
+    assert confirmed.exit_code == 0 and "26 MATCH" in confirmed.stdout
+    assert "leave out --audit" in refusal("evaluate", *asked, "--audit")
+    assert "on real incidents choose one of" in refusal("evaluate", *asked, "--policy", "nobody")

@@ -10,7 +10,7 @@ from .episode import ENDED, Observation, VisibleIncident
 from .rewards import Record, Score
 
 
-class RecordedEpisode:
+class PastEpisode:
     """A `PlayableEpisode` over what was recorded. Subclasses say what a question brings, and what
     the answers were worth.
 
