@@ -29,11 +29,12 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
-    """The folders of results that have figures, and what draws those of each."""
+    """The folders of results that are there and have figures, and what draws those of each."""
     folders = {RESULTS / "benchmark": draw_report, RESULTS / "credit": draw_credit}
     folders[RESULTS / "real"] = draw_real
     folders |= {RESULTS / track: draw_track for track in TRACKS}
-    return folders | dict.fromkeys(sweep_folders(), draw_sweep)
+    folders |= {RESULTS / folder.name: draw_sweep for folder in sweep_folders()}
+    return {folder: draw for folder, draw in folders.items() if folder.is_dir()}
 
 
 def draw_credit(folder: Path) -> list[Path]:

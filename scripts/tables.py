@@ -16,6 +16,8 @@ import pandas as pd
 from logtriage.measure.crossed import crossed_mean
 from logtriage.measure.intervals import matched
 from logtriage.measure.real import COMMONEST, HALVES, OURS, RANKED, published_frame, read_real_table
+from logtriage.measure.real_plots import TITLES
+from logtriage.measure.realism import realism_table
 from logtriage.measure.strata import describe_falls, gains, stratum_changes
 from logtriage.real.cases import SOURCES
 from logtriage.training.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
@@ -432,6 +434,15 @@ def real_incidents_table() -> str:
     return "\n".join([*lines, *(f"| {name} | {' | '.join(row)} |" for name, row in rows.items())])
 
 
+def real_statistics() -> str:
+    """What real incidents have and simulated ones do not, from `results/real`."""
+    table = realism_table(pd.read_parquet(ROOT / "results" / "real" / "realism.parquet"))
+    heads = [TITLES.get(name, name.replace("_", " ")) for name in table.columns]
+    lines = [f"| {' | '.join(['', *heads])} |", "|" + "---|" * (1 + len(heads))]
+    lines += [f"| {name} | {' | '.join(row)} |" for name, row in table.iterrows()]
+    return "\n".join(lines)
+
+
 # File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
     "README.md": {
@@ -444,7 +455,7 @@ TABLES = {
         "taught": partial(track_table, "taught"),
         "general": partial(track_table, "general"),
     },
-    "docs/real.md": {"real": real_incidents_table},
+    "docs/real.md": {"real": real_incidents_table, "realism": real_statistics},
     "docs/serving.md": {"load": load_table},
     "docs/t4.md": {"tokens": tokens_table, "cost": cost_table},
 }
