@@ -10,6 +10,7 @@ from made_up_sweeps import make_ladder
 from PIL import Image
 
 from logtriage.world.incidents import sample_incident
+from logtriage.world.topology_file import load_topology
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 TINY = {"drills": 16, "juniors": 16, "hidden": 32, "parity": 0.0, "profile": "cpu"}
@@ -34,22 +35,25 @@ def text_of(notebook):
     )
 
 
-def test_01_explore(tmp_path):
-    notebook = run("01_explore_the_environment.ipynb", tmp_path, task="silent_degradation", index=4)
-    incident = sample_incident("silent_degradation", "train", 4)
-    assert f"root: {incident.root} | remedy: {incident.remedy}" in text_of(notebook)
+def test_01_explores_on_a_call_graph_of_ones_own(tmp_path):
+    shop = Path(__file__).parents[1] / "examples" / "shop.yaml"
+    notebook = run(
+        "01_explore_the_environment.ipynb",
+        tmp_path,
+        task="silent_degradation",
+        index=4,
+        topology=str(shop),
+    )
+    incident = sample_incident("silent_degradation", "train", 4, load_topology(shop))
+    text = text_of(notebook)
+    assert f"root: {incident.root} | remedy: {incident.remedy}" in text
+    assert text.count("web > storefront accounts;") >= 2  # the graph, and the prompt
     pictures = sum(
         "image/png" in output.get("data", {})
         for cell in notebook.cells
         for output in cell.get("outputs", ())
     )
     assert pictures >= 2
-
-
-def test_01_plays_on_a_call_graph_of_ones_own(tmp_path):
-    shop = str(Path(__file__).parents[1] / "examples" / "shop.yaml")
-    notebook = run("01_explore_the_environment.ipynb", tmp_path, topology=shop)
-    assert text_of(notebook).count("web > storefront accounts;") >= 2  # the graph, and the prompt
 
 
 @pytest.fixture(scope="module")

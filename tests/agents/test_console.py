@@ -178,6 +178,7 @@ def jupyterlab(folder, source):
             process.kill()
 
 
+@pytest.mark.slow  # a browser and a JupyterLab
 def test_an_incident_is_played_to_its_score_in_jupyterlab(tmp_path):
     need_browser()
     incident = sample_incident(*WHERE)

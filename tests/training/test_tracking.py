@@ -77,6 +77,7 @@ def test_the_watch_sees_what_leaves(tmp_path):
     assert "REACHED example.com" in watched(tmp_path, "caller")
 
 
+@pytest.mark.slow  # five processes
 def test_trackio_is_told_every_step_once_and_nobody_else(tiny_base, tmp_path):
     pytest.importorskip("trackio", reason="pip install trackio")
     run = tmp_path / "run"
