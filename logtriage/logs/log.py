@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from .commands import quoted_file
 from .formats import Format, recognise
-from .lines import CHUNK, Readable, Reading, blocks
+from .lines import CHUNK, Readable, Reading, blocks, visible
 from .names import Namer, file_service, logger_of, service_name
 from .tally import DIGITS, HEXADECIMAL, Tally
 
@@ -122,11 +123,12 @@ def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str])
     first = stream.read(CHUNK)
     for start, way in PACKED.items():
         if first.startswith(start):
-            raise ValueError(f"{name} is packed; unpack it on the way: {way} {name} | ... triage -")
+            raise ValueError(
+                _refused(name, "is packed; unpack it on the way", way, " | ... triage -")
+            )
     if first.startswith(WIDE):
-        raise ValueError(
-            f"{name} is text in UTF-16; make it UTF-8 first: iconv -f UTF-16 -t UTF-8 {name}"
-        )
+        way = "iconv -f UTF-16 -t UTF-8"
+        raise ValueError(_refused(name, "is text in UTF-16; make it UTF-8 first", way))
     lines = first.split(b"\n")
     format = recognise(lines[:-1] or lines)
     reading, tally = Reading(), log.tally
@@ -150,12 +152,18 @@ def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str])
     log.sources.append(Source(name, format, reading, tally.records - before))
 
 
+def _refused(name: str, why: str, way: str, then: str = "") -> str:
+    """Why a file is not read, and the command that helps, where its name may stand in one."""
+    file = STDIN if name == STDIN else quoted_file(name)
+    return f"{visible(name, 200)} {why}" + (f": {way} {file}{then}" if file else "")
+
+
 def _bounded_document(batches: Iterable[list[bytes]], most: int) -> Iterator[bytes]:
     """The lines of a document, up to so many bytes; the rest is read and left out."""
     size = 0
     for lines in batches:
         for line in lines:
-            size += len(line)
+            size += len(line) + 1  # its end: lines may be empty
             if size <= most:
                 yield line
 

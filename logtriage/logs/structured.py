@@ -50,7 +50,8 @@ MOST_TEXT = 2_000  # characters of a message
 DEEP = 8  # levels of a value that are looked into
 
 Path = str | tuple[str, ...]  # a key, or keys from the outer object to the inner
-PAIR = re.compile(r'([\w.@-]+)=(?:"((?:[^"\\]|\\.)*)"|(\S*))')
+# A key begins where a word does: to look for it from each letter would cost the square of a line.
+PAIR = re.compile(r'(?<![\w.@-])([\w.@-]{1,200})=(?:"((?:[^"\\]|\\.)*)"|(\S*))')
 _DECODER = json.JSONDecoder()
 
 
@@ -184,7 +185,8 @@ def flat(value: object, deep: int = DEEP) -> str:
         return " ".join(parts)[:MOST_TEXT]
     if isinstance(value, list):
         return " ".join(flat(one, deep - 1) for one in value[:50])[:MOST_TEXT]
-    return str(value)[:MOST_TEXT] if not isinstance(value, int) else f"{value:.20g}"
+    # An integer of more digits than Python writes was none that it read: see `objects_of`.
+    return str(value)[:MOST_TEXT]
 
 
 class Picker:

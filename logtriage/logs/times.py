@@ -200,6 +200,10 @@ def number_to_second(value: float) -> int:
     """A number that stands for a time, in seconds, milli-, micro- or nanoseconds since 1970, to
     seconds; -1 for what is none.
     """
+    if (
+        not abs(value) < 1e20
+    ):  # nanoseconds until 2200 have 19 digits, an integer may have thousands
+        return -1
     for unit in (1, 1_000, 1_000_000, 1_000_000_000):
         if 0 < value / unit < 7_258_118_400:  # until 2200
             return int(value / unit) if value / unit >= 100_000_000 or unit > 1 else -1

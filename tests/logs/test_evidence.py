@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 import pytest
 import samples
 
-from logtriage.logs.evidence import TARGETS, gather
+from logtriage.logs.answer import answer_of
+from logtriage.logs.evidence import TARGETS, ServiceEvidence, Trouble, gather
+from logtriage.logs.levels import FATAL
 from logtriage.logs.log import read_text
 from logtriage.logs.window import Window, find_window, slots_of
 
@@ -35,14 +37,14 @@ def test_counts_are_a_minute_and_against_the_earlier_part():
     usual = (web.usual_lines, web.usual_errors, web.usual_warnings)
     assert usual == pytest.approx((10.4, 0.2, 0.2))
     (trouble,) = web.troubles
-    assert trouble.lines == 12 and trouble.usual == 0.2 and not trouble.is_new
-    assert trouble.first == AT + 300 and web.first == AT + 300
+    assert trouble.lines == 12 and trouble.usual == 0.2
+    assert trouble.first == AT + 300
 
 
 def test_trouble_that_is_as_usual_is_none():
     rows = [(second, "ERROR web-app: failed 7") for second in range(0, 600, 6)]
     web = gather(log_of(rows).tally, window(300, 360))["web-app"]
-    assert web.troubles == [] and web.mass == 0.0 and web.first is None
+    assert web.troubles == [] and web.mass == 0.0
 
 
 def test_who_is_named_is_told_by_the_share_of_lines():
@@ -112,3 +114,23 @@ def test_requests_are_counted():
     found = gather(log.tally, find_window(log.tally, slots_of(log.tally)))
     assert sum(one.requests for one in found.values()) > 0
     assert all(one.failed == 0 for one in found.values())
+
+
+@pytest.mark.parametrize("level", ["ERROR", "FATAL"])
+def test_a_steady_line_is_as_usual_whatever_its_level(level):
+    rows = [(second, f"{level} web-app: cannot connect to cart-db") for second in range(0, 600, 6)]
+    found = gather(log_of(rows).tally, window(300, 360))
+    assert found["web-app"].troubles == [] and found["web-app"].names == {}
+
+
+def test_a_steady_fatal_line_beside_an_outage_is_not_blamed():
+    rows = [(60 * i, "FATAL a-pod: cannot connect to beta-db") for i in range(60)]
+    rows += [(60 * i, "INFO b-pod: ok") for i in range(60)]
+    rows += [(60 * i + j, "ERROR b-pod: disk full") for i in range(30, 50) for j in range(10)]
+    answer = answer_of(log_of(rows))
+    assert answer.root == "b-pod" and answer.suspects[0].share > 0.9
+
+
+def test_who_has_no_lines_beyond_the_usual_complains_of_nobody():
+    one = Trouble(3, 5.0, 9.0, "FATAL x", (0, 0), FATAL, 0, {"cart-db": 3.0})
+    assert ServiceEvidence("web-app", troubles=[one]).names == {}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from logtriage.logs import tally
 from logtriage.logs.answer import answer_of
-from logtriage.logs.log import read_log, read_text
+from logtriage.logs.log import _bounded_document, read_log, read_text
 
 
 def test_standard_input_and_files_are_one_log(tmp_path):
@@ -31,6 +31,29 @@ def test_what_is_packed_or_wide_is_refused_with_a_way(tmp_path, data, way):
     file.write_bytes(data)
     with pytest.raises(ValueError, match=way):
         read_log([file])
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("a b;rm.gz", "gzip -dc '{}/a b;rm.gz' | ... triage -"),
+        ("$(x).gz", "gzip -dc '{}/$(x).gz' | ... triage -"),
+        ("a\x1b[2J.gz", None),
+    ],
+)
+def test_a_command_takes_a_file_name_for_no_more_than_a_name(tmp_path, name, way):
+    file = tmp_path / name
+    file.write_bytes(b"\x1f\x8b\x08\x00")
+    with pytest.raises(ValueError) as told:
+        read_log([file])
+    assert str(told.value).isprintable()
+    assert str(told.value).endswith(way.format(tmp_path) if way else "unpack it on the way")
+    with pytest.raises(ValueError, match=r"gzip -dc - \| "):
+        read_log(["-"], stdin=io.BytesIO(b"\x1f\x8b\x08\x00"))
+
+
+def test_empty_lines_of_a_document_count():
+    assert list(_bounded_document([[b"["], [b""] * 100, [b"]"]], 50)) == [b"[", *[b""] * 48]
 
 
 def test_with_names_a_record_is_of_the_one_that_it_names():
@@ -102,6 +125,12 @@ HOSTILE = {
     "one line": b"ERROR " + b"x" * (1 << 21),
     "deep": b"[" * 100_000 + b"\n" + b'{"a":' * 50_000 + b"\n",
     "huge number": b'{"level":' + b"9" * 5000 + b',"msg":"x"}\n' * 3,
+    "long number": b'{"ts": 1%s, "level": 1%s, "msg": 1%s}\n' % ((b"0" * 400,) * 3) * 3,
+    "long time": b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":1%s}]}]}]}\n'
+    % (b"0" * 400)
+    * 3,
+    "no digit": '{"ts": "²", "level": "²", "status": "²", "path": "/", "msg": "²"}\n'.encode() * 3,
+    "no time": '{"__REALTIME_TIMESTAMP": "²", "PRIORITY": [], "MESSAGE": "²"}\n'.encode() * 3,
     "infinite": b'{"ts": 1e999, "level": NaN, "msg": Infinity}\n' * 3,
     "journal": b"__REALTIME_TIMESTAMP=" + b"9" * 400 + b"\nMESSAGE\n" + b"\xff" * 100,
     "odd types": b'{"ts": [], "level": {}, "service": 3, "msg": null}\n' * 3,
