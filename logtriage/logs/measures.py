@@ -18,7 +18,7 @@ from statistics import median
 from typing import TextIO
 
 from ..world.rows import Alert, Measure, Metric, number
-from .lines import visible
+from .lines import defused, visible
 from .names import service_name
 from .structured import Times
 from .window import Window
@@ -87,7 +87,7 @@ def _read(name: str, stream: TextIO) -> Series:
                 "leave a missing value empty"
             ) from None
         if math.isfinite(number):
-            key = (service_name(service.encode()), visible(metric, 40))
+            key = (service_name(service.encode()), defused(visible(metric, 40)))
             if key not in series and len(series) >= MOST_SERIES:
                 raise ValueError(
                     f"{name}, line {line}: more than {MOST_SERIES} metrics; keep those in question"
@@ -127,7 +127,7 @@ def compare(series: Series, window: Window) -> list[Measure]:
 def _measure(service: str, metric: str, now: float, usual: Sequence[float]) -> Measure:
     middle, tail = median(usual), int(0.05 * (len(usual) - 1))
     unit = next((unit for end, unit in UNITS.items() if metric.endswith(end)), "")
-    away = median(abs(value - middle) for value in usual)
+    away = 1.4826 * median(abs(value - middle) for value in usual)
     return Measure(service, metric, unit, (now,), middle, usual[tail], usual[-1 - tail], away)
 
 
@@ -136,7 +136,7 @@ def sigmas(measure: Measure) -> float:
     (now,), usual = measure.values, measure.usual
     if now is None or usual is None or measure.deviation is None:
         return 0.0
-    return (now - usual) / max(1.4826 * measure.deviation, FLOOR * abs(usual), 1e-9)
+    return (now - usual) / max(measure.deviation, FLOOR * abs(usual), 1e-9)
 
 
 def is_unusual(measure: Measure) -> bool:

@@ -141,3 +141,10 @@ def test_an_integer_is_told_as_it_stands():
     assert flat(10**400) == "1" + "0" * 400 and flat([12345678901234567890123]) == (
         "12345678901234567890123"
     )
+
+
+def test_a_mark_is_taken_off_only_where_a_line_begins():
+    # A sign like it further on is of the text: here it ends the time.
+    lines = [b"web-1  | up"] * 6 + [b"(2026-11-22T03:04:05 | up"] * 4
+    found = recognise(lines)
+    assert found.name == "compose" and found.dated == "date"

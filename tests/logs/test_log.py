@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from logtriage.logs import tally
 from logtriage.logs.answer import answer_of
 from logtriage.logs.log import _bounded_document, read_log, read_text
+from logtriage.logs.structured import Picker
 
 
 def test_standard_input_and_files_are_one_log(tmp_path):
@@ -94,6 +95,31 @@ def test_no_bound_is_passed(monkeypatch):
     answer_of(log)
 
 
+def test_where_no_bucket_is_wider_rare_lines_are_others(monkeypatch):
+    monkeypatch.setattr(tally, "MOST_CELLS", 20)
+    words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(400)]
+    lines = [
+        json.dumps({"ts": 1795316645, "service": f"x{one}", "level": "error", "msg": "up"})
+        for one in [*words, *["aa"] * 50]
+    ]
+    log = read_text("\n".join(lines))
+    assert sum(log.tally.counts.values()) == 450 and len(log.tally.counts) <= 20
+    counted = {log.tally.services[service]: n for (_, service, _), n in log.tally.counts.items()}
+    assert counted["xaa"] == 51 and counted[tally.OTHERS] > 300
+    answer_of(log)
+
+
+def test_what_is_kept_of_a_line_and_of_a_name_is_bounded():
+    long = "é" * 7_000
+    row = {"ts": 1795316645, "service": "web" + long, "level": long, "msg": long, long: 1}
+    log = read_text(json.dumps(row, ensure_ascii=False))
+    assert [len(text) for _, (_, _, _, text) in log.tally.kept()] == [tally.KEPT]
+    assert max(map(len, log.tally._spelled)) == tally.SPELLING
+    picker = Picker()
+    picker.parts(row)
+    assert not picker._known and not picker._levels
+
+
 def test_memory_does_not_grow_with_the_log():
     line = b"2026-11-22 03:%02d:%02d INFO [main] web: request %d took 3 ms\n"
 
@@ -136,7 +162,7 @@ HOSTILE = {
     "odd types": b'{"ts": [], "level": {}, "service": 3, "msg": null}\n' * 3,
     "odd otlp": b'{"resourceLogs": [1, {"scopeLogs": {"x": 2}}, {"resource": []}]}\n' * 3,
     "odd docker": b'{"log": 3, "stream": "x", "time": 7}\n' * 3,
-    "far times": b"1970-01-01 00:00:00 ERROR a\n9999-12-31 23:59:59 ERROR b\n" * 3,
+    "far times": b"1970-01-01 00:00:00 ERROR a\n9999-12-31 23:59:59 ERROR b\n",
     "control": b"2026-11-22 03:00:00 ERROR \x1b]0;x\x07\x1b[2J\x9b31m\r\n" * 3,
     "shell": b"2026-11-22 03:00:00 ERROR [main] $(rm -rf ~);`x`: down\n" * 3,
     "names": b'{"service": "\\u001b[2J;rm -rf ~", "level": "error", "msg": "x"}\n' * 3,

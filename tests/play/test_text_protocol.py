@@ -69,7 +69,7 @@ def test_nothing_breaks_the_parser(text):
     assert len(written_calls(text)) <= MOST_CALLS
 
 
-@pytest.mark.parametrize("content", ["```" + "\n" * 50_000, "```a \n" * 10_000, "`" * 50_000])
+@pytest.mark.parametrize("content", ["```" + "\n" * 40_000 + "x", "```a \n" * 10_000, "`" * 50_000])
 def test_fences_are_found_in_time(content):
     began = time.process_time()
     assert written_calls(content) == []
