@@ -67,7 +67,7 @@ class Trouble:
         usual: lines that a stretch of that length had before.
         gain: how unlike the usual, see `window.gain`.
         example: a line of it, safe to show.
-        at: (source, line) of the example, both from 0.
+        at: (number of the file, line) of the example, both from 0.
         level: see `levels`.
         first: second of its first line in the window; -1 where lines have no time.
         names: services named in the example lines, to how many lines.
@@ -138,7 +138,7 @@ class ServiceEvidence:
         return dict(named)
 
 
-def gather(
+def weigh(
     tally: Tally, window: Window | None, services: Sequence[str] = ()
 ) -> dict[str, ServiceEvidence]:
     """The evidence on every service, by name: those that the log has lines of, those that are

@@ -30,7 +30,7 @@ WIDE = (b"\xff\xfe", b"\xfe\xff")  # how text in UTF-16 begins
 
 
 @dataclass(frozen=True)
-class Source:
+class LogFile:
     """One of the files that a log is read from.
 
     Attributes:
@@ -51,12 +51,12 @@ class Log:
     """A log that was read."""
 
     tally: Tally
-    sources: list[Source] = field(default_factory=list)
+    files: list[LogFile] = field(default_factory=list)
 
     @property
     def dated(self) -> str:
         """What its times say, see `times.Stamp.dated`; empty where it has none."""
-        stated = {source.format.dated for source in self.sources}
+        stated = {file.format.dated for file in self.files}
         return next(
             (one for one in ("time of day", "day of the year", "date") if one in stated), ""
         )
@@ -138,7 +138,7 @@ def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str])
     known = named in services  # then a file is of that service, whoever its lines name
     service = named if known else service
     read = format.reader()
-    number = len(log.sources)
+    number = len(log.files)
     rest = _Chained(first, stream)
     if format.document:
         document = b"\n".join(_bounded_document(blocks(rest, reading), format.most_line))
@@ -149,7 +149,7 @@ def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str])
         tally.add(
             read([b""]), service, number, reading.lines, known
         )  # an end, to who waits for one
-    log.sources.append(Source(name, format, reading, tally.records - before))
+    log.files.append(LogFile(name, format, reading, tally.records - before))
 
 
 def _refused(name: str, why: str, way: str, then: str = "") -> str:

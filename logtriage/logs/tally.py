@@ -44,7 +44,7 @@ class Shape:
         template: in `Templates`.
         speaker: who speaks by the text; empty for nobody.
         example: one of them, safe to show.
-        at: (number of the source, line) of the example; both from 0.
+        at: (number of the file, line) of the example; both from 0.
     """
 
     level: int
@@ -100,7 +100,7 @@ class Tally:
         self,
         records: Iterable[Record],
         file_service: str,
-        source: int,
+        file: int,
         first_line: int,
         of_file: bool = False,
     ) -> None:
@@ -108,7 +108,7 @@ class Tally:
 
         Args:
             file_service: whose they are where neither they nor their text say.
-            source: number of the file.
+            file: its number.
             first_line: number of its line at place 0.
             of_file: whether they are of the file's service whoever their text names.
         """
@@ -121,7 +121,7 @@ class Tally:
             head = text[:HEAD]
             shape = calm.get((level, head.translate(None, blurred)), -1)
             if shape < 0:
-                shape = self._shape(level, head, (source, first_line + place))
+                shape = self._shape(level, head, (file, first_line + place))
             if raw is not None:
                 raw = raw[:SPELLING]
                 service = spelled.get(raw, -1)

@@ -21,7 +21,7 @@ def test_standard_input_and_files_are_one_log(tmp_path):
     stdin = io.BytesIO(b"2026-11-22 03:00:01 ERROR down\n")
     log = read_log([file, "-"], stdin=stdin)
     assert log.tally.services == ["web", "log"] and log.tally.records == 2
-    assert [source.name for source in log.sources] == [str(file), "-"]
+    assert [file.name for file in log.files] == [str(file), "-"]
 
 
 @pytest.mark.parametrize(

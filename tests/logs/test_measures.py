@@ -71,3 +71,12 @@ def test_the_deviation_is_a_sigma(tmp_path):
     lines = ["time,service,metric,value", *rows("cart", "cpu_pct", 10, 97)]
     (cart,) = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
     assert cart.deviation == pytest.approx(1.4826)
+
+
+def test_a_metric_that_has_spikes_by_itself_is_not_unusual_for_one(tmp_path):
+    # Its median deviation is nothing, the band of nine of ten values is not.
+    lines = ["time,service,metric,value"]
+    lines += [f"{AT + 20 * i},cart,cpu_pct,{90 if i % 5 == 0 else 10}" for i in range(30)]
+    lines += [f"{AT + 600 + 60 * i},cart,cpu_pct,40" for i in range(5)]
+    (cart,) = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
+    assert cart.deviation == 0.0 and 1.0 < sigmas(cart) < 2.0 and not is_unusual(cart)
