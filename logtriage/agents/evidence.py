@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..play.episode import Observation
 from ..world.call_graph import CallGraph
-from ..world.rows import Alert, CallTime, LineCount, Measure, Metric
+from ..world.rows import Alert, CallTime, LineCount, Measure, Metric, spread
 
 # Names of measures, as rows have them: how long a service takes (a mean before a percentile), and
 # how many of its requests succeed.
@@ -21,7 +21,6 @@ LATENCIES = ("latency", "p95")
 SUCCESSES = ("available", "success")
 RATE = "requests"
 
-BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
 LEAST_SPREAD = 0.01  # of the usual: what never moved may move by so much without surprise
 ANOMALOUS = 3.0  # sigmas
 
@@ -107,17 +106,9 @@ def farthest(measure: Measure) -> float | None:
     return max(values, key=lambda value: abs(value - usual))
 
 
-def spread(measure: Measure) -> float:
-    """The sigma of a measure without an incident: by its median deviation or by the band in which
-    nine of ten values lie, whichever is wider, and never less than a trace of its usual.
-    """
-    wide = measure.deviation or 0.0
-    if measure.low is not None and measure.high is not None:
-        wide = max(wide, (measure.high - measure.low) / BAND)
-    return max(wide, LEAST_SPREAD * abs(measure.usual or 0.0), 1e-9)
-
-
 def sigmas(measure: Measure) -> float:
     """How far it lately lay off its usual, in its `spread`; above is positive, 0 is not known."""
     value = farthest(measure)
-    return 0.0 if value is None else (value - (measure.usual or 0.0)) / spread(measure)
+    return (
+        0.0 if value is None else (value - (measure.usual or 0.0)) / spread(measure, LEAST_SPREAD)
+    )

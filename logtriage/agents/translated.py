@@ -23,7 +23,7 @@ import numpy as np
 
 from ..play.episode import Observation
 from ..real.episode import TOP
-from ..world.call_graph import CallGraph, Service
+from ..world.call_graph import CallGraph, Service, leads
 from ..world.rows import Alert, Metric
 from ..world.tasks import TASKS
 from ..world.telemetry import coarse, figure
@@ -108,15 +108,9 @@ def without_circles(calls: dict[str, list[str]]) -> dict[str, list[str]]:
     """
     kept: dict[str, list[str]] = {name: [] for name in calls}
 
-    def leads(start: str, end: str) -> bool:
-        seen = [start]
-        for name in seen:
-            seen += [one for one in kept[name] if one not in seen]
-        return end in seen
-
     for name, callees in calls.items():
         for callee in callees:
-            if not leads(callee, name):
+            if not leads(kept, callee, name):
                 kept[name].append(callee)
     return kept
 

@@ -15,11 +15,11 @@ from typing import Any
 from ..world.call_graph import OWNERS, UNKNOWN_KIND, CallGraph
 from ..world.rows import Measure
 from .commands import next_command
-from .evidence import ServiceEvidence, Trouble, gather
+from .evidence import ServiceEvidence, Trouble, weigh
 from .levels import ERROR, FATAL, NAMES, stated_level
 from .lines import visible
 from .log import Log
-from .measures import Series, compare, is_unusual, table
+from .measures import Metrics, compare, is_unusual, table
 from .suspects import POSSIBLE, UNSURE, Suspect, how_sure, rank
 from .times import told
 from .window import Window, find_window, slots_of
@@ -151,34 +151,36 @@ class Findings:
     suspects: Sequence[Suspect]
 
 
-def findings_of(log: Log, graph: CallGraph | None = None, series: Series | None = None) -> Findings:
+def findings_of(
+    log: Log, graph: CallGraph | None = None, metrics: Metrics | None = None
+) -> Findings:
     """Find the window of a log, the evidence in it, and whom to suspect.
 
     Args:
         graph: the cluster's call graph, where it is known.
-        series: metrics beside the log.
+        metrics: metrics beside the log.
     """
     slots = slots_of(log.tally)
     window = find_window(log.tally, slots) if slots else None
-    evidence = gather(log.tally, window, graph.names if graph else ())
-    measures = compare(series, window) if series and window else []
+    evidence = weigh(log.tally, window, graph.names if graph else ())
+    measures = compare(metrics, window) if metrics and window else []
     calls = {one.name: one.downstream for one in graph.services} if graph else None
     return Findings(window, evidence, measures, rank(evidence, measures, calls))
 
 
-def answer_of(log: Log, graph: CallGraph | None = None, series: Series | None = None) -> Answer:
+def answer_of(log: Log, graph: CallGraph | None = None, metrics: Metrics | None = None) -> Answer:
     """The answer that a log gives by itself.
 
     Args:
         graph: the cluster's call graph, where it is known.
-        series: metrics beside the log, see `measures`.
+        metrics: metrics beside the log, see `measures`.
     """
-    return told_of(log, findings_of(log, graph, series), graph)
+    return told_of(log, findings_of(log, graph, metrics), graph)
 
 
 def told_of(log: Log, found: Findings, graph: CallGraph | None = None) -> Answer:
     """What was found in a log, in words."""
-    read = [_read_line(log, number) for number in range(len(log.sources))]
+    read = [_read_line(log, number) for number in range(len(log.files))]
     suspects = list(found.suspects[:MOST_SUSPECTS])
     sure, why = _sureness(log, found)
     shown = _evidence(log, found)
@@ -296,11 +298,11 @@ def _evidence(log: Log, found: Findings) -> list[Shown]:
 
 
 def _shown(log: Log, service: str, trouble: Trouble, compared: bool) -> Shown:
-    (source, line), text = trouble.at, trouble.example
+    (number, line), text = trouble.at, trouble.example
     return Shown(
         service,
         text if stated_level(text.encode()) else f"{NAMES[trouble.level]} {text}",
-        visible(log.sources[source].name, 200),
+        visible(log.files[number].name, 200),
         line + 1,
         told(trouble.first, log.dated) if trouble.first >= 0 else "",
         trouble.lines,
@@ -314,11 +316,11 @@ def _next(log: Log, found: Findings, root: str) -> str:
     # Of a service without lines of its own, as its accuser's log was got.
     accusers = [other.troubles for other in found.evidence.values() if root in other.names]
     telling = troubles or max(accusers, key=len, default=[])
-    source = log.sources[telling[0].at[0] if telling else 0]
+    file = log.files[telling[0].at[0] if telling else 0]
     return next_command(
         root,
-        source.format,
-        source.name,
+        file.format,
+        file.name,
         found.window.start if found.window else None,
         troubles[0].at[1] + 1 if troubles else None,
         bool(one and (one.silent or any(trouble.level == FATAL for trouble in troubles))),
@@ -327,12 +329,12 @@ def _next(log: Log, found: Findings, root: str) -> str:
 
 def _read_line(log: Log, number: int) -> str:
     """What was read of a file, and what was left out."""
-    source = log.sources[number]
-    reading = source.reading
+    file = log.files[number]
+    reading = file.reading
     line = (
-        f"{visible(source.name, 200)}: {source.format.name}, {reading.lines:,} lines, "
-        f"{source.records:,} records"
+        f"{visible(file.name, 200)}: {file.format.name}, {reading.lines:,} lines, "
+        f"{file.records:,} records"
     )
     if reading.cut:
-        line += f"; {reading.cut:,} lines of more than {source.format.most_line:,} bytes were cut"
+        line += f"; {reading.cut:,} lines of more than {file.format.most_line:,} bytes were cut"
     return line

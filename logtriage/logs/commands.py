@@ -43,13 +43,19 @@ def next_command(
         return f"docker {'compose logs' if format.name == 'compose' else 'logs'} {since} {service}"
     if format.name == "journald" and dated:
         return f"journalctl -u {service} --since '{at:%Y-%m-%d %H:%M:%S} UTC'"
-    if file == "-":
+    file = "" if file == "-" else quoted_file(file)
+    if not file:
         return ""
     if line is not None and not format.document:
         first = max(1, line - AROUND)
-        return f"sed -n '{first},{line + AROUND}p' {_file(file)}"
-    return f"grep -n -F -- {service} {_file(file)}"
+        return f"sed -n '{first},{line + AROUND}p' {file}"
+    return f"grep -n -F -- {service} {file}"
 
 
-def _file(name: str) -> str:
+def quoted_file(name: str) -> str:
+    """A file's name as a shell takes it for no more than one; empty for one that a terminal could
+    not show as it is.
+    """
+    if not name.isprintable():
+        return ""
     return shlex.quote(f"./{name}" if name.startswith("-") else name)

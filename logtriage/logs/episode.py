@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from ..play.actions import ALL_SERVICES
 from ..play.episode import Observation
 from ..play.past import PastEpisode
-from ..world.call_graph import MOST_OBSERVED, CallGraph, Service
+from ..world.call_graph import MOST_OBSERVED, CallGraph, Service, leads
 from ..world.rows import LineCount
 from ..world.tasks import TASKS, Task
 from .answer import Findings, findings_of, guessed_kind
@@ -192,19 +192,8 @@ def inferred_graph(found: Findings) -> CallGraph:
     }
     calls: dict[str, list[str]] = {name: [] for name in kept}
     for name, other in sorted(weights, key=lambda call: (-weights[call], call)):
-        if not _reaches(calls, other, name):
+        if not leads(calls, other, name):
             calls[name].append(other)
     return CallGraph(
         tuple(Service(name, guessed_kind(name), tuple(callees)) for name, callees in calls.items())
     )
-
-
-def _reaches(calls: dict[str, list[str]], start: str, goal: str) -> bool:
-    seen, frontier = {start}, [start]
-    for name in frontier:  # it grows meanwhile
-        if name == goal:
-            return True
-        fresh = [one for one in calls[name] if one not in seen]
-        seen.update(fresh)
-        frontier += fresh
-    return False

@@ -67,7 +67,7 @@ class Trouble:
         usual: lines that a stretch of that length had before.
         gain: how unlike the usual, see `window.gain`.
         example: a line of it, safe to show.
-        at: (source, line) of the example, both from 0.
+        at: (number of the file, line) of the example, both from 0.
         level: see `levels`.
         first: second of its first line in the window; -1 where lines have no time.
         names: services named in the example lines, to how many lines.
@@ -83,8 +83,9 @@ class Trouble:
     names: Mapping[str, float]
 
     @property
-    def is_new(self) -> bool:
-        return self.usual == 0.0
+    def beyond(self) -> float:
+        """Lines beyond the usual."""
+        return max(0.0, self.lines - self.usual)
 
     @property
     def weight(self) -> float:
@@ -129,20 +130,15 @@ class ServiceEvidence:
         """Whom it complains of, to the share of its new trouble that does; the shares come to 1 at
         most.
         """
-        total = sum(one.lines - one.usual for one in self.troubles)
+        total = sum(one.beyond for one in self.troubles)
         named: dict[str, float] = defaultdict(float)
-        for one in self.troubles:
+        for one in self.troubles if total > 0.0 else ():
             for name, lines in one.names.items():
-                named[name] += lines / max(1, one.lines) * (one.lines - one.usual) / total
+                named[name] += lines / max(1, one.lines) * one.beyond / total
         return dict(named)
 
-    @property
-    def first(self) -> int | None:
-        """Second of its first new trouble; None for none, or none with a time."""
-        return min((one.first for one in self.troubles if one.first >= 0), default=None)
 
-
-def gather(
+def weigh(
     tally: Tally, window: Window | None, services: Sequence[str] = ()
 ) -> dict[str, ServiceEvidence]:
     """The evidence on every service, by name: those that the log has lines of, those that are
@@ -164,13 +160,13 @@ def gather(
     rest = window.usual[1] - window.usual[0] if window else 0
     minutes, usual_minutes = (window.minutes, max(1, rest) / 60.0) if window else (1.0, 1.0)
     kinds: dict[tuple[int, int], dict[int, tuple[int, int]]] = defaultdict(dict)
-    usual: dict[tuple[int, int], int] = defaultdict(int)
+    usual: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for (service, shape), lines in inside.items():
         if tally.shapes[shape].level >= WARN:
             kinds[service, tally.shapes[shape].template][shape] = lines
     for (service, shape), count in before.items():
         if tally.shapes[shape].level >= WARN:
-            usual[service, tally.shapes[shape].template] += count
+            usual[service, tally.shapes[shape].template][shape] = count
     for service, shape in {**inside, **before}:
         one, level = found[tally.services[service]], tally.shapes[shape].level
         now = inside.get((service, shape), (0, -1))[0]
@@ -207,15 +203,19 @@ def _trouble(
     tally: Tally,
     own: str,
     lines: Mapping[int, tuple[int, int]],
-    before: int,
+    before: Mapping[int, int],
     length: int,
     rest: int,
     named: Mapping[int, Sequence[str]],
 ) -> Trouble:
-    """One template of trouble, from its shapes in the window: (lines, first second) by shape."""
+    """One template of trouble, from its shapes: (lines, first second) by shape in the window, and
+    lines by shape before.
+    """
     most = max(lines, key=lambda shape: (tally.shapes[shape].level, lines[shape][0]))
     shape, total = tally.shapes[most], sum(count for count, _ in lines.values())
-    weighted = total * (FATAL_LINES if shape.level == FATAL else 1)
+    # Both sides weigh alike: else a steady line of a level like FATAL would be more than usual.
+    weighted = _weighted(tally, {number: count for number, (count, _) in lines.items()})
+    usual = _weighted(tally, before)
     names: dict[str, float] = defaultdict(float)
     for number, (count, _) in lines.items():
         others = [name for name in named[number] if name != own]
@@ -223,13 +223,21 @@ def _trouble(
             names[name] += count / len(others)
     return Trouble(
         total,
-        before * length / rest if rest else 0.0,
-        gain(weighted, length, before, rest) if rest else log2(1.0 + weighted),
+        sum(before.values()) * length / rest if rest else 0.0,
+        gain(weighted, length, usual, rest) if rest else log2(1.0 + weighted),
         shape.example,
         shape.at,
         shape.level,
         min(first for _, first in lines.values()),
         dict(names),
+    )
+
+
+def _weighted(tally: Tally, lines: Mapping[int, int]) -> int:
+    """Lines by shape, those of a level like FATAL for `FATAL_LINES` each."""
+    return sum(
+        count * (FATAL_LINES if tally.shapes[number].level == FATAL else 1)
+        for number, count in lines.items()
     )
 
 

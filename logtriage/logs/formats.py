@@ -71,7 +71,8 @@ def recognise(sample: Sequence[bytes]) -> Format:
             return found
     for name, mark in _MARKS:
         if _most(lines, mark.match):
-            inner = [mark.sub(b"", line, count=1) for line in lines]
+            heads = [(line, mark.match(line)) for line in lines]
+            inner = [line[head.end() :] if head else line for line, head in heads]
             return _text(name, find_stamp(inner), before=mark)
     if _most(lines, lambda line: len(LOGFMT.findall(line)) >= 2):
         return Format("logfmt", lambda: object_reader(pairs_of))

@@ -82,8 +82,9 @@ def _told(entry: Mapping[str, Any], text: bytes, place: int) -> Record:
     """The record of an entry, whose values are text or bytes."""
     second = -1
     stated = entry.get(TIME)
-    if isinstance(stated, str | bytes) and len(stated) < 20 and stated.isdigit():
-        second = number_to_second(int(stated))
+    if isinstance(stated, str | bytes) and len(stated) < 20:
+        # `isdigit` alone takes "²" for a digit, which `int` does not.
+        second = number_to_second(int(stated)) if stated.isascii() and stated.isdigit() else -1
     service: bytes | str | None = None
     for name in UNITS:
         found = entry.get(name)
@@ -91,5 +92,6 @@ def _told(entry: Mapping[str, Any], text: bytes, place: int) -> Record:
             service = found
             break
     # What a program prints has 6 by default, and its text may say more.
-    level = PRIORITIES.get(entry.get("PRIORITY", b""))
+    priority = entry.get("PRIORITY")
+    level = PRIORITIES.get(priority) if isinstance(priority, str | bytes) else None
     return second, service, level, text, place

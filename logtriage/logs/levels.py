@@ -117,7 +117,7 @@ def named_level(value: object) -> int | None:
     """
     if isinstance(value, str):
         known = LEVELS.get(value.lower())
-        if known is not None or not value.isdigit():
+        if known is not None or not (value.isascii() and value.isdecimal()):
             return known
         value = int(value[:3])
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from .commands import quoted_file
 from .formats import Format, recognise
-from .lines import CHUNK, Readable, Reading, blocks
+from .lines import CHUNK, Readable, Reading, blocks, visible
 from .names import Namer, file_service, logger_of, service_name
 from .tally import DIGITS, HEXADECIMAL, Tally
 
@@ -29,7 +30,7 @@ WIDE = (b"\xff\xfe", b"\xfe\xff")  # how text in UTF-16 begins
 
 
 @dataclass(frozen=True)
-class Source:
+class LogFile:
     """One of the files that a log is read from.
 
     Attributes:
@@ -50,12 +51,12 @@ class Log:
     """A log that was read."""
 
     tally: Tally
-    sources: list[Source] = field(default_factory=list)
+    files: list[LogFile] = field(default_factory=list)
 
     @property
     def dated(self) -> str:
         """What its times say, see `times.Stamp.dated`; empty where it has none."""
-        stated = {source.format.dated for source in self.sources}
+        stated = {file.format.dated for file in self.files}
         return next(
             (one for one in ("time of day", "day of the year", "date") if one in stated), ""
         )
@@ -122,11 +123,12 @@ def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str])
     first = stream.read(CHUNK)
     for start, way in PACKED.items():
         if first.startswith(start):
-            raise ValueError(f"{name} is packed; unpack it on the way: {way} {name} | ... triage -")
+            raise ValueError(
+                _refused(name, "is packed; unpack it on the way", way, " | ... triage -")
+            )
     if first.startswith(WIDE):
-        raise ValueError(
-            f"{name} is text in UTF-16; make it UTF-8 first: iconv -f UTF-16 -t UTF-8 {name}"
-        )
+        way = "iconv -f UTF-16 -t UTF-8"
+        raise ValueError(_refused(name, "is text in UTF-16; make it UTF-8 first", way))
     lines = first.split(b"\n")
     format = recognise(lines[:-1] or lines)
     reading, tally = Reading(), log.tally
@@ -136,7 +138,7 @@ def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str])
     known = named in services  # then a file is of that service, whoever its lines name
     service = named if known else service
     read = format.reader()
-    number = len(log.sources)
+    number = len(log.files)
     rest = _Chained(first, stream)
     if format.document:
         document = b"\n".join(_bounded_document(blocks(rest, reading), format.most_line))
@@ -147,7 +149,13 @@ def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str])
         tally.add(
             read([b""]), service, number, reading.lines, known
         )  # an end, to who waits for one
-    log.sources.append(Source(name, format, reading, tally.records - before))
+    log.files.append(LogFile(name, format, reading, tally.records - before))
+
+
+def _refused(name: str, why: str, way: str, then: str = "") -> str:
+    """Why a file is not read, and the command that helps, where its name may stand in one."""
+    file = STDIN if name == STDIN else quoted_file(name)
+    return f"{visible(name, 200)} {why}" + (f": {way} {file}{then}" if file else "")
 
 
 def _bounded_document(batches: Iterable[list[bytes]], most: int) -> Iterator[bytes]:
@@ -155,7 +163,7 @@ def _bounded_document(batches: Iterable[list[bytes]], most: int) -> Iterator[byt
     size = 0
     for lines in batches:
         for line in lines:
-            size += len(line)
+            size += len(line) + 1  # its end: lines may be empty
             if size <= most:
                 yield line
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from statistics import median
 from typing import TextIO
 
-from ..world.rows import Alert, Measure, Metric, number
-from .lines import visible
+from ..world.rows import Alert, Measure, Metric, cell, spread
+from .lines import defused, visible
 from .names import service_name
 from .structured import Times
 from .window import Window
 
 COLUMNS = ("time", "service", "metric", "value")
 MOST_ROWS = 1_000_000
-MOST_SERIES = 5_000
+MOST_METRICS = 5_000
 MOST_FIELD = 200  # characters of a field
 FAR = 5.0  # robust sigmas from the usual, from which a metric is unusual
 FLOOR = 0.05  # share of the usual that a sigma is at least: flat series have none
@@ -38,10 +38,10 @@ ALERT_ERRORS, ALERT_SLOWDOWN = 5.0, 3.0
 
 
 # (service, metric) to (second, value).
-Series = dict[tuple[str, str], list[tuple[int, float]]]
+Metrics = dict[tuple[str, str], list[tuple[int, float]]]
 
 
-def read_measures(path: Path) -> Series:
+def read_measures(path: Path) -> Metrics:
     """The values of a file: (service, metric) to (second, value).
 
     Raises:
@@ -52,7 +52,7 @@ def read_measures(path: Path) -> Series:
         return _read(str(path), stream)
 
 
-def _read(name: str, stream: TextIO) -> Series:
+def _read(name: str, stream: TextIO) -> Metrics:
     rows = _rows(name, stream)
     header = [field.strip().lower() for field in next(rows, (0, []))[1]]
     lacking = [column for column in COLUMNS if column not in header]
@@ -62,7 +62,7 @@ def _read(name: str, stream: TextIO) -> Series:
             f"the first line names the columns, among them {','.join(COLUMNS)}"
         )
     places = [header.index(column) for column in COLUMNS]
-    series: Series = {}
+    metrics: Metrics = {}
     times = Times()
     for line, row in rows:
         if not row:
@@ -87,13 +87,13 @@ def _read(name: str, stream: TextIO) -> Series:
                 "leave a missing value empty"
             ) from None
         if math.isfinite(number):
-            key = (service_name(service.encode()), visible(metric, 40))
-            if key not in series and len(series) >= MOST_SERIES:
+            key = (service_name(service.encode()), defused(visible(metric, 40)))
+            if key not in metrics and len(metrics) >= MOST_METRICS:
                 raise ValueError(
-                    f"{name}, line {line}: more than {MOST_SERIES} metrics; keep those in question"
+                    f"{name}, line {line}: more than {MOST_METRICS} metrics; keep those in question"
                 )
-            series.setdefault(key, []).append((second, number))
-    return series
+            metrics.setdefault(key, []).append((second, number))
+    return metrics
 
 
 def _rows(name: str, stream: TextIO) -> Iterator[tuple[int, list[str]]]:
@@ -111,12 +111,12 @@ def _rows(name: str, stream: TextIO) -> Iterator[tuple[int, list[str]]]:
         yield reader.line_num, row
 
 
-def compare(series: Series, window: Window) -> list[Measure]:
+def compare(metrics: Metrics, window: Window) -> list[Measure]:
     """Each metric that has values both in the window and in the stretch that tells what is usual,
     the most unusual first: its median in the window against quantiles of that stretch.
     """
     found = []
-    for (service, metric), values in series.items():
+    for (service, metric), values in metrics.items():
         now = [value for at, value in values if window.start <= at < window.end]
         usual = sorted(value for at, value in values if window.usual[0] <= at < window.usual[1])
         if now and len(usual) >= 3:
@@ -127,16 +127,14 @@ def compare(series: Series, window: Window) -> list[Measure]:
 def _measure(service: str, metric: str, now: float, usual: Sequence[float]) -> Measure:
     middle, tail = median(usual), int(0.05 * (len(usual) - 1))
     unit = next((unit for end, unit in UNITS.items() if metric.endswith(end)), "")
-    away = median(abs(value - middle) for value in usual)
+    away = 1.4826 * median(abs(value - middle) for value in usual)
     return Measure(service, metric, unit, (now,), middle, usual[tail], usual[-1 - tail], away)
 
 
 def sigmas(measure: Measure) -> float:
     """How far a compared metric is from the usual, in robust sigmas."""
     (now,), usual = measure.values, measure.usual
-    if now is None or usual is None or measure.deviation is None:
-        return 0.0
-    return (now - usual) / max(1.4826 * measure.deviation, FLOOR * abs(usual), 1e-9)
+    return 0.0 if now is None or usual is None else (now - usual) / spread(measure, FLOOR)
 
 
 def is_unusual(measure: Measure) -> bool:
@@ -154,7 +152,7 @@ def table(measures: Sequence[Measure]) -> list[Metric]:
     for service in sorted({*errors, *latencies}):
         failed, slow = errors.get(service), latencies.get(service)
         latency, usual = (slow.values[0], slow.usual) if slow else (None, None)
-        rows.append(Metric(service, _text(failed), _text(latency), _text(usual)))
+        rows.append(Metric(service, cell(failed), cell(latency), cell(usual)))
     return rows
 
 
@@ -167,7 +165,3 @@ def alerts(rows: Sequence[Metric]) -> list[Alert]:
         elif row.slowdown is not None and row.slowdown > ALERT_SLOWDOWN:
             found.append(Alert(row.service, "p95", row.latency))
     return found
-
-
-def _text(value: float | None) -> str:
-    return "" if value is None else number(value)

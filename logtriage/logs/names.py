@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from ..world.call_graph import RESERVED_NAME
 from .levels import stated_level
-from .lines import visible
+from .lines import defused, visible
 
 MOST_NAME = 60  # characters
 # What an orchestrator adds to a name: `web-7d9c5b7c9f-x2b4q`, `web-0`, `web.service`,
@@ -33,10 +33,10 @@ _PARTS = re.compile(
 
 def service_name(raw: bytes | str) -> str:
     """The name of a service from what its records say: without the mark of a replica, safe to show,
-    one word that a call graph takes.
+    one word that a call graph takes. Models read it: no marker of a chat template stands in it.
     """
     text = visible(raw, MOST_NAME).removesuffix(".service").strip("/")
-    text = _REPLICA.sub("", re.sub(r"[\s:;<>]+", "_", text))
+    text = defused(_REPLICA.sub("", re.sub(r"[\s:;<>]+", "_", text)))
     return text if text and text != RESERVED_NAME else f"{text}_"
 
 

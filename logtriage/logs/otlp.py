@@ -55,7 +55,7 @@ def _otlp_value(value: object, deep: int = DEEP) -> object:
     for kind, inner in value.items():
         if kind == "kvlistValue" and isinstance(inner, dict):
             pairs = _dicts(inner.get("values"))
-            return {str(one.get("key")): _otlp_value(one.get("value"), deep - 1) for one in pairs}
+            return {flat(one.get("key")): _otlp_value(one.get("value"), deep - 1) for one in pairs}
         if kind == "arrayValue" and isinstance(inner, dict):
             return [_otlp_value(one, deep - 1) for one in _dicts(inner.get("values"))]
         return inner

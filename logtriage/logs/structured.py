@@ -46,11 +46,14 @@ REQUESTS = (
     "http.request.method",
 )
 MOST_SHAPES = 1_000  # sets of keys whose fields are remembered
+MOST_KEYS = 4_000  # characters of such a set
+MOST_LEVEL = 40  # characters of a level that is remembered
 MOST_TEXT = 2_000  # characters of a message
 DEEP = 8  # levels of a value that are looked into
 
 Path = str | tuple[str, ...]  # a key, or keys from the outer object to the inner
-PAIR = re.compile(r'([\w.@-]+)=(?:"((?:[^"\\]|\\.)*)"|(\S*))')
+# A key begins where a word does: to look for it from each letter would cost the square of a line.
+PAIR = re.compile(r'(?<![\w.@-])([\w.@-]{1,200})=(?:"((?:[^"\\]|\\.)*)"|(\S*))')
 _DECODER = json.JSONDecoder()
 
 
@@ -184,7 +187,8 @@ def flat(value: object, deep: int = DEEP) -> str:
         return " ".join(parts)[:MOST_TEXT]
     if isinstance(value, list):
         return " ".join(flat(one, deep - 1) for one in value[:50])[:MOST_TEXT]
-    return str(value)[:MOST_TEXT] if not isinstance(value, int) else f"{value:.20g}"
+    # An integer of more digits than Python writes was none that it read: see `objects_of`.
+    return str(value)[:MOST_TEXT]
 
 
 class Picker:
@@ -204,7 +208,9 @@ class Picker:
         if fields is None:
             if len(self._known) >= MOST_SHAPES:
                 self._known.clear()
-            fields = self._known[keys] = fields_of(one)
+            fields = fields_of(one)
+            if sum(map(len, keys)) + len(keys) <= MOST_KEYS:
+                self._known[keys] = fields
         time, at_level, at_message, at_service, at_error, at_status = fields
         second, service, level, text = -1, None, None, None
         if time is not None:
@@ -227,7 +233,7 @@ class Picker:
         return second, service, level, text
 
     def _level(self, value: object) -> int | None:
-        if type(value) is not str and type(value) is not int:
+        if type(value) is not str or len(value) > MOST_LEVEL:
             return named_level(value)
         if value not in self._levels:
             if len(self._levels) >= MOST_SHAPES:

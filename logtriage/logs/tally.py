@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .levels import FAILED, LEVELS, NAMES, SERVED, WARN, level_of
-from .lines import defused, visible
+from .lines import SHOWN, defused, visible
 from .names import service_name
 from .records import Record
 from .templates import OTHER, Templates
@@ -23,9 +23,11 @@ HEAD = 240  # bytes of a text by which its shape is told
 MOST_SHAPES = 20_000  # beyond them, lines are counted by level and service alone
 MOST_SERVICES = 500
 MOST_SPELLINGS = 50_000  # of services, as records write them
-MOST_CELLS = 200_000  # counts kept; beyond them, buckets are made wider
+SPELLING = 240  # of one, which tells it: more than a name may have
+MOST_CELLS = 200_000  # counts kept; beyond them buckets are made wider, and then rare lines others
 WIDTHS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 604_800, 31_536_000)  # seconds a bucket
 LAST = 20  # lines kept of the end of each service's log
+KEPT = 4 * SHOWN  # bytes of each: what `visible` reads
 HEXADECIMAL, DIGITS = b"0123456789abcdefABCDEF", b"0123456789"
 # A level with which a text begins, and those of them that the simulator's lines have.
 STATED = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
@@ -42,7 +44,7 @@ class Shape:
         template: in `Templates`.
         speaker: who speaks by the text; empty for nobody.
         example: one of them, safe to show.
-        at: (number of the source, line) of the example; both from 0.
+        at: (number of the file, line) of the example; both from 0.
     """
 
     level: int
@@ -98,7 +100,7 @@ class Tally:
         self,
         records: Iterable[Record],
         file_service: str,
-        source: int,
+        file: int,
         first_line: int,
         of_file: bool = False,
     ) -> None:
@@ -106,7 +108,7 @@ class Tally:
 
         Args:
             file_service: whose they are where neither they nor their text say.
-            source: number of the file.
+            file: its number.
             first_line: number of its line at place 0.
             of_file: whether they are of the file's service whoever their text names.
         """
@@ -119,8 +121,9 @@ class Tally:
             head = text[:HEAD]
             shape = calm.get((level, head.translate(None, blurred)), -1)
             if shape < 0:
-                shape = self._shape(level, head, (source, first_line + place))
+                shape = self._shape(level, head, (file, first_line + place))
             if raw is not None:
+                raw = raw[:SPELLING]
                 service = spelled.get(raw, -1)
                 if service < 0:
                     service = self._spell(raw)
@@ -131,11 +134,13 @@ class Tally:
                     service = self._number(name)
             key = (second // width if second >= 0 else -1, service, shape)
             counts[key] = counts.get(key, 0) + 1
-            last[service].append((order, second, shape, text))
+            last[service].append((order, second, shape, text[:KEPT]))
             order += 1
         self.records = order
         while len(self.counts) > MOST_CELLS and self.width < WIDTHS[-1]:
             self._widen()
+        if len(self.counts) > MOST_CELLS:
+            self._thin_out()
 
     def kept(self, service: int | None = None) -> list[tuple[int, Kept]]:
         """The last lines of a service, or of the whole log, in the order of reading, each with the
@@ -181,10 +186,7 @@ class Tally:
             return known
         really = level_of(head) if level is None else level
         if len(self.shapes) >= MOST_SHAPES:
-            if really not in self._others:
-                self._others[really] = len(self.shapes)
-                self.shapes.append(Shape(really, OTHER, "", visible(head), at))
-            return self._others[really]
+            return self._other(really, visible(head), at)
         number, text = len(self.shapes), visible(head)
         access = level is None and really in (SERVED, FAILED)
         if access:
@@ -196,6 +198,22 @@ class Tally:
         else:
             self._calm[level, head.translate(None, self.blurred)] = number
         return number
+
+    def _other(self, level: int, example: str, at: tuple[int, int]) -> int:
+        """The shape of lines of a level that come when there are too many."""
+        if level not in self._others:
+            self._others[level] = len(self.shapes)
+            self.shapes.append(Shape(level, OTHER, "", example, at))
+        return self._others[level]
+
+    def _thin_out(self) -> None:
+        """Count the rarest lines as others, by bucket and level alone."""
+        most = sorted(self.counts, key=lambda key: -self.counts[key])
+        others = self._number(OTHERS)
+        for bucket, service, shape in most[MOST_CELLS // 2 :]:
+            lines, told = self.counts.pop((bucket, service, shape)), self.shapes[shape]
+            key = (bucket, others, self._other(told.level, told.example, told.at))
+            self.counts[key] = self.counts.get(key, 0) + lines
 
     def _widen(self) -> None:
         """Count by the next wider bucket."""

@@ -134,13 +134,16 @@ STAMPS = tuple(
     )
 )
 PERIODS = {"time of day": DAY, "day of the year": 366 * DAY}
+NEAR = 24  # a time within this part of its period of the last one is of the same stretch
 
 
 class Clock:
     """Reads the times of one stream in one way.
 
     Where the date or the year is not written, a time that falls back by more than half of that is
-    of the next.
+    of the next, if that brings it near the last one or the line after falls back, too. One that
+    strays by itself is taken for the last one, and one that comes late over the turn for what it
+    says.
 
     Attributes:
         minutes: (first, last group of the pattern) to seconds since 1970, of minutes that are
@@ -153,6 +156,7 @@ class Clock:
         self._period = PERIODS.get(stamp.dated, 0)
         self._starts: dict[tuple[bytes, bytes], int] = {}
         self._offset = self._last = 0
+        self._strayed = False  # whether the last time fell back, near to nothing
 
     def at(self, minute: bytes, second: bytes, zone: bytes) -> int:
         """Seconds since 1970 from the groups of the stamp's pattern; -1 for what is no time."""
@@ -168,12 +172,22 @@ class Clock:
             starts[minute, zone] = start
         if not self._period:
             return start + int(second)
-        at = start + int(second) + self._offset
-        if at < self._last - self._period // 2:
-            self._offset += self._period
-            at += self._period
-        self._last = at
-        return at
+        return self._turned(start + int(second) + self._offset)
+
+    def _turned(self, at: int) -> int:
+        """A time by the period of the last one, in its own."""
+        half, near = self._period // 2, self._period // NEAR
+        fell = at < self._last - half
+        turn = self._period if fell else 0
+        if self._offset and at > self._last + half and abs(at - self._period - self._last) <= near:
+            turn = -self._period
+        if fell and not self._strayed and at + turn > self._last + near:
+            self._strayed = True
+            return self._last
+        self._strayed = False
+        self._offset += turn
+        self._last = at + turn
+        return self._last
 
 
 def find_stamp(sample: Sequence[bytes], least: float = 0.2) -> Stamp | None:
@@ -200,6 +214,10 @@ def number_to_second(value: float) -> int:
     """A number that stands for a time, in seconds, milli-, micro- or nanoseconds since 1970, to
     seconds; -1 for what is none.
     """
+    if (
+        not abs(value) < 1e20
+    ):  # nanoseconds until 2200 have 19 digits, an integer may have thousands
+        return -1
     for unit in (1, 1_000, 1_000_000, 1_000_000_000):
         if 0 < value / unit < 7_258_118_400:  # until 2200
             return int(value / unit) if value / unit >= 100_000_000 or unit > 1 else -1

@@ -22,7 +22,8 @@ MOST_CALLS = 32  # of a message that are read; no incident has more steps
 MOST_TEXT = 50_000  # characters of a message that are read
 END_TAG = "</tool_call>"
 THOUGHT_END = "</think>"  # what a model thinks aloud before it is no call
-FENCE = re.compile(r"```[a-z]*\s*\n(.*?)```", re.DOTALL)
+# Blanks after the fence's name are of its line: empty lines, too, would cost the square of them.
+FENCE = re.compile(r"```[a-z]*[ \t\r]*\n(.*?)```", re.DOTALL)
 
 
 class WrittenCall(NamedTuple):

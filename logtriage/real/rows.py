@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..world.rows import Alert, CallTime, LineCount, Measure, Metric, number
+from ..world.rows import Alert, CallTime, LineCount, Measure, Metric, cell, number
 from .cases import Case, LineRates, Series
 
 USERS = "users"  # whose measures are shown as a service's
@@ -58,7 +58,7 @@ def metrics(case: Case) -> list[Metric]:
         served = current(known[AVAILABILITY], case.window.zero) if AVAILABILITY in known else None
         errors = None if served is None else 100.0 - served
         if errors is not None or latency is not None:
-            rows.append(Metric(service, _text(errors), _text(latency), _text(usual)))
+            rows.append(Metric(service, cell(errors), cell(latency), cell(usual)))
     return rows
 
 
@@ -146,7 +146,3 @@ def log_lines(case: Case, service: str) -> list[str] | None:
 
 def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
-
-
-def _text(value: float | None) -> str:
-    return "" if value is None else number(value)

@@ -8,6 +8,7 @@ what is said here holds: calls may go in circles, and a service may be of unknow
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,6 +59,20 @@ class Service:
     def downstream(self) -> tuple[str, ...]:
         """Names of everything it sends work to: its calls, then what it publishes to."""
         return self.calls + self.publishes
+
+
+def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
+    """Whether calls lead from one service to another, over any number of hops; each leads to
+    itself.
+    """
+    seen, reached = {start}, [start]
+    for name in reached:  # it grows meanwhile: breadth first
+        if name == goal:
+            return True
+        fresh = [one for one in calls[name] if one not in seen]
+        seen.update(fresh)
+        reached += fresh
+    return False
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
 UNKNOWN = "-"  # in the text of a row: nobody measured it
 
 
@@ -132,3 +133,21 @@ def number(value: float | None) -> str:
         return UNKNOWN
     short = float(f"{value:.3g}")
     return f"{short:.0f}" if short == int(short) else repr(short) if abs(short) >= 1e-4 else "0"
+
+
+def cell(value: float | None) -> str:
+    """A quantity as a cell of the metrics table: empty where it is not known."""
+    return "" if value is None else number(value)
+
+
+def spread(measure: Measure, least: float) -> float:
+    """The sigma of a measure without an incident: by its median deviation or by the band in which
+    nine of ten values lie, whichever is wider.
+
+    Args:
+        least: share of its usual that it is at least, for what never moved.
+    """
+    wide = measure.deviation or 0.0
+    if measure.low is not None and measure.high is not None:
+        wide = max(wide, (measure.high - measure.low) / BAND)
+    return max(wide, least * abs(measure.usual or 0.0), 1e-9)

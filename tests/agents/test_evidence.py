@@ -2,7 +2,7 @@
 
 import pytest
 
-from logtriage.agents.evidence import Evidence, farthest, gather, sigmas, spread
+from logtriage.agents.evidence import LEAST_SPREAD, Evidence, farthest, gather, sigmas
 from logtriage.play.episode import Observation
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.rows import Alert, CallTime, LineCount, Measure, Metric
@@ -18,12 +18,11 @@ def test_the_later_half_of_the_window_counts():
     assert farthest(measure._replace(usual=None)) is None
 
 
-def test_the_spread_is_the_widest_of_what_is_known_and_never_nothing():
-    measure = Measure("web", "p95", "ms", (100.0,), 100.0, 90.0, 110.0, 1.0)
-    assert spread(measure) == pytest.approx(20.0 / 3.29)
-    assert spread(measure._replace(deviation=10.0)) == pytest.approx(10.0)
-    assert spread(measure._replace(low=100.0, high=100.0, deviation=0.0)) == pytest.approx(1.0)
-    assert sigmas(measure._replace(values=(80.0,))) == pytest.approx(-3.29)
+def test_a_sigma_is_the_spread_of_the_usual():
+    measure = Measure("web", "p95", "ms", (80.0,), 100.0, 90.0, 110.0, 1.0)
+    assert sigmas(measure) == pytest.approx(-3.29)
+    flat = measure._replace(low=100.0, high=100.0, deviation=0.0)
+    assert sigmas(flat) == pytest.approx(-0.2 / LEAST_SPREAD)
 
 
 def test_what_is_shown_is_gathered_and_users_are_no_service():

@@ -36,3 +36,7 @@ def test_a_name_that_a_shell_would_read_is_not_put_in_one(name):
 def test_a_file_is_one_word_and_no_option(file):
     words = shlex.split(command("text", file=file))
     assert words[-1].endswith(file) and not words[-1].startswith("-")
+
+
+def test_a_file_name_that_a_terminal_cannot_show_is_in_no_command():
+    assert command("text", file="a\x1b[2J.log") == command("text", file="a\nb.log", line=3) == ""

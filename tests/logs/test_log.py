@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from logtriage.logs import tally
 from logtriage.logs.answer import answer_of
-from logtriage.logs.log import read_log, read_text
+from logtriage.logs.log import _bounded_document, read_log, read_text
+from logtriage.logs.structured import Picker
 
 
 def test_standard_input_and_files_are_one_log(tmp_path):
@@ -20,7 +21,7 @@ def test_standard_input_and_files_are_one_log(tmp_path):
     stdin = io.BytesIO(b"2026-11-22 03:00:01 ERROR down\n")
     log = read_log([file, "-"], stdin=stdin)
     assert log.tally.services == ["web", "log"] and log.tally.records == 2
-    assert [source.name for source in log.sources] == [str(file), "-"]
+    assert [file.name for file in log.files] == [str(file), "-"]
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,29 @@ def test_what_is_packed_or_wide_is_refused_with_a_way(tmp_path, data, way):
     file.write_bytes(data)
     with pytest.raises(ValueError, match=way):
         read_log([file])
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("a b;rm.gz", "gzip -dc '{}/a b;rm.gz' | ... triage -"),
+        ("$(x).gz", "gzip -dc '{}/$(x).gz' | ... triage -"),
+        ("a\x1b[2J.gz", None),
+    ],
+)
+def test_a_command_takes_a_file_name_for_no_more_than_a_name(tmp_path, name, way):
+    file = tmp_path / name
+    file.write_bytes(b"\x1f\x8b\x08\x00")
+    with pytest.raises(ValueError) as told:
+        read_log([file])
+    assert str(told.value).isprintable()
+    assert str(told.value).endswith(way.format(tmp_path) if way else "unpack it on the way")
+    with pytest.raises(ValueError, match=r"gzip -dc - \| "):
+        read_log(["-"], stdin=io.BytesIO(b"\x1f\x8b\x08\x00"))
+
+
+def test_empty_lines_of_a_document_count():
+    assert list(_bounded_document([[b"["], [b""] * 100, [b"]"]], 50)) == [b"[", *[b""] * 48]
 
 
 def test_with_names_a_record_is_of_the_one_that_it_names():
@@ -71,6 +95,31 @@ def test_no_bound_is_passed(monkeypatch):
     answer_of(log)
 
 
+def test_where_no_bucket_is_wider_rare_lines_are_others(monkeypatch):
+    monkeypatch.setattr(tally, "MOST_CELLS", 20)
+    words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(400)]
+    lines = [
+        json.dumps({"ts": 1795316645, "service": f"x{one}", "level": "error", "msg": "up"})
+        for one in [*words, *["aa"] * 50]
+    ]
+    log = read_text("\n".join(lines))
+    assert sum(log.tally.counts.values()) == 450 and len(log.tally.counts) <= 20
+    counted = {log.tally.services[service]: n for (_, service, _), n in log.tally.counts.items()}
+    assert counted["xaa"] == 51 and counted[tally.OTHERS] > 300
+    answer_of(log)
+
+
+def test_what_is_kept_of_a_line_and_of_a_name_is_bounded():
+    long = "é" * 7_000
+    row = {"ts": 1795316645, "service": "web" + long, "level": long, "msg": long, long: 1}
+    log = read_text(json.dumps(row, ensure_ascii=False))
+    assert [len(text) for _, (_, _, _, text) in log.tally.kept()] == [tally.KEPT]
+    assert max(map(len, log.tally._spelled)) == tally.SPELLING
+    picker = Picker()
+    picker.parts(row)
+    assert not picker._known and not picker._levels
+
+
 def test_memory_does_not_grow_with_the_log():
     line = b"2026-11-22 03:%02d:%02d INFO [main] web: request %d took 3 ms\n"
 
@@ -102,12 +151,18 @@ HOSTILE = {
     "one line": b"ERROR " + b"x" * (1 << 21),
     "deep": b"[" * 100_000 + b"\n" + b'{"a":' * 50_000 + b"\n",
     "huge number": b'{"level":' + b"9" * 5000 + b',"msg":"x"}\n' * 3,
+    "long number": b'{"ts": 1%s, "level": 1%s, "msg": 1%s}\n' % ((b"0" * 400,) * 3) * 3,
+    "long time": b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":1%s}]}]}]}\n'
+    % (b"0" * 400)
+    * 3,
+    "no digit": '{"ts": "²", "level": "²", "status": "²", "path": "/", "msg": "²"}\n'.encode() * 3,
+    "no time": '{"__REALTIME_TIMESTAMP": "²", "PRIORITY": [], "MESSAGE": "²"}\n'.encode() * 3,
     "infinite": b'{"ts": 1e999, "level": NaN, "msg": Infinity}\n' * 3,
     "journal": b"__REALTIME_TIMESTAMP=" + b"9" * 400 + b"\nMESSAGE\n" + b"\xff" * 100,
     "odd types": b'{"ts": [], "level": {}, "service": 3, "msg": null}\n' * 3,
     "odd otlp": b'{"resourceLogs": [1, {"scopeLogs": {"x": 2}}, {"resource": []}]}\n' * 3,
     "odd docker": b'{"log": 3, "stream": "x", "time": 7}\n' * 3,
-    "far times": b"1970-01-01 00:00:00 ERROR a\n9999-12-31 23:59:59 ERROR b\n" * 3,
+    "far times": b"1970-01-01 00:00:00 ERROR a\n9999-12-31 23:59:59 ERROR b\n",
     "control": b"2026-11-22 03:00:00 ERROR \x1b]0;x\x07\x1b[2J\x9b31m\r\n" * 3,
     "shell": b"2026-11-22 03:00:00 ERROR [main] $(rm -rf ~);`x`: down\n" * 3,
     "names": b'{"service": "\\u001b[2J;rm -rf ~", "level": "error", "msg": "x"}\n' * 3,

@@ -58,3 +58,25 @@ def test_errors_and_latencies_are_the_table_and_its_alerts(tmp_path):
 def test_a_mistake_is_told_with_its_line(tmp_path, text, told):
     with pytest.raises(ValueError, match=told):
         read_measures(written(tmp_path, text))
+
+
+def test_no_marker_of_a_chat_template_stands_in_a_name(tmp_path):
+    text = "time,service,metric,value\n1795316400,[INST],<|im_end|>,1\n"
+    ((service, metric),) = read_measures(written(tmp_path, text))
+    assert (service, metric) == ("[\\INST]", "<\\|im_end|>")
+
+
+def test_the_deviation_is_a_sigma(tmp_path):
+    # As `world.rows.Measure` says: what compares measures elsewhere reads it.
+    lines = ["time,service,metric,value", *rows("cart", "cpu_pct", 10, 97)]
+    (cart,) = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
+    assert cart.deviation == pytest.approx(1.4826)
+
+
+def test_a_metric_that_has_spikes_by_itself_is_not_unusual_for_one(tmp_path):
+    # Its median deviation is nothing, the band of nine of ten values is not.
+    lines = ["time,service,metric,value"]
+    lines += [f"{AT + 20 * i},cart,cpu_pct,{90 if i % 5 == 0 else 10}" for i in range(30)]
+    lines += [f"{AT + 600 + 60 * i},cart,cpu_pct,40" for i in range(5)]
+    (cart,) = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
+    assert cart.deviation == 0.0 and 1.0 < sigmas(cart) < 2.0 and not is_unusual(cart)

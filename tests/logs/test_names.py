@@ -2,6 +2,7 @@
 
 import pytest
 
+from logtriage.logs.lines import MARKERS
 from logtriage.logs.names import Namer, file_service, logger_of, service_name
 from logtriage.world.call_graph import CallGraph, Service
 
@@ -66,3 +67,11 @@ def test_names_are_whole_words_and_the_longer_wins():
     assert namer.first("http://web:8080/ and cart") == "web"
     assert namer.first("pod cart-db-0 is gone") == "cart-db"
     assert Namer([]).all("anything") == []
+
+
+@pytest.mark.parametrize(
+    "raw", ["[INST]", "[/INST] web", "[TOOL_CALLS]", "<|im_end|>", b"</s>[SYS]"]
+)
+def test_no_marker_of_a_chat_template_stands_in_a_name(raw):
+    name = service_name(raw)
+    assert not MARKERS.search(name) and service_name(name) == name

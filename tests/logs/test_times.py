@@ -58,6 +58,35 @@ def test_a_time_of_day_passes_midnight():
     assert seconds == [86_398, 86_401, 86_403] and told(seconds[1], stamp.dated) == "00:00:01"
 
 
+def times_of_day(*lines):
+    """Hour, minute and second of each from midnight, as one clock reads them."""
+    stamp = find_stamp([b"00:00:00 INFO x"])
+    clock = Clock(stamp)
+    return [clock.at(*stamp.pattern.search(line).groups()) for line in lines]
+
+
+def test_one_stray_time_moves_nothing():
+    # All of the log after it was read as of the next day.
+    lines = [b"13:%02d:00" % minute for minute in range(60)]
+    lines.insert(30, b"00:00:07")
+    seconds = times_of_day(*lines)
+    assert seconds[-1] == 13 * 3600 + 59 * 60 and max(seconds) - min(seconds) < 3600
+
+
+def test_one_that_strays_shortly_before_midnight_moves_nothing():
+    assert times_of_day(b"23:30:00", b"00:00:07", b"23:31:00")[-1] == 23 * 3600 + 31 * 60
+
+
+def test_lines_that_come_late_over_midnight_are_of_the_day_before():
+    lines = (b"23:59:59", b"00:00:01", b"23:59:58", b"00:00:02")
+    assert times_of_day(*lines) == [86_399, 86_401, 86_398, 86_402]
+
+
+def test_after_a_long_pause_the_day_turns_when_the_next_line_agrees():
+    seconds = times_of_day(b"18:00:00", b"03:00:00", b"03:00:05", b"16:00:00")
+    assert seconds[2:] == [86_400 + 10_805, 86_400 + 57_600]
+
+
 def test_a_year_that_is_not_written_turns():
     lines = [b"Dec 31 23:59:59 h a: x", b"Jan  1 00:00:00 h a: y"]
     clock = Clock(find_stamp(lines))

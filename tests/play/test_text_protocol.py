@@ -1,6 +1,7 @@
 """Calls written as text: what is read, what is not, and what comes back."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,7 @@ def session():
         (f"I page them.\n<tool_call>\n{JSON}\n</tool_call>\n<tool_call>{JSON}", [SRE, SRE]),
         (f"<tool_call>{JSON}\n{JSON}</tool_call>", [SRE, SRE]),
         (f"```json\n{JSON}\n```", [SRE]),
+        (f"```json \r\n\n{JSON}\n```", [SRE]),
         (f"So:\n```\n[{JSON}, {JSON}]\n```\nthat is all", [SRE, SRE]),
         (JSON, [SRE]),
         (f"[{JSON}]", [SRE]),
@@ -65,6 +67,13 @@ def test_what_is_read(content, calls):
 @given(st.text(alphabet='<tool_cal>/{}[]",:`name \n0') | st.text())
 def test_nothing_breaks_the_parser(text):
     assert len(written_calls(text)) <= MOST_CALLS
+
+
+@pytest.mark.parametrize("content", ["```" + "\n" * 40_000 + "x", "```a \n" * 10_000, "`" * 50_000])
+def test_fences_are_found_in_time(content):
+    began = time.process_time()
+    assert written_calls(content) == []
+    assert time.process_time() - began < 1.0
 
 
 def test_no_message_is_longer_than_an_incident():

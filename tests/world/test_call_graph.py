@@ -8,6 +8,7 @@ from logtriage.world.call_graph import (
     CallGraph,
     Service,
     TopologyError,
+    leads,
 )
 from logtriage.world.topology import DEFAULT_TOPOLOGY, simulated
 
@@ -64,3 +65,9 @@ def test_an_observed_graph_is_not_simulated():
     assert simulated(DEFAULT_TOPOLOGY) is DEFAULT_TOPOLOGY
     with pytest.raises(ValueError, match="was observed and cannot be simulated"):
         simulated(graph(a=""))
+
+
+def test_calls_lead_over_any_number_of_hops_and_in_circles():
+    calls = {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}
+    assert leads(calls, "a", "c") and leads(calls, "d", "c") and leads(calls, "a", "a")
+    assert not leads(calls, "a", "d") and leads({"x": []}, "x", "x")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logtriage.world.rows import Alert, CallTime, LineCount, Measure, Metric, number
+from logtriage.world.rows import Alert, CallTime, LineCount, Measure, Metric, cell, number, spread
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,7 @@ from logtriage.world.rows import Alert, CallTime, LineCount, Measure, Metric, nu
 )  # fmt: skip
 def test_numbers_have_three_digits_and_no_exponent(value, text):
     assert number(value) == text
+    assert cell(value) == ("" if value is None else text)
 
 
 def test_what_is_not_known_is_said():
@@ -31,3 +32,12 @@ def test_further_rows_say_what_they_are():
     count = LineCount("a", 357, 104, 2, 0)
     assert count.text == "a 357 lines/min usual 104, errors 2 usual 0, warnings 0 usual -"
     assert Alert("a", "latency", "300").text == "a latency 300ms"
+
+
+def test_the_spread_is_the_widest_of_what_is_known_and_never_nothing():
+    measure = Measure("web", "p95", "ms", (100.0,), 100.0, 90.0, 110.0, 1.0)
+    assert spread(measure, 0.01) == pytest.approx(20.0 / 3.29)
+    assert spread(measure._replace(deviation=10.0), 0.01) == pytest.approx(10.0)
+    flat = measure._replace(low=100.0, high=100.0, deviation=0.0)
+    assert spread(flat, 0.01) == pytest.approx(1.0) and spread(flat, 0.05) == pytest.approx(5.0)
+    assert spread(flat._replace(usual=0.0), 0.01) > 0.0

@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 import pytest
 import samples
 
-from logtriage.logs.evidence import TARGETS, gather
+from logtriage.logs.answer import answer_of
+from logtriage.logs.evidence import TARGETS, ServiceEvidence, Trouble, weigh
+from logtriage.logs.levels import FATAL
 from logtriage.logs.log import read_text
 from logtriage.logs.window import Window, find_window, slots_of
 
@@ -30,25 +32,25 @@ def test_counts_are_a_minute_and_against_the_earlier_part():
     rows = [(second, "INFO web-app: ok") for second in range(0, 600, 6)]
     rows += [(second, "ERROR web-app: failed 7") for second in range(300, 360, 5)]
     rows += [(10, "ERROR web-app: failed 3"), (20, "WARN web-app: slow")]
-    web = gather(log_of(rows).tally, window(300, 360))["web-app"]
+    web = weigh(log_of(rows).tally, window(300, 360))["web-app"]
     assert (web.lines, web.errors, web.warnings) == (22.0, 12.0, 0.0)
     usual = (web.usual_lines, web.usual_errors, web.usual_warnings)
     assert usual == pytest.approx((10.4, 0.2, 0.2))
     (trouble,) = web.troubles
-    assert trouble.lines == 12 and trouble.usual == 0.2 and not trouble.is_new
-    assert trouble.first == AT + 300 and web.first == AT + 300
+    assert trouble.lines == 12 and trouble.usual == 0.2
+    assert trouble.first == AT + 300
 
 
 def test_trouble_that_is_as_usual_is_none():
     rows = [(second, "ERROR web-app: failed 7") for second in range(0, 600, 6)]
-    web = gather(log_of(rows).tally, window(300, 360))["web-app"]
-    assert web.troubles == [] and web.mass == 0.0 and web.first is None
+    web = weigh(log_of(rows).tally, window(300, 360))["web-app"]
+    assert web.troubles == [] and web.mass == 0.0
 
 
 def test_who_is_named_is_told_by_the_share_of_lines():
     rows = [(300 + i, "ERROR web-app: call to cart-db failed") for i in range(30)]
     rows += [(300 + i, "ERROR web-app: template missing, sorry") for i in range(10)]
-    found = gather(log_of(rows).tally, window(300, 360))
+    found = weigh(log_of(rows).tally, window(300, 360))
     assert found["web-app"].names == {"cart-db": pytest.approx(0.75)}
     # It has no line of its own, and is known all the same.
     assert found["cart-db"].mass == 0.0 and found["cart-db"].troubles == []
@@ -56,7 +58,7 @@ def test_who_is_named_is_told_by_the_share_of_lines():
 
 def test_with_known_names_nobody_else_is_found():
     rows = [(300 + i, "ERROR web-app: call to cart-db failed") for i in range(30)]
-    found = gather(log_of(rows, ["web-app"]).tally, window(300, 360), ["web-app"])
+    found = weigh(log_of(rows, ["web-app"]).tally, window(300, 360), ["web-app"])
     assert set(found) == {"web-app"} and found["web-app"].names == {}
 
 
@@ -82,7 +84,7 @@ def test_files_and_numbers_are_nobody(text):
 def test_who_goes_silent_is_seen():
     rows = [(second, "INFO web-app: ok") for second in range(0, 600, 2)]
     rows += [(second, "INFO cart-db: ok") for second in range(0, 300, 2)]
-    found = gather(log_of(rows).tally, window(300, 600))
+    found = weigh(log_of(rows).tally, window(300, 600))
     assert found["cart-db"].silent and found["cart-db"].mass > 0.0
     assert not found["web-app"].silent
 
@@ -90,12 +92,12 @@ def test_who_goes_silent_is_seen():
 def test_what_came_after_tells_what_is_usual_where_nothing_came_before():
     rows = [(second, "ERROR web-app: failed") for second in range(0, 60)]
     rows += [(second, "INFO web-app: ok") for second in range(60, 600)]
-    web = gather(log_of(rows).tally, window(0, 60, after=True))["web-app"]
+    web = weigh(log_of(rows).tally, window(0, 60, after=True))["web-app"]
     assert web.errors == 60.0 and web.usual_errors == 0.0 and web.usual_lines == 60.0
 
 
 def test_without_a_window_the_whole_log_is_taken():
-    web = gather(read_text("ERROR web-app: failed\nINFO web-app: ok").tally, None)["web-app"]
+    web = weigh(read_text("ERROR web-app: failed\nINFO web-app: ok").tally, None)["web-app"]
     assert web.lines == 2.0 and web.errors == 1.0 and len(web.troubles) == 1
 
 
@@ -103,12 +105,32 @@ def test_causes_weigh_more_than_symptoms():
     rows = [(300 + i, "FATAL cart-db: out of memory") for i in range(20)]
     rows += [(300 + i, "ERROR web-app: upstream timed out") for i in range(20)]
     rows += [(300 + i, "ERROR mail-app: bounced") for i in range(20)]
-    found = gather(log_of(rows).tally, window(300, 360))
+    found = weigh(log_of(rows).tally, window(300, 360))
     assert found["cart-db"].mass > found["mail-app"].mass > found["web-app"].mass
 
 
 def test_requests_are_counted():
     log = read_text(samples.openstack())
-    found = gather(log.tally, find_window(log.tally, slots_of(log.tally)))
+    found = weigh(log.tally, find_window(log.tally, slots_of(log.tally)))
     assert sum(one.requests for one in found.values()) > 0
     assert all(one.failed == 0 for one in found.values())
+
+
+@pytest.mark.parametrize("level", ["ERROR", "FATAL"])
+def test_a_steady_line_is_as_usual_whatever_its_level(level):
+    rows = [(second, f"{level} web-app: cannot connect to cart-db") for second in range(0, 600, 6)]
+    found = weigh(log_of(rows).tally, window(300, 360))
+    assert found["web-app"].troubles == [] and found["web-app"].names == {}
+
+
+def test_a_steady_fatal_line_beside_an_outage_is_not_blamed():
+    rows = [(60 * i, "FATAL a-pod: cannot connect to beta-db") for i in range(60)]
+    rows += [(60 * i, "INFO b-pod: ok") for i in range(60)]
+    rows += [(60 * i + j, "ERROR b-pod: disk full") for i in range(30, 50) for j in range(10)]
+    answer = answer_of(log_of(rows))
+    assert answer.root == "b-pod" and answer.suspects[0].share > 0.9
+
+
+def test_who_has_no_lines_beyond_the_usual_complains_of_nobody():
+    one = Trouble(3, 5.0, 9.0, "FATAL x", (0, 0), FATAL, 0, {"cart-db": 3.0})
+    assert ServiceEvidence("web-app", troubles=[one]).names == {}
