@@ -184,17 +184,18 @@ def _row(played: Played, policy: str, seconds: float, attempt: int) -> dict[str,
         **episode_row(episode, policy, seconds, failed),
         "attempt": attempt,
         "solved": None if failed else solved(final_score(episode)),
-        "blamed": " ".join(dict.fromkeys(_blamed(episode))),
+        "blamed": blamed(episode),
         "error": played.error,
         "prompt_tokens": tokens.prompt if tokens else None,
         "completion_tokens": tokens.completion if tokens else None,
     }
 
 
-def _blamed(episode: PlayableEpisode) -> list[str]:
-    """The services that were blamed, in order."""
+def blamed(episode: PlayableEpisode) -> str:
+    """The services that were blamed, in order and each once, with spaces between."""
     assert isinstance(episode, RecordedEpisode)  # a server keeps no record of it here
-    return [step.value for step in episode.trail if step.action_type == "identify_root_cause"]
+    named = [step.value for step in episode.trail if step.action_type == "identify_root_cause"]
+    return " ".join(dict.fromkeys(named))
 
 
 def rows_of(
