@@ -1,4 +1,4 @@
-"""The shape of a line of `evaluate --trajectories`: whoever reads one written by others begins here.
+"""The shape of a line of `evaluate --trajectories`: who reads one by others begins here.
 
 Only the shape is looked at. Whether what a line tells is so, `replay` finds out.
 """

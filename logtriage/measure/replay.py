@@ -7,11 +7,11 @@ line of a file of `evaluate --trajectories` can be confirmed without the agent t
 |---|---|
 | MATCH | the same actions on that incident bring the same text and, to the bit, the same score |
 | DRIFT | it was played with another version of the benchmark, of which nothing is known here |
-| FORGED | something differs: an action, a text, a call in a message, a part of the score, an index |
+| FORGED | something differs: an action, a text, a message's call, a part of the score, an index |
 | UNSCORED | it ended in an error, as the file says, and has no score; what was done is as it says |
 
-A conversation is played, too: what the agent wrote must bring these steps and these answers. What it
-wrote beside its calls cannot be confirmed, nor can tokens and seconds.
+A conversation is played, too: what the agent wrote must bring these steps and these answers. What
+it wrote beside its calls cannot be confirmed, nor can tokens and seconds.
 
 What this proves is the arithmetic. Who chose the actions, it cannot tell.
 """
@@ -35,7 +35,17 @@ from .rollouts import ERROR, Key, blamed, episode_row, solved
 
 MATCH, DRIFT, FORGED, UNSCORED = VERDICTS = ("MATCH", "DRIFT", "FORGED", "UNSCORED")
 # Columns of a row that follow from the actions, and those of them that an error has as well.
-CONFIRMED = ("score", *PARTS, "cost", "gate", "steps", "closed_by", "confidence", "solved", "blamed")
+CONFIRMED = (
+    "score",
+    *PARTS,
+    "cost",
+    "gate",
+    "steps",
+    "closed_by",
+    "confidence",
+    "solved",
+    "blamed",
+)
 OF_ERRORS = ("steps", "confidence", "blamed")
 
 
@@ -88,9 +98,7 @@ def _talkers(settings: dict[str, Any]) -> set[str]:
     return {name for name in named if isinstance(name, str)}
 
 
-def _counting(
-    lines: Sequence[Any],
-) -> Iterator[tuple[Any, tuple[str, Key] | None]]:
+def _counting(lines: Sequence[Any]) -> Iterator[tuple[Any, tuple[str, Key] | None]]:
     """The lines that count, with whose they are; None for one that cannot be read."""
     keys: list[tuple[str, Key] | None] = []
     for line in lines:

@@ -82,6 +82,11 @@ class Brake:
             self.reason = f"{self._errors} errors in a row, the last one: {played.error}"
         self._check()
 
+    def check_through(self, policy: str) -> None:
+        """Raise `ConnectionError` with the reason, if there is one: episodes are missing."""
+        if self.reason:
+            raise ConnectionError(f"{policy}: {self.reason}; see what `evaluate` can do about it")
+
     def _check(self) -> None:
         if self.budget is not None and self.spent >= self.budget:
             self.reason = f"{self.spent} tokens are spent, of a budget of {self.budget}"
@@ -254,8 +259,7 @@ def rollout(
     )
     told = tqdm(played, policy.name, len(tasks) * episodes, disable=not progress, leave=False)
     frame = rows_of((result.row for result in told), tasks, COLUMNS)
-    if brake.reason:
-        raise ConnectionError(f"{policy.name}: {brake.reason}; see what `evaluate` can do about it")
+    brake.check_through(policy.name)
     return frame
 
 

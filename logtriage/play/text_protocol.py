@@ -16,15 +16,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .conversation import (
-    CALL_TAG,
-    NATIVE,
-    UNREADABLE,
-    Message,
-    Protocol,
-    is_deep,
-    opening_messages,
-)
+from .conversation import CALL_TAG, NATIVE, UNREADABLE, Message, Protocol, is_deep, opening_messages
 from .tools import ToolSession, tool_schemas
 
 MOST_CALLS = 32  # of a message that are read; no incident has more steps

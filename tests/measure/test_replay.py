@@ -18,7 +18,6 @@ from logtriage.play.conversation import tool_call
 from logtriage.play.text_protocol import TEXT
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
-
 # Written out, so that a column that is left out of what is confirmed is missed.
 COLUMNS = (
     *("score", "severity", "root_cause", "remediation", "escalation", "speed"),
