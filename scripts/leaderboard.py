@@ -21,8 +21,9 @@ Mean scores of `test` with 95 % bootstrap intervals over incidents, by
 [these rules](docs/benchmark.md). *Share of `{CEILING}`*: of its mean score on the same incidents.
 *Solved*: root cause right, fault gone or false alarm dismissed, gate passed; of several attempts,
 also whether one of them did, and whether all. *Grounded*: right, and likelier than not by what had
-been seen; an exact posterior is the judge. An episode that ended in an *error* counts as 0 here.
-*Tokens* are what the agent's side told: nobody can confirm those.\
+been seen; an exact posterior is the judge, and judges again when this page is made. An episode that
+ended in an *error* counts as 0 here. *Tokens* are what the agent's side told: nobody can confirm
+those.\
 """
 
 HOW_TO_SUBMIT = f"""\
@@ -32,8 +33,8 @@ HOW_TO_SUBMIT = f"""\
    `python -m logtriage evaluate --model NAME --split test --trajectories mine.jsonl`
 2. Have it confirmed, and an entry made of it; `--name` and `--about` say what it is:
    `python -m logtriage replay mine.jsonl --entry results/leaderboard/mine.json`
-3. `make leaderboard` plays every entry again and writes this page. Open a pull request with both,
-   and say where `mine.jsonl` can be had; the entry has its digest.
+3. `make leaderboard` plays every entry of this version again and writes this page. Open a pull
+   request with both, and say where `mine.jsonl` can be had; the entry has its digest.
 4. Replay proves the arithmetic: these actions, on these incidents, earn this score, to the bit.
 5. It does not prove the author: who chose the actions, on which try, and knowing what, it cannot
    tell.\
@@ -41,8 +42,19 @@ HOW_TO_SUBMIT = f"""\
 
 
 def entries() -> list[Entry]:
-    """All entries, those of this version of the benchmark first, then by mean score."""
-    found = [read_entry(path) for path in sorted(ENTRIES.glob("*.json"))]
+    """All entries, those of this version of the benchmark first, then by mean score.
+
+    Raises:
+        ValueError: for two entries of one name, and for a `CEILING` that is not in its own file.
+    """
+    found: list[Entry] = []
+    for path in sorted(ENTRIES.glob("*.json")):
+        entry = read_entry(path)
+        if (entry.name == CEILING) != (path.stem == CEILING):
+            raise ValueError(f"{path}: the entry of {CEILING} is {CEILING}.json; rename one")
+        if any((entry.benchmark, entry.name) == (one.benchmark, one.name) for one in found):
+            raise ValueError(f"{path}: there is an entry {entry.name} already; rename one")
+        found.append(entry)
     return sorted(
         found, key=lambda one: (one.benchmark != BENCHMARK_VERSION, -one.frame["score"].mean())
     )

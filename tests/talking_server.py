@@ -2,7 +2,7 @@
 
 import json
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 HANG = "hang"  # an answer that never comes
@@ -46,7 +46,8 @@ class Talk:
 @contextmanager
 def talking(answer):
     """A server: yields its address and a `Talk`. `answer` takes a request's body and how many came
-    before it, and returns (status, headers, what is sent), or HANG.
+    before it, and returns (status, headers, what is sent), or HANG; what is sent may be a
+    function that yields bytes without end.
     """
     talk, lock = Talk(), threading.Lock()
 
@@ -61,6 +62,9 @@ def talking(answer):
                 talk.released.wait(30)
                 return
             status, headers, sent = told
+            if callable(sent):
+                self._send_for_ever(status, headers, sent)
+                return
             data = sent.encode() if isinstance(sent, str) else json.dumps(sent).encode()
             self.send_response(status)
             for name, value in {"Content-Type": "application/json", **headers}.items():
@@ -68,6 +72,17 @@ def talking(answer):
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+        def _send_for_ever(self, status, headers, parts):
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(OSError):  # the other side has enough
+                for part in parts():
+                    if talk.released.is_set():
+                        return
+                    self.wfile.write(part)
 
         def log_message(self, *args):
             pass

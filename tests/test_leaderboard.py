@@ -10,7 +10,11 @@ from leaderboard import HOW_TO_SUBMIT, cell, entries, page
 from test_command_line import refusal, run
 
 from logtriage.measure.attempts import pass_at
-from logtriage.measure.leaderboard import as_text, check_entry, read_entry, table_row
+from logtriage.measure.journal import Journal
+from logtriage.measure.leaderboard import as_text, check_entry, make_entry, read_entry, table_row
+from logtriage.measure.replay import UNSCORED, Replayed
+from logtriage.play.episode import Episode
+from logtriage.play.recording import RecordedEpisode
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 FILES = sorted(leaderboard.ENTRIES.glob("*.json"))
@@ -70,6 +74,7 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
         lambda episode: [*episode[:4], 1 - episode[4], episode[5]],
         lambda episode: [*episode[:5], "resolve"],
         lambda episode: [*episode[:5], f"{episode[5]}, resolve"],
+        lambda episode: [*episode[:3], None, 1, ""],  # an error that was solved
     ):
         forged = json.loads(entry.read_text())
         forged["episodes"][7] = change(forged["episodes"][7])
@@ -82,6 +87,19 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
         (tmp_path / "forged.json").write_text(json.dumps(forged))
         with pytest.raises(ValueError, match="each with as many attempts and once"):
             read_entry(tmp_path / "forged.json")
+    grounded = read_entry(entry).model_copy(update={"grounded": 0.9})
+    (told,) = check_entry(grounded)
+    assert "grounded is" in told and not list(check_entry(read_entry(entry)))
+    for episode in (["single_crash", 3, 10**9, 1.0, 1, ""], ["single_crash", 10**9, 0, 1.0, 1, ""]):
+        forged = json.loads(entry.read_text())
+        forged["episodes"][3] = episode
+        (tmp_path / "forged.json").write_text(json.dumps(forged))
+        with pytest.raises(ValueError, match="are missing"):
+            read_entry(tmp_path / "forged.json")
+    forged["episodes"] = []
+    (tmp_path / "forged.json").write_text(json.dumps(forged))
+    with pytest.raises(ValueError, match="30 are missing"):
+        read_entry(tmp_path / "forged.json")
     for text in ("[]", "{}", "no"):
         (tmp_path / "forged.json").write_text(text)
         with pytest.raises(ValueError, match="is no entry"):
@@ -97,6 +115,34 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
     kept = entry.read_bytes()
     found = run("replay", path, "--entry", entry)
     assert found.exit_code == 2 and "are FORGED" in found.stderr and entry.read_bytes() == kept
+
+
+def test_the_ceiling_is_of_one_file_and_a_name_of_one_entry(tmp_path, monkeypatch):
+    # Else whoever calls himself so would be what all others are measured by.
+    monkeypatch.setattr(leaderboard, "ENTRIES", tmp_path)
+    text = (FILES[0].parent / "constant.json").read_text()
+    (tmp_path / "one.json").write_text(text)
+    assert len(entries()) == 1
+    (tmp_path / "two.json").write_text(text)
+    with pytest.raises(ValueError, match="an entry constant already"):
+        entries()
+    (tmp_path / "two.json").write_text(text.replace('"name": "constant"', '"name": "belief"'))
+    with pytest.raises(ValueError, match=r"the entry of belief is belief\.json"):
+        entries()
+
+
+def test_an_error_solved_nothing(tmp_path):
+    path = tmp_path / "out.jsonl"
+    Journal(path, {"split": "test"})
+    row = {"policy": "x", "attempt": 0, "split": "test", "score": None, "solved": True}
+    row["prompt_tokens"] = None
+    episode = RecordedEpisode(Episode.open("single_crash", "test", 0))
+    found = [
+        Replayed({"row": {**row, "task": task, "index": index}}, UNSCORED, "", episode)
+        for task in TASKS
+        for index in range(200)
+    ]
+    assert sum(make_entry(path, found, "", "").frame["solved"]) == 0
 
 
 def test_attempts_and_errors_stand_in_the_row():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..play.conversation import Message
+from ..play.conversation import UNREADABLE, Message, is_deep
 from ..play.tools import tool_schemas
 
 SENTINEL = "SENTINEL"  # an assistant's turn in a template, to be found again
@@ -38,7 +38,11 @@ class NativeChat:
         """The message that the ids of a turn say."""
         from trl.chat_template_utils import parse_response
 
-        return parse_response(self.tokenizer, turn, prefix=prompt)
+        message: Message = parse_response(self.tokenizer, turn, prefix=prompt)
+        for call in message.get("tool_calls") or ():
+            if is_deep(call["function"]["arguments"]):
+                call["function"]["arguments"] = UNREADABLE
+        return message
 
     def answers(self, told: list[Message], ended: bool) -> list[int]:
         """Ids of answers, up to the model's next turn.

@@ -1,6 +1,7 @@
 """Requests to an OpenAI-compatible endpoint, each tried until it passes or cannot.
 
-What passes is tried again, as long as the server asks for (`Retry-After`), up to `PATIENCE`;
+What passes is tried again, as long as the server asks for (`Retry-After`, of above 0), up to
+`PATIENCE`;
 everything else is an `EndpointError`. A call that the server itself could not read (400
 `tool_use_failed`) is the model's mistake, and comes back as a message whose call cannot be read. A
 server that knows tools and does not parse calls is recognised, and told how to be asked instead.
@@ -11,13 +12,17 @@ All that a server answers is data: its shape is checked, and nothing of it is ev
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from ..logs.lines import visible
 from ..play.conversation import CALL_TAG, Message, from_wire, to_wire
 from ..play.text_protocol import written_calls
 from ..play.tools import SIGNATURES
@@ -26,11 +31,11 @@ if TYPE_CHECKING:  # a slow import, and the library is asked for only where an e
     from openai import APIStatusError
     from tenacity import RetryCallState
 
-TIMEOUT = 180.0  # seconds that one attempt at a request may take
+TIMEOUT = 180.0  # seconds till an answer begins, and again till it is whole
 PATIENCE = 600.0  # seconds that a request is waited for, with all its attempts and pauses
 ATTEMPTS = 5  # at a request that fails without being asked to wait
 PASSING = (408, 409, 429)  # of the statuses below 500, those that may be gone the next time
-MOST_ANSWER = 4_000_000  # bytes of an answer that are read
+MOST_ANSWER = 4_000_000  # bytes of an answer that are read, of an error as well
 MOST_TOLD = 300  # characters of an error that are kept
 NOT_PARSED = (
     "the server does not parse tool calls: the model wrote one, and it came back as text; "
@@ -40,6 +45,10 @@ NOT_PARSED = (
 
 class EndpointError(Exception):
     """Why a conversation could not go on; its text is what a row keeps."""
+
+
+class _TricklesError(EndpointError):
+    """An answer did not come to its end; the next one may."""
 
 
 class _Function(BaseModel):
@@ -112,7 +121,8 @@ class Completions:
         api_key: of the endpoint.
         temperature: 0 for greedy, else of sampling, each request with a seed of its own.
         tools: schemas that go with each request; None for a server that is not to know of tools.
-        timeout: seconds that an attempt at a request may take.
+        timeout: seconds that the server may be silent before an answer, and that the answer itself
+            may take, however it trickles.
         patience: seconds that a request is waited for, with all attempts and pauses.
     """
 
@@ -126,9 +136,12 @@ class Completions:
         timeout: float,
         patience: float,
     ) -> None:
-        from openai import OpenAI
+        from openai import DefaultHttpxClient, OpenAI
 
-        self._client = OpenAI(base_url=base_url, api_key=api_key, max_retries=0, timeout=timeout)
+        client = DefaultHttpxClient(event_hooks={"response": [partial(_bound, timeout)]})
+        self._client = OpenAI(
+            base_url=base_url, api_key=api_key, max_retries=0, timeout=timeout, http_client=client
+        )
         self._model, self._key, self._patience = model, api_key, patience
         self._options: dict[str, Any] = {"temperature": temperature}
         if tools is not None:
@@ -157,16 +170,18 @@ class Completions:
         def passes(error: BaseException) -> bool:
             status = error.status_code if isinstance(error, APIStatusError) else 0
             gone = isinstance(error, APIConnectionError) or status in PASSING or status >= 500
+            if isinstance(error.__cause__, EndpointError):
+                gone = isinstance(error.__cause__, _TricklesError)
             return gone and not stop.is_set()
 
         def wait(state: RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
             asked = _asked_to_wait(error) if isinstance(error, APIStatusError) else None
-            return backing_off(state) if asked is None else asked
+            return asked or backing_off(state)  # who asks for nothing is not hammered
 
         def gives_up(state: RetryCallState) -> bool:
             error = state.outcome.exception() if state.outcome else None
-            asked = isinstance(error, APIStatusError) and _asked_to_wait(error) is not None
+            asked = isinstance(error, APIStatusError) and _asked_to_wait(error)
             if not asked and state.attempt_number >= ATTEMPTS:
                 return True
             waited = max(state.seconds_since_start or 0.0, state.idle_for)
@@ -187,6 +202,8 @@ class Completions:
                 raise EndpointError(self._told(error)) from error
             return failed, None
         except OpenAIError as error:
+            if isinstance(error.__cause__, EndpointError):
+                raise error.__cause__ from None
             raise EndpointError(self._told(error)) from error
 
     def _pause(self, stop: threading.Event, seconds: float) -> None:
@@ -203,8 +220,6 @@ class Completions:
             messages=cast(Any, [to_wire(message) for message in messages]),
             **options,
         )
-        if len(raw.content) > MOST_ANSWER:
-            raise EndpointError(f"an answer of {len(raw.content)} bytes; {MOST_ANSWER} are read")
         try:
             answer = _Completion.model_validate_json(raw.content)
         except ValidationError as error:
@@ -222,10 +237,13 @@ class Completions:
         return message, answer.usage
 
     def _told(self, error: Exception) -> str:
-        """An error as a row keeps it: one line, not too long, and without the key."""
+        """An error as a row keeps it: one line that can be printed, not too long, and without the
+        key.
+        """
         text = " ".join(f"{type(error).__name__}: {error}".split())
         if len(self._key) >= 8:
             text = text.replace(self._key, "***")
+        text = visible(text, MOST_TOLD)
         hint = "; --tools text does without tools" if self._is_about_tools(error) else ""
         return text[:MOST_TOLD] + hint
 
@@ -234,6 +252,29 @@ class Completions:
 
         told = isinstance(error, BadRequestError) and "tool" in str(error).lower()
         return told and self._knows_tools and not self._parses
+
+
+def _bound(timeout: float, response: Any) -> None:
+    """Have an answer that has begun come to its end within `timeout` seconds and `MOST_ANSWER`
+    bytes, unpacked.
+
+    Args:
+        timeout: in seconds.
+        response: of the client that `openai` has chosen; none of its body is read yet.
+    """
+    parts, until = response.iter_bytes, time.monotonic() + timeout
+
+    def bounded(chunk_size: int | None = None) -> Iterator[bytes]:
+        read = 0
+        for part in parts(chunk_size):
+            read += len(part)
+            if read > MOST_ANSWER:
+                raise EndpointError(f"an answer of more than {MOST_ANSWER} bytes; no more are read")
+            if time.monotonic() > until:
+                raise _TricklesError(f"an answer that is not whole after {timeout:g} seconds")
+            yield part
+
+    response.iter_bytes = bounded  # what the client reads the body by
 
 
 def _asked_to_wait(error: APIStatusError) -> float | None:

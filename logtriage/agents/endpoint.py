@@ -36,7 +36,7 @@ class EndpointPolicy(ConversationPolicy):
         temperature: 0 for greedy, else of sampling; then each request has a seed of its own.
         seed: from which those are made.
         protocol: `text_protocol.TEXT` for a server that does not parse tools.
-        timeout: seconds that an attempt at a request may take.
+        timeout: seconds till an answer begins, and again till it is whole.
         patience: seconds that a request is waited for, with all attempts and pauses.
     """
 
@@ -125,6 +125,8 @@ class EndpointPolicy(ConversationPolicy):
         try:
             incident = episode.incident
             for turn in range(self.max_turns):
+                if stop.is_set():
+                    raise EndpointError("nobody waits for this episode any more")
                 where = (incident.task.name, incident.split, incident.index, turn)
                 seed = seed_of(self._seed, attempt, *where)
                 message, usage = self._completions.ask(messages, seed, stop)

@@ -8,6 +8,7 @@ https://harborframework.com/docs/trajectory-format, RFC 0001.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from typing import Any, Literal, Self
@@ -15,9 +16,9 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .. import __version__
-from ..play.conversation import tool_call
+from ..play.conversation import NATIVE, tool_call
 from ..play.rewards import PARTS
-from ..play.text_protocol import written_calls
+from ..play.text_protocol import protocol_of, written_calls
 from ..play.tools import tool_schemas
 
 
@@ -118,7 +119,8 @@ def as_atif(line: dict[str, Any], verdict: str) -> dict[str, Any]:
         ValueError: where the schema is not kept (pydantic's `ValidationError`).
     """
     row, talks = line["row"], bool(line["messages"])
-    steps = list(_talked(line["messages"]) if talks else _acted(line))
+    native = protocol_of(line["messages"], line["opening"]) is NATIVE
+    steps = list(_talked(line["messages"], native) if talks else _acted(line))
     where = {name: row[name] for name in ("task", "split", "index", "attempt", "benchmark")}
     trajectory = Trajectory(
         session_id=f"{row['policy']}/{row['split']}",
@@ -134,7 +136,8 @@ def as_atif(line: dict[str, Any], verdict: str) -> dict[str, Any]:
             total_prompt_tokens=row["prompt_tokens"],
             total_completion_tokens=row["completion_tokens"],
             total_steps=len(steps),
-            extra={name: row[name] for name in ("score", *PARTS, "cost", "gate", "solved")},
+            # another version of the benchmark may have had other parts
+            extra={name: row.get(name) for name in ("score", *PARTS, "cost", "gate", "solved")},
         ),
         extra={**where, "closed_by": row["closed_by"], "error": row["error"], "replay": verdict},
     )
@@ -142,29 +145,37 @@ def as_atif(line: dict[str, Any], verdict: str) -> dict[str, Any]:
 
 
 def name_of(row: dict[str, Any]) -> str:
-    """A name for an episode that can be a file's."""
+    """A name for an episode that can be a file's; one that had to be changed ends in a digest, as
+    others may come to the same.
+    """
     parts = (row[name] for name in ("policy", "task", "split", "index", "attempt"))
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", "_".join(map(str, parts))).strip("-.")
+    told = "_".join(map(str, parts))
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", told).strip("-.")
+    digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return plain if plain == told else f"{plain}-{digest}"
 
 
-def _talked(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The steps of a conversation, without their numbers; answers belong to the turn before."""
+def _talked(messages: list[dict[str, Any]], native: bool) -> Iterator[dict[str, Any]]:
+    """The steps of a conversation, without their numbers; answers belong to the turn before. Where
+    tools are `native`, what only looks like a call in a text is none.
+    """
     at = 0
     while at < len(messages):
         message, at = messages[at], at + 1
+        text = message.get("content") or ""
         if message["role"] != "assistant":
             source = "system" if message["role"] == "system" else "user"
-            yield {"source": source, "message": message["content"]}
+            yield {"source": source, "message": text}
             continue
         told: list[str] = []
         while at < len(messages) and messages[at]["role"] != "assistant":
-            told.append(messages[at]["content"])
+            told.append(messages[at].get("content") or "")
             at += 1
         calls = [_call(call["function"], at) for call in message.get("tool_calls") or ()]
-        if not calls:  # the tools may have been text
-            written = [call for call in written_calls(message["content"]) if call is not None]
+        if not calls and not native:
+            written = [call for call in written_calls(text) if call is not None]
             calls = [_call(call._asdict(), at) for call in written]
-        yield _agent(message["content"], calls, told, 1)
+        yield _agent(text, calls, told, 1)
 
 
 def _acted(line: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ out, questions included: a later answer is judged by what was known before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -42,12 +43,13 @@ from ..play.recording import RecordedEpisode, Step
 from ..world.tasks import TASKS, Task
 from .crossed import crossed_share
 from .rollouts import COLUMNS as PLAYED
-from .rollouts import Result, rollout_each, rows_of
+from .rollouts import Brake, Result, rollout_each, rows_of
 from .strata import FEWEST
 
 GROUNDED = 0.5  # probability from which an answer is likelier than everything else together
 NO_FAULT = "no fault"  # the answer that `ignore` gives
-ANSWERS = ("identify_root_cause", "ignore")
+BLAMES = "identify_root_cause"
+ANSWERS = (BLAMES, "ignore")
 VERDICTS = ("grounded", "lucky", "unanswered", "misled", "reckless")
 AUDITED = ("random", "loudest", "junior", "trace", "belief")  # in the benchmark
 COLUMNS = (
@@ -68,12 +70,7 @@ def judge(episode: RecordedEpisode) -> dict[str, object]:
         answer_regret: of ceasing to ask, at the answer or at a remedy before it; NaN without an
             answer.
     """
-    incident, trail = episode.incident, episode.trail
-    belief = Posterior(prior_of(incident.topology, incident.task, incident.split))
-    belief.see(episode.opening, None)
-    acts = [at for at, one in enumerate(trail) if one.action_type in (*ANSWERS, "remediate")]
-    before = trail[: acts[0]] if acts else trail
-    questions = [step for step in before if step.action_type == "request_more_logs"]
+    trail, belief, questions = episode.trail, _begun(episode), _questions(episode)
     regrets = []
     for question in questions:
         regrets += _question_regret(belief, question)
@@ -87,22 +84,61 @@ def judge(episode: RecordedEpisode) -> dict[str, object]:
         "question_regret": sum(regrets) / len(regrets) if regrets else float("nan"),
         "answer_regret": float("nan"),
     }
-    answered = next((one for one in trail if one.action_type in ANSWERS), None)
+    answered = _answer(episode)
     if answered is None:
         return row
-    blamed, roots = answered.action_type == "identify_root_cause", belief.roots()
-    posterior = float(roots[incident.topology.position[answered.value] if blamed else -1])
+    posterior = _held(belief, answered, episode)
+    first = next(one for one in trail if one.action_type in (*ANSWERS, "remediate"))
     # With one fault or none, this part of the score is 1 where the first answer is right, else 0:
     # the truth itself need not be known, and on a server is not.
     right = final_score(episode).root_cause == 1.0
-    gains = Lookahead(belief, trail[acts[0]].observation.step - 1).gains()
+    gains = Lookahead(belief, first.observation.step - 1).gains()
     row |= {
-        "answer": answered.value if blamed else NO_FAULT,
+        "answer": answered.value if answered.action_type == BLAMES else NO_FAULT,
         "posterior": min(1.0, posterior),
         "verdict": verdict_of(right, posterior),
         "answer_regret": max(0.0, *gains.values()) if gains else 0.0,
     }
     return row
+
+
+def is_grounded(episode: RecordedEpisode) -> bool:
+    """Whether `judge` calls a closed episode grounded: without the regrets, which take it most of
+    its time.
+    """
+    answered = _answer(episode)
+    if answered is None or final_score(episode).root_cause != 1.0:
+        return False
+    belief = _begun(episode)
+    for question in _questions(episode):
+        belief.see(question.observation, question.value)
+    return verdict_of(True, _held(belief, answered, episode)) == "grounded"
+
+
+def _begun(episode: RecordedEpisode) -> Posterior:
+    """What is believed at the opening."""
+    incident = episode.incident
+    belief = Posterior(prior_of(incident.topology, incident.task, incident.split))
+    belief.see(episode.opening, None)
+    return belief
+
+
+def _questions(episode: RecordedEpisode) -> list[Step]:
+    """Those before the answer and the first remedy."""
+    before = takewhile(lambda one: one.action_type not in (*ANSWERS, "remediate"), episode.trail)
+    return [step for step in before if step.action_type == "request_more_logs"]
+
+
+def _answer(episode: RecordedEpisode) -> Step | None:
+    return next((one for one in episode.trail if one.action_type in ANSWERS), None)
+
+
+def _held(belief: Posterior, answered: Step, episode: RecordedEpisode) -> float:
+    """The probability of an answer."""
+    at = (
+        episode.incident.topology.position[answered.value] if answered.action_type == BLAMES else -1
+    )
+    return float(belief.roots()[at])
 
 
 def verdict_of(right: bool, posterior: float) -> str:
@@ -140,13 +176,18 @@ def audit(
 
     Raises:
         ValueError: for a task of two faults, before anything is played.
+        ConnectionError: as `rollout`.
     """
     for task in tasks:
         check_enumerable(task)
-    indices = range(first, first + episodes)
-    played = rollout_each(policy, tasks, split, indices, batch=batch, open_episode=open_episode)
+    indices, brake = range(first, first + episodes), Brake()
+    played = rollout_each(
+        policy, tasks, split, indices, batch=batch, open_episode=open_episode, brake=brake
+    )
     told = tqdm(played, policy.name, len(tasks) * episodes, disable=not progress, leave=False)
-    return rows_of(map(audited_row, told), tasks, (*PLAYED, *COLUMNS))
+    frame = rows_of(map(audited_row, told), tasks, (*PLAYED, *COLUMNS))
+    brake.check_through(policy.name)
+    return frame
 
 
 def audited_row(result: Result) -> dict[str, object]:

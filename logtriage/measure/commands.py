@@ -15,13 +15,17 @@ import typer
 if TYPE_CHECKING:
     from .replay import Replayed
 
+MOST_SAID = 2_000  # characters of a line of an error
 MOST_TOLD = 20  # of the episodes that are not confirmed
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
 
 
 def fail(error: Exception) -> typer.Exit:
     """Print an error as one line and return the exit to raise."""
-    typer.secho(f"error: {error}", fg="red", err=True)
+    from ..logs.lines import visible
+
+    told = "\n".join(visible(line, MOST_SAID) for line in str(error).splitlines())
+    typer.secho(f"error: {told}", fg="red", err=True)
     return typer.Exit(2)
 
 
@@ -119,6 +123,7 @@ def evaluate_command(
 
     from ..agents.belief import check_enumerable
     from ..agents.registry import make_policy
+    from ..logs.lines import visible
     from ..play.episode import OpenEpisode
     from ..real.door import open_incident
     from ..real.episode import REAL, SCORED
@@ -172,6 +177,8 @@ def evaluate_command(
             for name in plan.tasks:  # rather now than after hours with a language model
                 sample_incident(name, split, first, graph)
         settings: dict[str, Any] = {"split": split, "audit": audited}
+        if env_url:  # which may play on a call graph of its own
+            settings["server"] = env_url.rstrip("/")
         if graph is not None:
             settings["call graph"] = graph.call_graph_text
         if talkers:
@@ -220,7 +227,8 @@ def evaluate_command(
         typer.echo(f"wrote {len(rows)} episodes to {json_path}")
     if found.unplayed:
         typer.secho(
-            f"{found.unplayed} episodes were not played: {found.reason}; --resume goes on",
+            f"{found.unplayed} episodes were not played: {visible(found.reason, MOST_SAID)}; "
+            "--resume goes on",
             fg="red",
             err=True,
         )
@@ -256,6 +264,7 @@ def replay_command(
     from collections import Counter
     from functools import partial
 
+    from ..logs.lines import visible
     from ..real.door import open_incident
     from ..world.topology_file import load_topology
     from .journal import read_journal
@@ -279,8 +288,8 @@ def replay_command(
     for one in [one for one in found if one.verdict in (DRIFT, FORGED)][:MOST_TOLD]:
         row = one.line.get("row") if isinstance(one.line, dict) else None
         row = row if isinstance(row, dict) else {}
-        where = [str(row.get(key)) for key in ("policy", "task", "index", "attempt")]
-        typer.echo(f"{one.verdict} {' '.join(where):.120}: {one.reason:.200}")
+        where = " ".join(str(row.get(key)) for key in ("policy", "task", "index", "attempt"))
+        typer.echo(f"{one.verdict} {visible(where, 120)}: {visible(one.reason, 200)}")
     counts = Counter(one.verdict for one in found)
     typer.echo(
         ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()) or "empty"
@@ -299,14 +308,20 @@ def replay_command(
 
 def _write_atif(folder: Path, found: list[Replayed]) -> None:
     """Write what was confirmed, or drifted, as ATIF; nothing forged is passed on."""
+    from collections import Counter
+
     from .atif import as_atif, name_of
     from .replay import FORGED
 
     folder.mkdir(parents=True, exist_ok=True)
     kept = [one for one in found if one.verdict != FORGED]
-    for one in kept:
+    named = [name_of(one.line["row"]) for one in kept]
+    twice = sorted(name for name, times in Counter(named).items() if times > 1)
+    if twice:
+        raise ValueError(f"two trajectories would both be {twice[0]:.120}.json; rename a policy")
+    for one, name in zip(kept, named, strict=True):
         document = as_atif(one.line, one.verdict)
-        path = folder / f"{name_of(one.line['row'])}.json"
+        path = folder / f"{name}.json"
         path.write_text(json.dumps(document, indent=1) + "\n")
     typer.echo(f"wrote {len(kept)} trajectories to {folder}")
 

@@ -41,7 +41,7 @@ class Plan(NamedTuple):
 
     tasks: Sequence[str]
     split: str = "test"
-    episodes: int = 200
+    episodes: int = EPISODES
     first: int = 0
     attempts: int = 1
 
@@ -136,9 +136,19 @@ def evaluate(
         batch: most episodes that are open at once.
         open_episode: as in `rollouts.rollout`.
         progress: whether to show bars.
+
+    Raises:
+        ValueError: for two policies of one name, before anything is played.
     """
     before = {} if journal is None else journal.rows
-    spent = sum(_spent(row) for row in before.values())
+    spent = 0 if journal is None else journal.spent
+    names = [policy.name for policy in policies]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"two policies are called {', '.join(twice)}, and rows know them by their names; "
+            "name each once, or evaluate them one by one"
+        )
     rows, unplayed, reason = [], 0, ""
     for policy in policies:
         name, keys = policy.name, set(plan.keys)
@@ -175,8 +185,3 @@ def evaluate(
 def _kept(result: Result, journal: Journal | None) -> dict[str, Any]:
     """A result's row as it comes back from disk, and so the same whether it was played before."""
     return as_line(result)["row"] if journal is None else journal.add(result)
-
-
-def _spent(row: dict[str, Any]) -> int:
-    """The tokens that a row tells of."""
-    return (row["prompt_tokens"] or 0) + (row["completion_tokens"] or 0)

@@ -23,10 +23,12 @@ from typing import Any
 
 from ..play.prompts import render
 from ..world.tasks import BENCHMARK_VERSION
+from .lines import read_line
 from .rollouts import Key, Result
 
 FORMAT = 1  # of these files
 KIND = "trajectories"
+BEGINS = json.dumps({"logtriage": KIND, "format": FORMAT})[:-1].encode()
 
 
 def as_line(result: Result) -> dict[str, Any]:
@@ -76,12 +78,30 @@ def read_journal(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]], int]
                 raise ValueError(
                     f"{path}, line {number}, is no JSON; mend it, or take the line out"
                 ) from None
-    head = lines[0] if lines else {}
-    if lines and not (isinstance(head, dict) and head.get("logtriage") == KIND):
-        raise ValueError(f"{path} is no file of `evaluate --trajectories`; name another")
-    if head and head.get("format") != FORMAT:
+    if not lines:
+        with path.open("rb") as file:
+            _check_begun(path, file.read(len(BEGINS)))
+        return {}, [], 0
+    head = lines[0]
+    if not (isinstance(head, dict) and head.get("logtriage") == KIND):
+        raise _alien(path)
+    if head.get("format") != FORMAT:
         raise ValueError(f"{path} is of format {head.get('format')!r:.20}, known is {FORMAT}")
+    if not isinstance(head.get("settings"), dict):
+        raise ValueError(f"{path}, line 1, tells no settings; it was changed, name another file")
     return head, lines[1:], whole
+
+
+def _check_begun(path: Path, bytes_read: bytes) -> None:
+    """Raise `ValueError` unless a file without a whole line is one of ours that was just begun:
+    whatever else it is, it is somebody's.
+    """
+    if bytes_read != BEGINS[: len(bytes_read)]:
+        raise _alien(path)
+
+
+def _alien(path: Path) -> ValueError:
+    return ValueError(f"{path} is no file of `evaluate --trajectories`; name another")
 
 
 class Journal:
@@ -96,10 +116,11 @@ class Journal:
     Attributes:
         path: of the file.
         rows: of the episodes that are in there, by policy and `Key`.
+        spent: tokens that all lines tell of, those of errors that were played again included.
 
     Raises:
         ValueError: when there are episodes and nobody resumes, when they were played with other
-            settings, and as `read_journal`.
+            settings, when a line is none, and as `read_journal`.
     """
 
     def __init__(
@@ -107,6 +128,7 @@ class Journal:
     ) -> None:
         self.path = path
         self.rows: dict[tuple[str, Key], dict[str, Any]] = {}
+        self.spent = 0
         settings = {"benchmark": BENCHMARK_VERSION, **settings}
         path.parent.mkdir(parents=True, exist_ok=True)
         head, lines, whole = read_journal(path) if path.exists() else ({}, [], 0)
@@ -117,8 +139,14 @@ class Journal:
             )
         if lines:
             _check_alike(path, head["settings"], settings)
-            for line in lines:
-                self.rows[key_of(line["row"])] = line["row"]
+            for number, line in enumerate(lines, start=2):
+                try:
+                    read_line(line)
+                except ValueError as error:
+                    raise ValueError(
+                        f"{path}, line {number}, is {error}; mend it, or take the line out"
+                    ) from None
+                self._keep(line["row"])
             with path.open("r+b") as file:
                 file.truncate(whole)
         else:
@@ -133,8 +161,12 @@ class Journal:
         row: dict[str, Any] = line["row"]
         with self.path.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        self.rows[key_of(row)] = row
+        self._keep(row)
         return row
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        self.rows[key_of(row)] = row
+        self.spent += (row["prompt_tokens"] or 0) + (row["completion_tokens"] or 0)
 
     def played(self, policy: str) -> set[Key]:
         """Which episodes of a policy are in there."""

@@ -20,9 +20,10 @@ import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
 from ..play.episode import Episode, OpenEpisode, final_score
+from ..play.recording import RecordedEpisode
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .attempts import pass_all, pass_at
-from .audit import judge
+from .audit import is_grounded
 from .intervals import KEYS, Interval, mean_interval, share_of_ceiling, stratified_mean
 from .journal import read_journal
 from .replay import FORGED, MATCH, UNSCORED, Replayed
@@ -61,7 +62,7 @@ class Entry(BaseModel, extra="forbid"):
     @property
     def attempts(self) -> int:
         """At each incident."""
-        return 1 + max(attempt for _, _, attempt, *_ in self.episodes)
+        return 1 + max((attempt for _, _, attempt, *_ in self.episodes), default=0)
 
     @property
     def errors(self) -> int:
@@ -119,9 +120,9 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
             for step in episode.steps
         ]
         where = (row["task"], row["index"], row["attempt"])
-        won = int(row["solved"] or 0)
+        won = int(one.verdict == MATCH and row["solved"])
         episodes.append((*where, row["score"], won, ", ".join(done)))
-        judged.append(one.verdict == MATCH and judge(episode)["verdict"] == "grounded")
+        judged.append(one.verdict == MATCH and is_grounded(episode))
         if row["prompt_tokens"] is not None:
             tokens.append(row["prompt_tokens"] + row["completion_tokens"])
     episodes.sort(key=lambda one: (order.get(one[0], len(order)), one[2], one[1]))
@@ -132,7 +133,7 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
         split=rows[0]["split"],
         settings=head["settings"],
         trajectories=hashlib.sha256(path.read_bytes()).hexdigest(),
-        grounded=round(sum(judged) / len(judged), 4),
+        grounded=_share(judged),
         tokens=round(sum(tokens) / len(tokens), 1) if tokens else None,
         episodes=episodes,
     )
@@ -144,18 +145,22 @@ def _check_whole(entry: Entry) -> None:
     """Raise `ValueError` unless the entry holds what every entry must."""
     played = {(task, index, attempt) for task, index, attempt, *_ in entry.episodes}
     last = max([FEWEST, *(index + 1 for _, index, _ in played)])
-    asked = {
-        (task, index, attempt)
-        for task in TASKS
-        for index in range(last)
-        for attempt in range(entry.attempts)
-    }
-    if entry.split != SPLIT or played != asked or len(entry.episodes) != len(asked):
+    # Counted and not listed: an index or an attempt may be any number.
+    asked = len(TASKS) * last * entry.attempts
+    right = sum(
+        task in TASKS and 0 <= index < last and attempt >= 0 for task, index, attempt in played
+    )
+    if entry.split != SPLIT or not asked == right == len(entry.episodes):
         raise ValueError(
             f"an entry holds incidents 0 to at least {FEWEST - 1} of {', '.join(TASKS)}, of split "
-            f"{SPLIT}, each with as many attempts and once; {len(asked - played)} are missing and "
-            f"{len(played - asked)} too many, of split {entry.split}"
+            f"{SPLIT}, each with as many attempts and once; {asked - right} are missing and "
+            f"{len(entry.episodes) - right} too many, of split {entry.split}"
         )
+
+
+def _share(judged: Sequence[bool]) -> float:
+    """As an entry tells it."""
+    return round(sum(judged) / len(judged), 4)
 
 
 def as_text(entry: Entry) -> str:
@@ -184,29 +189,44 @@ def check_entry(
 
     Args:
         entry: of this version of the benchmark.
-        every: play one episode in so many.
+        every: play one episode in so many; only of all can it be told whether `grounded` is so.
         open_episode: as in `rollouts.rollout`.
     """
+    judged, wrong = [], 0
     for task, index, attempt, score, won, done in entry.episodes[::every]:
-        episode = open_episode(task, entry.split, index)
-        for action in done.split(", ") if done else ():
-            if episode.done:
-                yield f"{entry.name}, {task} {index}, attempt {attempt}: goes on after the end"
-                break
-            name, _, value = action.partition(" ")
-            if action == REFUSED:
-                episode.refuse("")
-            else:
-                episode.act(name, value)
-        if score is None:
-            continue
-        episode.abandon()
-        own = final_score(episode)
-        if (own.total, int(solved(own))) != (score, won):
-            yield (
-                f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, the score is "
-                f"{own.total}, told is {score}"
-            )
+        episode = RecordedEpisode(open_episode(task, entry.split, index))
+        told = _play(episode, done) or _compare(episode, score, won)
+        if told:
+            wrong += 1
+            yield f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, {told}"
+        elif every == 1 and entry.grounded is not None:
+            judged.append(score is not None and is_grounded(episode))
+    if judged and not wrong and _share(judged) != entry.grounded:
+        yield f"{entry.name}: {FORGED}, grounded is {_share(judged)}, told is {entry.grounded}"
+
+
+def _play(episode: RecordedEpisode, done: str) -> str:
+    """Do what an entry says was done; what is wrong with it, or nothing."""
+    for action in done.split(", ") if done else ():
+        if episode.done:
+            return "it goes on after the end"
+        name, _, value = action.partition(" ")
+        if action == REFUSED:
+            episode.refuse("")
+        else:
+            episode.act(name, value)
+    return ""
+
+
+def _compare(episode: RecordedEpisode, score: float | None, won: int) -> str:
+    """What an entry tells of an episode and is not so, or nothing."""
+    if score is None:
+        return "it ended in an error, told is that it was solved" if won else ""
+    episode.abandon()
+    own = final_score(episode)
+    if own.total != score:
+        return f"the score is {own.total}, told is {score}"
+    return "" if int(solved(own)) == won else f"solved is {int(solved(own))}, told is {won}"
 
 
 def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:

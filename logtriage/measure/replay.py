@@ -7,8 +7,11 @@ line of a file of `evaluate --trajectories` can be confirmed without the agent t
 |---|---|
 | MATCH | the same actions on that incident bring the same text and, to the bit, the same score |
 | DRIFT | it was played with another version of the benchmark, of which nothing is known here |
-| FORGED | something differs: an action, a text, a part of the score, an index |
+| FORGED | something differs: an action, a text, a message's call, a part of the score, an index |
 | UNSCORED | it ended in an error, as the file says, and has no score; what was done is as it says |
+
+A conversation is played, too: what the agent wrote must bring these steps and these answers. What
+it wrote beside its calls cannot be confirmed, nor can tokens and seconds.
 
 What this proves is the arithmetic. Who chose the actions, it cannot tell.
 """
@@ -19,47 +22,31 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field, ValidationError
-
 from ..play.episode import Episode, OpenEpisode, final_score
 from ..play.prompts import render
 from ..play.recording import RecordedEpisode
 from ..play.rewards import PARTS
+from ..play.text_protocol import protocol_of
+from ..play.tools import ToolSession
 from ..world.tasks import BENCHMARK_VERSION
 from .journal import read_journal
-from .rollouts import ERROR, Key, episode_row, solved
+from .lines import Line, read_line
+from .rollouts import ERROR, Key, blamed, episode_row, solved
 
 MATCH, DRIFT, FORGED, UNSCORED = VERDICTS = ("MATCH", "DRIFT", "FORGED", "UNSCORED")
-# Columns of a row that follow from the actions.
-CONFIRMED = ("score", *PARTS, "cost", "gate", "steps", "closed_by", "confidence")
-MOST_STEPS = 1_000  # of a line that are looked at; no incident is as long
-
-
-class _Row(BaseModel, extra="allow"):
-    task: str
-    split: str
-    index: int
-    policy: str
-    attempt: int
-    benchmark: str
-    closed_by: str
-    error: str = ""
-
-
-class _Step(BaseModel, extra="forbid"):
-    action: str
-    value: str
-    confidence: float | None
-    observation: str
-
-
-class _Line(BaseModel, extra="forbid"):
-    """A line of a file, as far as its shape goes."""
-
-    row: _Row
-    opening: str
-    steps: list[_Step] = Field(max_length=MOST_STEPS)
-    messages: list[dict[str, Any]]
+# Columns of a row that follow from the actions, and those of them that an error has as well.
+CONFIRMED = (
+    "score",
+    *PARTS,
+    "cost",
+    "gate",
+    "steps",
+    "closed_by",
+    "confidence",
+    "solved",
+    "blamed",
+)
+OF_ERRORS = ("steps", "confidence", "blamed")
 
 
 class Replayed(NamedTuple):
@@ -72,7 +59,7 @@ class Replayed(NamedTuple):
         episode: as it was played here; None where it could not be.
     """
 
-    line: dict[str, Any]
+    line: Any
     verdict: str
     reason: str
     episode: RecordedEpisode | None
@@ -91,10 +78,11 @@ def replay(path: Path, open_episode: OpenEpisode = Episode.open) -> Iterator[Rep
     Raises:
         ValueError: as `read_journal`.
     """
-    _, lines, _ = read_journal(path)
+    head, lines, _ = read_journal(path)
+    talkers = _talkers(head.get("settings", {}))
     seen: set[tuple[str, Key]] = set()
     for line, key in _counting(lines):
-        replayed = replay_line(line, open_episode)
+        replayed = replay_line(line, open_episode, key is not None and key[0] in talkers)
         if key in seen and replayed.verdict != FORGED:
             replayed = replayed._replace(verdict=FORGED, reason="this episode is in the file twice")
         if key is not None:
@@ -102,31 +90,43 @@ def replay(path: Path, open_episode: OpenEpisode = Episode.open) -> Iterator[Rep
         yield replayed
 
 
-def _counting(
-    lines: Sequence[dict[str, Any]],
-) -> Iterator[tuple[dict[str, Any], tuple[str, Key] | None]]:
+def _talkers(settings: dict[str, Any]) -> set[str]:
+    """The policies that talk, as a file's settings name them."""
+    models, endpoint = settings.get("models"), settings.get("endpoint")
+    named = [*(models if isinstance(models, dict) else ())]
+    named += endpoint[1:] if isinstance(endpoint, list) else []
+    return {name for name in named if isinstance(name, str)}
+
+
+def _counting(lines: Sequence[Any]) -> Iterator[tuple[Any, tuple[str, Key] | None]]:
     """The lines that count, with whose they are; None for one that cannot be read."""
     keys: list[tuple[str, Key] | None] = []
     for line in lines:
         try:
-            row = _Line.model_validate(line, strict=True).row
+            row = read_line(line).row
             keys.append((row.policy, (row.task, row.index, row.attempt)))
-        except ValidationError:
+        except ValueError:
             keys.append(None)
     last = {key: at for at, key in enumerate(keys)}
     for at, (line, key) in enumerate(zip(lines, keys, strict=True)):
-        if key is None or last[key] == at or not line["row"].get("error"):
+        if key is None or last[key] == at or not line["row"]["error"]:
             yield line, key
 
 
-def replay_line(line: dict[str, Any], open_episode: OpenEpisode = Episode.open) -> Replayed:
-    """Play one line again."""
+def replay_line(
+    line: Any, open_episode: OpenEpisode = Episode.open, talks: bool = False
+) -> Replayed:
+    """Play one line again.
+
+    Args:
+        line: as it stands in the file.
+        open_episode: as in `rollouts.rollout`.
+        talks: whether it must hold a conversation, as its policy is a language model.
+    """
     try:
-        read = _Line.model_validate(line, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        return Replayed(line, FORGED, f"no trajectory: {where}: {first['msg']}", None)
+        read = read_line(line)
+    except ValueError as error:
+        return Replayed(line, FORGED, str(error), None)
     row = read.row
     if row.benchmark != BENCHMARK_VERSION:
         reason = f"played with benchmark {row.benchmark:.20}, this is {BENCHMARK_VERSION}"
@@ -138,6 +138,10 @@ def replay_line(line: dict[str, Any], open_episode: OpenEpisode = Episode.open) 
     try:
         _play(read, episode)
         _compare(line["row"], episode)
+        if line["messages"]:
+            _talk(line, RecordedEpisode(open_episode(row.task, row.split, row.index)))
+        elif talks or row.prompt_tokens is not None:
+            raise _Differs("a language model played, and its conversation was left out")
     except _Differs as difference:
         return Replayed(line, FORGED, str(difference), episode)
     finally:
@@ -145,10 +149,9 @@ def replay_line(line: dict[str, Any], open_episode: OpenEpisode = Episode.open) 
     return Replayed(line, UNSCORED if row.closed_by == ERROR else MATCH, "", episode)
 
 
-def _play(line: _Line, episode: RecordedEpisode) -> None:
+def _play(line: Line, episode: RecordedEpisode) -> None:
     """Do what the line says was done, and look at what is shown; `_Differs` where it differs."""
-    shown = [render(episode.opening, episode.incident.topology)]
-    if shown[0] != line.opening:
+    if render(episode.opening, episode.incident.topology) != line.opening:
         raise _Differs("the opening is that of another incident, or was changed")
     for number, step in enumerate(line.steps, start=1):
         if episode.done:
@@ -157,45 +160,51 @@ def _play(line: _Line, episode: RecordedEpisode) -> None:
             observation = episode.act(step.action, step.value, step.confidence)
         else:
             observation = episode.refuse(step.value)
-        shown.append(render(observation))
-        if shown[-1] != step.observation:
+        if render(observation) != step.observation:
             raise _Differs(f"step {number}, {step.action or 'no action'}: another answer came")
-    _look_for(shown, line.messages)
 
 
-def _look_for(shown: Sequence[str], messages: Sequence[dict[str, Any]]) -> None:
-    """Raise `_Differs` unless all that was shown stands in the messages, in that order: a
-    conversation that was changed is no less forged than a score.
+def _talk(line: dict[str, Any], episode: RecordedEpisode) -> None:
+    """Say again what the agent said, on an episode of its own: `_Differs` unless the same answers
+    come, and the steps are those of the line. A conversation that was changed is no less forged
+    than a score.
     """
-    if not messages:
-        return
-    told = "\n".join(
-        str(message.get("content")) for message in messages if message.get("role") != "assistant"
-    )
-    at = 0
-    for number, text in enumerate(shown):
-        found = told.find(text, at)
-        if found < 0:
-            raise _Differs(f"the messages do not show what came after step {number}")
-        at = found + len(text)
+    messages = line["messages"]
+    protocol = protocol_of(messages, line["opening"])
+    if protocol is None:
+        raise _Differs("the messages begin as no conversation about this incident does")
+    session = ToolSession(episode)
+    at, over = len(protocol.opening(line["opening"])), False
+    while at < len(messages):
+        if over or messages[at]["role"] != "assistant":
+            raise _Differs(f"message {at + 1} comes where the agent's turn is, or after the end")
+        told = protocol.answers(session, messages[at])
+        if messages[at + 1 : at + 1 + len(told)] != told:
+            raise _Differs(f"message {at + 1} brings other answers than stand below it")
+        over = not told or episode.done
+        at += 1 + len(told)
+    said = [(step.action_type, step.value) for step in episode.steps]
+    if said != [(step["action"], step["value"]) for step in line["steps"]]:
+        raise _Differs("the messages call for other steps than were done")
 
 
 def _compare(row: dict[str, Any], episode: RecordedEpisode) -> None:
     """Raise `_Differs` unless the row tells what came of the episode here."""
-    if row["closed_by"] == ERROR:
-        scores = [name for name in ("score", *PARTS) if row.get(name) is not None]
-        if scores or not row.get("error"):
-            raise _Differs("an episode that ended in an error has an error and no score")
-        if row.get("steps") != episode.record.steps:
-            raise _Differs(f"steps are {episode.record.steps}, told is {row.get('steps')!r:.30}")
-        return
-    if not episode.done and row["closed_by"] == "timeout":
+    failed = row["closed_by"] == ERROR
+    if failed != bool(row["error"]):
+        raise _Differs("an episode has an error if that is what ended it, and else none")
+    if not failed and not episode.done and row["closed_by"] == "timeout":
         episode.abandon()  # the agent walked away
-    if not episode.done:
+    if not failed and not episode.done:
         raise _Differs(f"the incident is still open, told is that {row['closed_by']:.30} closed it")
-    own = episode_row(episode, row["policy"], 0.0)
-    own["solved"] = solved(final_score(episode))
-    for name in (*CONFIRMED, "solved"):
-        told = row.get(name)
+    own = episode_row(episode, row["policy"], 0.0, failed)
+    own["solved"] = None if failed else solved(final_score(episode))
+    own["blamed"] = blamed(episode)
+    if failed:  # it has no score, nor any part of one
+        own |= {name: None for name in CONFIRMED if name not in (*OF_ERRORS, "closed_by")}
+    for name in CONFIRMED:
+        if name not in row:
+            raise _Differs(f"the row has no {name}")
+        told = row[name]
         if told != own[name] or isinstance(told, bool) != isinstance(own[name], bool):
             raise _Differs(f"{name} is {own[name]!r}, told is {told!r:.30}")

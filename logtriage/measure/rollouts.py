@@ -82,6 +82,11 @@ class Brake:
             self.reason = f"{self._errors} errors in a row, the last one: {played.error}"
         self._check()
 
+    def check_through(self, policy: str) -> None:
+        """Raise `ConnectionError` with the reason, if there is one: episodes are missing."""
+        if self.reason:
+            raise ConnectionError(f"{policy}: {self.reason}; see what `evaluate` can do about it")
+
     def _check(self) -> None:
         if self.budget is not None and self.spent >= self.budget:
             self.reason = f"{self.spent} tokens are spent, of a budget of {self.budget}"
@@ -184,17 +189,18 @@ def _row(played: Played, policy: str, seconds: float, attempt: int) -> dict[str,
         **episode_row(episode, policy, seconds, failed),
         "attempt": attempt,
         "solved": None if failed else solved(final_score(episode)),
-        "blamed": " ".join(dict.fromkeys(_blamed(episode))),
+        "blamed": blamed(episode),
         "error": played.error,
         "prompt_tokens": tokens.prompt if tokens else None,
         "completion_tokens": tokens.completion if tokens else None,
     }
 
 
-def _blamed(episode: PlayableEpisode) -> list[str]:
-    """The services that were blamed, in order."""
+def blamed(episode: PlayableEpisode) -> str:
+    """The services that were blamed, in order and each once, with spaces between."""
     assert isinstance(episode, RecordedEpisode)  # a server keeps no record of it here
-    return [step.value for step in episode.trail if step.action_type == "identify_root_cause"]
+    named = [step.value for step in episode.trail if step.action_type == "identify_root_cause"]
+    return " ".join(dict.fromkeys(named))
 
 
 def rows_of(
@@ -253,8 +259,7 @@ def rollout(
     )
     told = tqdm(played, policy.name, len(tasks) * episodes, disable=not progress, leave=False)
     frame = rows_of((result.row for result in told), tasks, COLUMNS)
-    if brake.reason:
-        raise ConnectionError(f"{policy.name}: {brake.reason}; see what `evaluate` can do about it")
+    brake.check_through(policy.name)
     return frame
 
 

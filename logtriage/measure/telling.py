@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
+from ..logs.lines import visible
 from .attempts import attempts_table
 from .audit import audit_table
 from .intervals import score_table
@@ -54,8 +55,11 @@ def describe_errors(frame: pd.DataFrame) -> list[str]:
         kinds = Counter(error for error in group["error"] if error)
         if kinds:
             total = sum(kinds.values())
-            lines.append(f"{name}: {total} of {len(group)} episodes have no score, of errors:")
-            lines += [f"  {count} x {told}" for told, count in kinds.most_common(MOST_ERRORS)]
+            called = visible(str(name))
+            lines.append(f"{called}: {total} of {len(group)} episodes have no score, of errors:")
+            lines += [
+                f"  {count} x {visible(told)}" for told, count in kinds.most_common(MOST_ERRORS)
+            ]
     return lines
 
 

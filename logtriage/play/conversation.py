@@ -19,6 +19,9 @@ from .tools import ToolSession
 Message = dict[str, Any]
 CALL_TAG = "<tool_call>"  # with which Qwen opens a call; in a message's text, one that was no JSON
 UNREADABLE = "the call could not be read; write one JSON object with name and arguments"
+# Of objects and lists in the arguments of a call; a tool needs one. Below that whoever writes or
+# prints them is far from the bottom of Python's stack.
+MOST_NESTED = 20
 
 
 def opening_messages(text: str) -> list[Message]:
@@ -77,9 +80,22 @@ class Protocol(NamedTuple):
 NATIVE = Protocol("native", opening_messages, answers)
 
 
+def is_deep(read: Any) -> bool:
+    """Whether JSON that was read is nested more than `MOST_NESTED` deep."""
+    level = [read]
+    for _ in range(MOST_NESTED + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return bool(level)
+
+
 def from_wire(message: Any) -> Message:
     """An assistant message of the `openai` package, or one that has the same attributes, as the
-    message that `answers` takes: arguments are read as JSON.
+    message that `answers` takes: arguments are read as JSON, unless they are deep (`is_deep`).
     """
     calls = []
     for number, call in enumerate(message.tool_calls or ()):
@@ -87,7 +103,10 @@ def from_wire(message: Any) -> Message:
         # Left as it is where it cannot be read (endless integers and depth included), or is an
         # object already: `ToolSession.call` looks at it.
         with suppress(ValueError, TypeError, RecursionError):
-            arguments = json.loads(arguments or "{}")
+            read = json.loads(arguments or "{}")
+            arguments = arguments if is_deep(read) else read
+        if is_deep(arguments):  # an object already
+            arguments = UNREADABLE
         function = {"name": call.function.name or "", "arguments": arguments}
         # Without an id the answer could not name its call, and few servers take it then.
         calls.append({"id": call.id or f"call_{number}", "type": "function", "function": function})

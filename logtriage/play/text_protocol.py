@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .conversation import CALL_TAG, NATIVE, UNREADABLE, Message, Protocol, opening_messages
+from .conversation import CALL_TAG, NATIVE, UNREADABLE, Message, Protocol, is_deep, opening_messages
 from .tools import ToolSession, tool_schemas
 
 MOST_CALLS = 32  # of a message that are read; no incident has more steps
@@ -85,8 +86,8 @@ def _read(part: str) -> list[WrittenCall | None]:
 def _call(read: Any) -> WrittenCall | None:
     if not isinstance(read, dict) or not isinstance(read.get("name"), str):
         return None
-    # `parameters` is what Llama writes
-    return WrittenCall(read["name"], read.get("arguments", read.get("parameters", {})))
+    arguments = read.get("arguments", read.get("parameters", {}))  # the latter is what Llama writes
+    return None if is_deep(arguments) else WrittenCall(read["name"], arguments)
 
 
 def text_answers(session: ToolSession, message: Message) -> list[Message]:
@@ -105,6 +106,17 @@ def text_answers(session: ToolSession, message: Message) -> list[Message]:
 
 TEXT = Protocol("text", text_opening, text_answers)
 PROTOCOLS = {protocol.name: protocol for protocol in (NATIVE, TEXT)}
+
+
+def protocol_of(messages: Sequence[Message], opening: str) -> Protocol | None:
+    """The protocol by which a conversation about an incident with this opening begins; None when it
+    begins as none does.
+    """
+    for protocol in PROTOCOLS.values():
+        begun = protocol.opening(opening)
+        if list(messages[: len(begun)]) == begun:
+            return protocol
+    return None
 
 
 def check_protocol(name: str) -> Protocol:

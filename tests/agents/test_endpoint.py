@@ -2,6 +2,7 @@
 and are told.
 """
 
+import gzip
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ import pytest
 from talking_server import HANG, RESOLVES, call, refused, said, talking
 
 from logtriage.agents.completions import (
+    ATTEMPTS,
+    MOST_ANSWER,
     MOST_TOLD,
     NOT_PARSED,
     Completions,
@@ -121,6 +124,71 @@ def test_a_server_may_be_busy_more_often_than_it_may_fail(pauses):
         for told in (refused(429, headers={"Retry-After": "1"}), refused(500))
     )
     assert not busy.error and "500" in fails.error
+
+
+@pytest.mark.parametrize("value", ["0", "-5", "Thu, 01 Jan 2015 00:02:00 GMT"])
+def test_a_server_that_asks_for_no_pause_is_not_hammered(value, pauses):
+    (one,), talk = played(lambda *_: refused(429, headers={"Retry-After": value}))
+    assert one.error and len(talk.requests) == ATTEMPTS and sum(pauses) > 0
+
+
+def test_an_answer_that_trickles_is_left(pauses):
+    # Each read comes in time, and the whole never does; so with an error.
+    for status in (200, 400):
+        began = time.monotonic()
+        (one,), _ = played(lambda *_, status=status: (status, {}, trickling), timeout=0.3)
+        assert "not whole after 0.3 seconds" in one.error and time.monotonic() - began < 15
+
+
+def trickling():
+    while True:
+        time.sleep(0.02)
+        yield b" "
+
+
+def test_an_answer_without_end_is_not_read(pauses):
+    sent = [0]
+
+    def endless():
+        while True:
+            sent[0] += 100_000
+            yield b" " * 100_000
+
+    for status in (200, 500):
+        sent[0] = 0
+        (one,), talk = played(lambda *_, status=status: (status, {}, endless))
+        assert "no more are read" in one.error and len(talk.requests) == 1
+        assert sent[0] < 40 * MOST_ANSWER
+    packed = gzip.compress(b" " * 50 * MOST_ANSWER)
+    (one,), _ = played(lambda *_: (200, {"Content-Encoding": "gzip"}, lambda: [packed]))
+    assert "no more are read" in one.error
+
+
+def test_who_is_no_longer_wanted_asks_no_more(pauses):
+    # Each turn answers well, so there is no pause in which to hear of it.
+    asks = said(call("request_more_logs", '{"service": "all"}'))
+    begun, go_on = threading.Event(), threading.Event()
+
+    def answer(body, number):
+        if number == 0:
+            return RESOLVES
+        begun.set()
+        go_on.wait(10)
+        return asks
+
+    with talking(answer) as (url, talk):
+        each = EndpointPolicy(url, "toy", workers=2).play_each(episodes(2))
+        next(each)
+        assert begun.wait(10)
+        each.close()
+        go_on.set()
+        time.sleep(0.5)
+        assert len(talk.requests) == 2
+
+
+def test_an_error_can_be_printed(pauses):
+    (one,), _ = played(lambda *_: refused(413, "no \x1b]0;mine\x07"))
+    assert one.error.isprintable() and "no \\x1b]0;mine" in one.error
 
 
 def test_nobody_waits_for_ever(pauses):

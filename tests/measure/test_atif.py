@@ -44,7 +44,10 @@ def test_what_was_done_and_what_it_brought_stand_in_it(documents):
 
 def test_names_are_those_of_files():
     row = {"policy": "../runs/x y", "task": "t", "split": "s", "index": 3, "attempt": 0}
-    assert name_of(row) == "runs-x-y_t_s_3_0"
+    # A digest, since others come to the same: one would overwrite the other.
+    assert name_of(row).startswith("runs-x-y_t_s_3_0-") and "/" not in name_of(row)
+    names = {name_of({**row, "policy": name}) for name in ("a/b", "a-b", "a b", "\ud800")}
+    assert len(names) == 4 and "a-b_t_s_3_0" in names
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from talking_server import refused, talking
 
 from logtriage.agents.belief import WORTHWHILE, BeliefPolicy, prior_of
+from logtriage.agents.endpoint import EndpointPolicy
 from logtriage.agents.language_models import ConversationPolicy
 from logtriage.agents.lookahead import Lookahead
 from logtriage.agents.posterior import Posterior
@@ -113,6 +115,15 @@ def test_a_conversation_is_the_same_to_the_letter():
     for index, posterior in enumerate(rows["posterior"]):
         roots = believed(["api-gateway"], index=index)[0].roots()
         assert posterior == pytest.approx(roots[DEFAULT_TOPOLOGY.position["user-db"]], abs=1e-12)
+
+
+def test_an_audit_that_lost_episodes_is_none():
+    # After ten errors in a row nothing more is begun: a table of the rest would not say so.
+    with (
+        talking(lambda *_: refused(413)) as (url, _),
+        pytest.raises(ConnectionError, match="errors in a row"),
+    ):
+        audit(EndpointPolicy(url, "toy", workers=1), [SILENT], "test", 20, progress=False)
 
 
 def test_every_row_is_of_its_own_incident():

@@ -182,6 +182,47 @@ def test_a_budget_ends_the_beginning_of_episodes_and_not_those_under_way(path):
         assert play(None).unplayed == 0
 
 
+def test_what_errors_cost_is_spent_when_they_are_played_again(path):
+    plan, fails = Plan(["single_crash"], "test", 3), [True]
+
+    def answer(body, number):
+        if len(body["messages"]) == 2:
+            return ASKS
+        return refused(413) if fails[0] else RESOLVES
+
+    with talking(answer) as (url, _):
+
+        def play(budget, again):
+            journal = Journal(path, SETTINGS, resume=path.exists(), again=again)
+            policy = EndpointPolicy(url, "toy", workers=1)
+            return evaluate([policy], plan, journal, budget=budget, progress=False)
+
+        play(None, False)  # three errors, of 110 tokens each
+        fails[0] = False
+        found = play(500, True)  # 220 more for the first
+        assert "550 tokens are spent, of a budget of 500" in found.reason and found.unplayed == 2
+        assert Journal(path, SETTINGS, resume=True).spent == 550
+
+
+def test_two_policies_of_one_name_are_refused(path):
+    # The rows of the one would stand for the other, and be listed twice.
+    journal = Journal(path, SETTINGS)
+    twice = [make_policy("trace"), make_policy("trace")]
+    with pytest.raises(ValueError, match="two policies are called trace"):
+        evaluate(twice, Plan(["single_crash"], "test", 2), journal, progress=False)
+    assert journal.rows == {}
+
+
+@pytest.mark.parametrize("arguments", ["[" * 300 + "]" * 300, '{"a":' * 980 + "1" + "}" * 980])
+def test_deep_arguments_cost_a_step_and_not_the_evaluation(arguments, path):
+    deep = said(call("escalate", f'{{"team": {arguments}}}'))
+    with talking(lambda body, number: RESOLVES if number % 2 else deep) as (url, _):
+        plan = Plan(["single_crash"], "test", 3)
+        policy = EndpointPolicy(url, "toy", workers=1)
+        found = evaluate([policy], plan, Journal(path, SETTINGS), progress=False)
+    assert set(found.frame["steps"]) == {2} and found.frame["error"].eq("").all()
+
+
 def test_a_budget_that_cannot_be_kept_is_none(path):
     silent = said(call("resolve", "{}"), usage=None)
     with talking(lambda *_: silent) as (url, talk):
@@ -235,6 +276,74 @@ def test_a_file_is_gone_on_with_only_by_the_same_settings_and_when_asked_to(path
         path.write_text(other)
         with pytest.raises(ValueError, match="no file of `evaluate --trajectories`"):
             Journal(path, SETTINGS, resume=True)
+
+
+def test_a_file_that_is_not_ours_is_left_as_it_is(path):
+    # Without the end of a line there is no first line to look at.
+    for other in (b"notes of mine", b"{", b'{"logtriage": "settings"', b"\x00"):
+        path.write_bytes(other)
+        if other == b"{":  # so begins a head that was not written to its end
+            Journal(path, SETTINGS, resume=True)
+            continue
+        with pytest.raises(ValueError, match="no file of `evaluate --trajectories`"):
+            Journal(path, SETTINGS, resume=True)
+        assert path.read_bytes() == other
+    Journal(path := path.with_name("own.jsonl"), SETTINGS)
+    whole = path.read_bytes()
+    for length in range(len(whole)):  # a process that was killed while it wrote the head
+        path.write_bytes(whole[:length])
+        Journal(path, SETTINGS)
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("line", ["[]", "7", "{}", '{"row": {}}', '{"row": {"policy": []}}'])
+def test_a_line_that_is_none_is_told(line, path):
+    Journal(path, SETTINGS)
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(ValueError, match="line 2, is no trajectory"):
+        Journal(path, SETTINGS, resume=True)
+    head = json.loads(path.read_text().splitlines()[0])
+    for settings in ([], None, "x"):
+        path.write_text(json.dumps({**head, "settings": settings}) + "\n")
+        with pytest.raises(ValueError, match="tells no settings"):
+            Journal(path, SETTINGS, resume=True)
+        assert "tells no settings" in refusal("replay", path)
+
+
+def test_what_others_wrote_reaches_no_terminal_as_it_is(path):
+    """Controls of a terminal are text here: they would colour, erase and retitle."""
+    evil = "\x1b]0;mine\x07\x1b[2J"
+    with talking(lambda *_: refused(413, f"no {evil}")) as (url, _):
+        plan = Plan(["single_crash"], "test", 2)
+        found = evaluate([EndpointPolicy(url, f"toy{evil}")], plan, progress=False)
+    assert "\x1b" not in "".join(found.frame["error"])
+    told = describe_errors(found.frame.assign(error=f"no {evil}"))
+    assert len(told) == 2 and all(one.isprintable() for one in told)
+    evaluate([make_policy("trace")], plan, Journal(path, SETTINGS), progress=False)
+    head, *lines = map(json.loads, path.read_text().splitlines())
+    lines[0]["row"]["policy"] = lines[1]["row"]["task"] = evil
+    lines[1]["steps"] = []
+    path.write_text("".join(json.dumps(one) + "\n" for one in (head, *lines)))
+    told = run_command("replay", path)
+    assert "\x1b" not in told.output and "\\x1b" in told.output
+
+
+def test_rows_of_a_server_are_not_mixed_with_those_of_here(path):
+    # It may play on a call graph of its own.
+    Journal(path, {"split": "test", "audit": False, "server": "http://there:8000"})
+    path.write_text(path.read_text() + "\n".join([_a_line(path), ""]))
+    asked = ("evaluate", "--policy", "trace", "--trajectories", path, "--resume")
+    assert "another server ('http://there:8000', not None)" in refusal(*asked)
+    there = refusal(*asked, "--env-url", "http://127.0.0.1:9/")
+    assert "not 'http://127.0.0.1:9')" in there
+
+
+def _a_line(path):
+    """A line of an episode that was played."""
+    own = path.with_name("line.jsonl")
+    plan = Plan(["single_crash"], "test", 1)
+    evaluate([make_policy("trace")], plan, Journal(own, SETTINGS), progress=False)
+    return own.read_text().splitlines()[1]
 
 
 def test_nothing_of_the_truth_stands_in_the_file(path):

@@ -13,10 +13,16 @@ from logtriage.agents.endpoint import EndpointPolicy
 from logtriage.agents.registry import make_policy
 from logtriage.measure.evaluation import Plan, evaluate
 from logtriage.measure.journal import Journal, read_journal
-from logtriage.measure.replay import CONFIRMED, DRIFT, FORGED, MATCH, UNSCORED, replay, replay_line
+from logtriage.measure.replay import DRIFT, FORGED, MATCH, UNSCORED, replay, replay_line
 from logtriage.play.conversation import tool_call
 from logtriage.play.text_protocol import TEXT
-from logtriage.world.tasks import TASKS
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+
+# Written out, so that a column that is left out of what is confirmed is missed.
+COLUMNS = (
+    *("score", "severity", "root_cause", "remediation", "escalation", "speed"),
+    *("cost", "gate", "steps", "closed_by", "confidence", "solved", "blamed"),
+)
 
 
 class Talker(ConversationPolicy):
@@ -85,15 +91,19 @@ def test_conversations_match_with_all_that_went_wrong_in_them(talked):
     assert kinds == ["request_more_logs", "escalate", "escalate", "", "resolve"]
 
 
-@pytest.mark.parametrize("name", CONFIRMED)
+@pytest.mark.parametrize("name", COLUMNS)
 def test_a_changed_part_of_the_score_is_forged(name, line):
     changed = deepcopy(line)
     value = changed["row"][name]
     changed["row"][name] = value + 1e-9 if isinstance(value, float) else {1: 2}.get(value, "0")
     if name == "confidence":
         changed["row"][name] = 0.5
+    if name == "solved":
+        changed["row"][name] = not value
     found = replay_line(changed)
     assert found.verdict == FORGED and name in found.reason
+    changed["row"].pop(name)
+    assert replay_line(changed).verdict == FORGED
 
 
 @pytest.mark.parametrize(
@@ -136,6 +146,34 @@ def test_a_changed_opening_or_conversation_is_forged(talked):
             assert replay_line(changed).verdict == FORGED, at
 
 
+def test_what_the_model_wrote_is_what_was_done(talked):
+    line = read_journal(talked)[1][1]
+    others = [tool_call(("identify_root_cause", "checkout")), tool_call(("resolve", ""))]
+    for at, message in enumerate(line["messages"]):
+        if message["role"] != "assistant":
+            continue
+        for new in ({"tool_calls": others}, {"tool_calls": None, "content": "I looked."}):
+            changed = deepcopy(line)
+            changed["messages"][at] |= new
+            assert replay_line(changed).verdict == FORGED, (at, new)
+    longer = {**line, "messages": [*line["messages"], {"role": "assistant", "content": "Done!"}]}
+    assert "after the end" in replay_line(longer).reason
+    counted = {**line, "row": {**line["row"], "prompt_tokens": 5}}
+    assert replay_line(counted).verdict == MATCH
+    assert "left out" in replay_line({**counted, "messages": []}).reason
+
+
+def test_a_conversation_cannot_be_left_out_of_a_models_file(tmp_path):
+    path, plan = tmp_path / "out.jsonl", Plan(["single_crash"], "test", 2)
+    settings = {"split": "test", "models": {"talker": ""}, "endpoint": ["", ""]}
+    evaluate([Talker("talker")], plan, Journal(path, settings), progress=False)
+    assert verdicts(path) == [MATCH] * 2
+    head, *lines = map(json.loads, path.read_text().splitlines())
+    lines[0]["messages"] = []
+    path.write_text("".join(json.dumps(one) + "\n" for one in (head, *lines)))
+    assert verdicts(path) == [FORGED, MATCH]
+
+
 def test_what_was_played_with_another_version_drifts(line):
     changed = deepcopy(line)
     changed["row"]["benchmark"] = "1.0"
@@ -165,8 +203,11 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
         written(path, [EndpointPolicy(url, "toy")], plan)
     assert verdicts(path) == [UNSCORED] * 3
     _, *lines = map(json.loads, path.read_text().splitlines())
-    lines[0]["row"]["score"] = 1.0
-    assert replay_line(lines[0]).verdict == FORGED
+    for name in COLUMNS:
+        if name != "closed_by":
+            forged = deepcopy(lines[0])
+            forged["row"][name] = True if name == "solved" else 0.5
+            assert replay_line(forged).verdict == FORGED, name
     lines[1]["row"]["error"] = ""
     assert replay_line(lines[1]).verdict == FORGED
     wrote = '{"name": "resolve", "arguments": {}}'
@@ -176,6 +217,7 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
     assert verdicts(path) == [MATCH] * 3  # seven lines, three episodes
 
 
+NESTED = json.loads('{"a":' * 50 + "1" + "}" * 50)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (
@@ -195,6 +237,32 @@ def test_a_line_may_hold_anything(line, field, value):
 def test_a_row_may_hold_anything(line, field, value):
     found = replay_line({**line, "row": {**line["row"], field: value}})
     assert found.verdict in (MATCH, DRIFT, FORGED)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: one["row"].pop("prompt_tokens"),
+        lambda one: one["row"].pop("score"),
+        lambda one: one["row"].update(score=[1.0]),
+        lambda one: one["row"].update(speed={"a": 1}),
+        lambda one: one["row"].update(completion_tokens="7"),
+        lambda one: one["row"].update(prompt_tokens=-7),
+        lambda one: one["messages"][0].pop("role"),
+        lambda one: one["messages"][1].update(content=[]),
+        lambda one: one["messages"][2]["tool_calls"][0].pop("function"),
+        lambda one: one["messages"][2]["tool_calls"][0]["function"].update(arguments=NESTED),
+        lambda one: one["messages"].append(7),
+    ],
+)
+def test_what_is_used_of_a_line_is_looked_at_first(change, talked):
+    # Of another version, too, of which all else is believed: it is exported as it stands.
+    for version in (BENCHMARK_VERSION, "1.0"):
+        line = deepcopy(read_journal(talked)[1][1])
+        line["row"]["benchmark"] = version
+        change(line)
+        found = replay_line(line)
+        assert found.verdict == FORGED and "no trajectory" in found.reason
 
 
 def test_a_line_of_anything_is_forged():

@@ -22,6 +22,7 @@ from logtriage.play.text_protocol import (
 )
 from logtriage.play.tools import ToolSession
 
+DEEP = ("escalate", {"team": json.loads("[" * 19 + "]" * 19)})
 SRE = ("escalate", {"team": "sre"})
 JSON = '{"name": "escalate", "arguments": {"team": "sre"}}'
 
@@ -58,6 +59,8 @@ def session():
         (f"<tool_call>{JSON}</tool_call><tool_call>no</tool_call>", [SRE, None]),
         ("[" * 40_000, [None]),  # deeper than Python counts
         ("<tool_call>" + "9" * 5_000, [None]),  # longer than Python reads
+        ('{"name": "escalate", "arguments": {"team": ' + "[" * 19 + "]" * 19 + "}}", [DEEP]),
+        ('{"name": "escalate", "arguments": {"team": ' + "[" * 900 + "]" * 900 + "}}", [None]),
     ],
 )
 def test_what_is_read(content, calls):
