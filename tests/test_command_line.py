@@ -379,7 +379,7 @@ def test_triage_asks_a_server_and_answers_without_it_too(log):
     with talking(lambda *_: RESOLVES) as (url, talk):
         told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
         assert told.exit_code == 0 and "toy says, of the same lines:" in told.stdout, told.output
-        assert "ERROR web-app call to cart-db failed" in talk.openings()[0]
+        assert "ERROR web-app [main] web-app: call to cart-db failed" in talk.openings()[0]
     with talking(lambda *_: refused(401, "who are you?")) as (url, _):
         told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
         assert told.exit_code == 2 and "root cause: cart-db" in told.stdout
