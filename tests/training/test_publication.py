@@ -179,15 +179,9 @@ def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base, tmp_
     assert check_metadata(folder)["library_name"] == "transformers"
 
 
-@pytest.mark.parametrize(
-    "trained_on, base",
-    [
-        ("unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", "Qwen/Qwen2.5-3B-Instruct"),
-        ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"),
-    ],
-)
-def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter, tiny_base, tmp_path):
-    run = tmp_path / "seed-0"
+def trained_elsewhere(adapter, trained_on, folder):
+    """A copy of the adapter's run that says it was trained on a model of the Hub."""
+    run = folder / "seed-0"
     shutil.copytree(adapter, run)
     record = json.loads((run / "config.json").read_text())
     record["settings"]["model"] = trained_on
@@ -196,6 +190,27 @@ def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter, t
     adapter_config = run / "model" / "adapter_config.json"
     config = json.loads(adapter_config.read_text())
     adapter_config.write_text(json.dumps({**config, "base_model_name_or_path": trained_on}))
+    return run
+
+
+@pytest.mark.slow  # the other card's snippets run in every test
+def test_the_snippets_of_an_adapter_s_card_run(adapter, tiny_base, tmp_path):
+    run = trained_elsewhere(adapter, "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", tmp_path)
+    folder = write_model(run, NAME, tmp_path / NAME)
+    # so that the name leads to a model, offline
+    shutil.copytree(tiny_base, tmp_path / "Qwen/Qwen2.5-3B-Instruct")
+    assert run_snippets(folder).strip()
+
+
+@pytest.mark.parametrize(
+    "trained_on, base",
+    [
+        ("unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", "Qwen/Qwen2.5-3B-Instruct"),
+        ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"),
+    ],
+)
+def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter, tmp_path):
+    run = trained_elsewhere(adapter, trained_on, tmp_path)
     folder = write_model(run, NAME, tmp_path / NAME)
     metadata = check_metadata(folder)
     assert (metadata["base_model"], metadata["base_model_relation"]) == (base, "adapter")
@@ -207,9 +222,6 @@ def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter, t
     research = licence.name == "qwen-research"
     assert ("**Improved using Qwen.**" in text) == research == (folder / "NOTICE").exists()
     assert (folder / "adapter_config.json").exists() and not list(folder.glob("model*"))
-    if trained_on != base:  # once is enough: the snippets are the same
-        shutil.copytree(tiny_base, tmp_path / base)  # so that the name leads to a model, offline
-        assert run_snippets(folder).strip()
 
 
 def test_mistakes_are_answered_before_anything_is_written(run, tmp_path):
