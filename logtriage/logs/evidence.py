@@ -183,10 +183,9 @@ def weigh(
             one.requests += now
             one.failed += now if level == FAILED else 0
     for (service, template), shapes in kinds.items():
-        own = tally.services[service]
-        trouble = _trouble(tally, own, shapes, usual[service, template], length, rest, named)
+        trouble = _trouble(tally, service, shapes, usual[service, template], length, rest, named)
         if window is None or trouble.gain >= LEAST_GAIN:
-            found[own].troubles.append(trouble)
+            found[tally.services[service]].troubles.append(trouble)
     for evidence in found.values():
         evidence.troubles.sort(key=lambda one: (-one.gain * one.weight, one.example))
         expected = evidence.usual_lines * minutes
@@ -201,33 +200,34 @@ def weigh(
 
 def _trouble(
     tally: Tally,
-    own: str,
+    service: int,
     lines: Mapping[int, tuple[int, int]],
     before: Mapping[int, int],
     length: int,
     rest: int,
     named: Mapping[int, Sequence[str]],
 ) -> Trouble:
-    """One template of trouble, from its shapes: (lines, first second) by shape in the window, and
-    lines by shape before.
+    """One template of trouble of a service, from its shapes: (lines, first second) by shape in the
+    window, and lines by shape before.
     """
     most = max(lines, key=lambda shape: (tally.shapes[shape].level, lines[shape][0]))
-    shape, total = tally.shapes[most], sum(count for count, _ in lines.values())
+    example, at = tally.example(service, most)
+    total = sum(count for count, _ in lines.values())
     # Both sides weigh alike: else a steady line of a level like FATAL would be more than usual.
     weighted = _weighted(tally, {number: count for number, (count, _) in lines.items()})
     usual = _weighted(tally, before)
     names: dict[str, float] = defaultdict(float)
     for number, (count, _) in lines.items():
-        others = [name for name in named[number] if name != own]
+        others = [name for name in named[number] if name != tally.services[service]]
         for name in others:
             names[name] += count / len(others)
     return Trouble(
         total,
         sum(before.values()) * length / rest if rest else 0.0,
         gain(weighted, length, usual, rest) if rest else log2(1.0 + weighted),
-        shape.example,
-        shape.at,
-        shape.level,
+        example,
+        at,
+        tally.shapes[most].level,
         min(first for _, first in lines.values()),
         dict(names),
     )

@@ -72,6 +72,8 @@ class Tally:
             `width`, or -1 for lines without a time.
         services: names, by number.
         shapes: by number.
+        examples: (service, shape) of trouble to a line of that service and where it is, as in
+            `Shape`; of the first `MOST_SHAPES` of them.
         last: of each service the last lines.
         records: lines counted.
     """
@@ -83,6 +85,7 @@ class Tally:
     services: list[str] = field(default_factory=list)
     shapes: list[Shape] = field(default_factory=list)
     templates: Templates = field(default_factory=Templates)
+    examples: dict[tuple[int, int], tuple[str, tuple[int, int]]] = field(default_factory=dict)
     last: list[deque[Kept]] = field(default_factory=list)
     width: int = 1
     records: int = 0
@@ -133,7 +136,10 @@ class Tally:
                 if service < 0:
                     service = self._number(name)
             key = (second // width if second >= 0 else -1, service, shape)
-            counts[key] = counts.get(key, 0) + 1
+            lines = counts.get(key, 0)
+            if not lines and shapes[shape].level >= WARN:
+                self._keep(service, shape, head, (file, first_line + place))
+            counts[key] = lines + 1
             last[service].append((order, second, shape, text[:KEPT]))
             order += 1
         self.records = order
@@ -141,6 +147,15 @@ class Tally:
             self._widen()
         if len(self.counts) > MOST_CELLS:
             self._thin_out()
+
+    def example(self, service: int, shape: int) -> tuple[str, tuple[int, int]]:
+        """A line of a shape, one of that service where it is known, and where it is."""
+        one = self.shapes[shape]
+        return self.examples.get((service, shape), (one.example, one.at))
+
+    def _keep(self, service: int, shape: int, head: bytes, at: tuple[int, int]) -> None:
+        if (service, shape) not in self.examples and len(self.examples) < MOST_SHAPES:
+            self.examples[service, shape] = visible(head), at
 
     def kept(self, service: int | None = None) -> list[tuple[int, Kept]]:
         """The last lines of a service, or of the whole log, in the order of reading, each with the

@@ -1,14 +1,20 @@
 """What a log says by itself, or that it does not say it."""
 
+import re
+from pathlib import Path
+
 import pytest
 import samples
 from simulated import fared
+from typer.testing import CliRunner
 
+from logtriage.__main__ import app
 from logtriage.logs.answer import answer_of, guessed_kind
 from logtriage.logs.log import read_log, read_text
 from logtriage.real.cases import load_source
 from logtriage.world.call_graph import CallGraph, Service
 
+ROOT = Path(__file__).parents[2]
 KINDS = {"web": "edge", "basket": "app", "basket-db": "database", "catalog": "app"}
 GRAPH = CallGraph(
     (
@@ -63,6 +69,24 @@ def test_logs_of_real_incidents_without_the_time_before_say_too_little(tmp_path)
         assert log.tally.records == sum(map(len, case.logs.values()))
         answer = answer_of(log)
         assert answer.sure == "not enough evidence" and answer.evidence
+
+
+def test_the_example_is_a_real_case_and_told_as_it_is(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    case = load_source("nezha-trainticket").cases[0]
+    lines = [f"{service}  | {line}" for service, own in case.logs.items() for line in own]
+    assert Path("examples/train-ticket.log").read_text().splitlines() == lines
+    shown = CliRunner().invoke(app, ["triage", "examples/train-ticket.log"]).output
+    (told,) = re.findall(r"```text\n(not enough.*?)```", Path("docs/logs.md").read_text(), re.S)
+    for line in told.splitlines():
+        assert line.removesuffix("...").rstrip() in shown
+    assert case.truth.root in Path("docs/logs.md").read_text()
+
+
+def test_an_example_is_a_line_of_the_service_itself():
+    lines = [f"03:00:{i:02} {name} ERROR no answer in {i} ms" for i in (1, 2) for name in "ab"]
+    found = answer_of(read_text("\n".join(lines), ["a", "b"])).evidence
+    assert [(one.service, one.number) for one in found] == [("a", 1), ("b", 2)]
 
 
 def test_severity_is_of_requests_where_there_are_any():
