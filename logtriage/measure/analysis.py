@@ -93,6 +93,38 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
             held_out[of_base].assign(row="", seed=-1, base=bases[0]),
             held_out[shared & ~of_base].assign(row="", seed=-1, base=""),
         ]
+    return _whole(parts, names)
+
+
+def join(frames: Sequence[pd.DataFrame], names: Sequence[tuple[str, int]]) -> pd.DataFrame:
+    """The points of several frames of one sweep as one frame; incidents that all frames hold.
+
+    Args:
+        frames: from `gather`; the first that holds a point counts.
+        names: row and seed of each point that is wanted, in the order of the sweep.
+
+    Raises:
+        ValueError: for a point that no frame holds, results of several versions of the benchmark,
+            or a task of which there is no incident that all frames hold.
+    """
+    common = _common_incidents([one[one["policy"] != TRAINING] for one in frames])
+    left, parts = set(names), []
+    for one in frames:
+        one = one.astype({"row": str})
+        points = pd.MultiIndex.from_frame(one[["row", "seed"]])
+        counts = one.set_index(KEYS).index.isin(common) | (one["policy"] == TRAINING)
+        parts.append(one[counts & (points.isin(left) | (one["row"] == ""))])
+        left -= set(points)
+    if left:
+        lacking = ", ".join(sorted(f"{row}/seed-{seed}" for row, seed in left))
+        raise ValueError(f"no frame holds {lacking}; run the sweep first")
+    frame = pd.concat(parts)
+    bases = frame.loc[frame["policy"] == "trained", "base"].unique()
+    return _whole([frame[frame["base"].isin(["", *bases])]], names)
+
+
+def _whole(parts: Sequence[pd.DataFrame], names: Sequence[tuple[str, int]]) -> pd.DataFrame:
+    """Parts of a frame as one, sorted as the points are, with what is shared once."""
     frame = pd.concat(parts, ignore_index=True)
     versions = [one for one in frame["benchmark"].unique() if one]
     if len(versions) != 1:
@@ -136,7 +168,7 @@ def _common_incidents(held_out: Sequence[pd.DataFrame]) -> pd.MultiIndex:
     return common
 
 
-def _places(names: list[tuple[str, int]]) -> Callable[[pd.Series], pd.Series]:
+def _places(names: Sequence[tuple[str, int]]) -> Callable[[pd.Series], pd.Series]:
     """A key by which rows of a frame are sorted as they are in the sweep, what is shared last."""
     order = {row: place for place, row in enumerate(dict.fromkeys(row for row, _ in names))}
     return lambda rows: rows.map({**order, "": len(order)})

@@ -22,6 +22,11 @@ ResultsUrl = Annotated[
     str, typer.Option(help="Copy finished points there, an fsspec URL as s3://bucket/folder.")
 ]
 
+PublishedPath = Annotated[
+    Path | None,
+    typer.Option(help="Take points that are published there, as results/teaches, unless changed."),
+]
+
 
 def sweep(
     path: SweepPath,
@@ -37,6 +42,7 @@ def sweep(
     ] = 1,
     folder: FolderPath = None,
     results: ResultsUrl = "",
+    published: PublishedPath = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file and list its points, no more.")
     ] = False,
@@ -45,7 +51,7 @@ def sweep(
     from .sweeps import load_sweep, run_sweep, states
 
     try:
-        asked = load_sweep(path, folder, results)
+        asked = load_sweep(path, folder, results, published)
         if dry_run:
             for one in states(asked):
                 changes = asked.rows[one.point.row]
@@ -73,12 +79,17 @@ def sweep(
         raise fail(ValueError(told)) from None
 
 
-def sweep_status(path: SweepPath, folder: FolderPath = None, results: ResultsUrl = "") -> None:
+def sweep_status(
+    path: SweepPath,
+    folder: FolderPath = None,
+    results: ResultsUrl = "",
+    published: PublishedPath = None,
+) -> None:
     """How far each point of a sweep is."""
     from .sweeps import load_sweep, states
 
     try:
-        told = states(load_sweep(path, folder, results))
+        told = states(load_sweep(path, folder, results, published))
     except (ValueError, ImportError, OSError) as error:
         raise fail(error) from None
     for one in told:

@@ -20,7 +20,7 @@ from typing import Any
 import fsspec
 import pandas as pd
 
-from ..measure.analysis import gather, score
+from ..measure.analysis import gather, join, score
 from ..measure.runs import model_of, read_jsonl, record_of, write_text
 from ..measure.scaling import FEWEST_SIZES, fit_law, plot_scaling, sized_scores
 from ..measure.sweep_plots import plot_learning, plot_seeds
@@ -41,24 +41,37 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     if sweep.points[0].results:
         for point in sweep.points:
             _fetch(point)
-    if not any((point.folder / EVALUATION).exists() for point in sweep.points):
+    if not sweep.taken and not any((one.folder / EVALUATION).exists() for one in sweep.points):
         return []
-    lacking = [one.name for one in sweep.points if not (one.folder / EVALUATION).exists()]
+    own = [one for one in sweep.points if is_executed(one) or one.name not in sweep.taken]
+    lacking = [one.name for one in own if not (one.folder / EVALUATION).exists()]
     if lacking:
         raise FileNotFoundError(f"{', '.join(lacking)} have no {EVALUATION}; run the sweep first")
     folder = sweep.summary
-    folder.mkdir(exist_ok=True)
-    frame = gather([(one.row, one.seed, one.folder) for one in sweep.points])
+    folder.mkdir(parents=True, exist_ok=True)
+    frame, points = _tables(sweep, own)
     tables = {
         "episodes": frame,
         "summary": score(frame, against=sweep.file.against),
-        "points": costs(sweep.points),
+        "points": points,
     }
     for name, table in tables.items():
         table.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
-    write_text(folder / "sweep.json", json.dumps(record_of_sweep(sweep), indent=1) + "\n")
+    write_text(folder / "sweep.json", json.dumps(record_of_sweep(sweep, own), indent=1) + "\n")
     draw_sweep(folder)
     return sorted(folder.iterdir())
+
+
+def _tables(sweep: Sweep, own: Sequence[Point]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The frame of all points, and what each cost: of `own` points, and of those published."""
+    frames = [gather([(one.row, one.seed, one.folder) for one in own])] if own else []
+    points = [costs(own)]
+    if sweep.published and len(own) < len(sweep.points):
+        frames.append(pd.read_parquet(sweep.published / "episodes.parquet"))
+        points.append(pd.read_parquet(sweep.published / "points.parquet"))
+    names = [(one.row, one.seed) for one in sweep.points]
+    table = pd.concat(points).drop_duplicates(["row", "seed"]).set_index(["row", "seed"])
+    return join(frames, names), table.loc[names].reset_index()
 
 
 def draw_sweep(folder: Path) -> list[Path]:
@@ -104,13 +117,20 @@ def costs(some: Sequence[Point]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def record_of_sweep(sweep: Sweep) -> dict[str, Any]:
-    """What was run: rows and seeds, command, date, commits, machine."""
-    runs = [record_of(point.folder) for point in sweep.points]
+def record_of_sweep(sweep: Sweep, own: Sequence[Point]) -> dict[str, Any]:
+    """What was run: rows and seeds, command, date, commits, machine; of its `own` points, and of
+    those published, if there are any.
+    """
+    runs = [record_of(point.folder) for point in own]
     ended = [
-        json.loads(point.executed.read_text())["metadata"]["papermill"]["end_time"]
-        for point in sweep.points
+        json.loads(point.executed.read_text())["metadata"]["papermill"]["end_time"] for point in own
     ]
+    commits, machines = {run["commit"] for run in runs}, [run["machine"] for run in runs]
+    if sweep.published and len(own) < len(sweep.points):
+        before = json.loads((sweep.published / "sweep.json").read_text())
+        ended.append(before["finished"])
+        commits.update(before["commits"])
+        machines.append(before["machine"])
     return {
         "name": sweep.name,
         "about": sweep.file.about,
@@ -122,8 +142,8 @@ def record_of_sweep(sweep: Sweep) -> dict[str, Any]:
         "seeds": sweep.file.seeds,
         "points": len(sweep.points),
         "finished": max(ended)[:10],
-        "commits": sorted({run["commit"] for run in runs if run["commit"]}),
-        "machine": runs[0]["machine"],
+        "commits": sorted(filter(None, commits)),
+        "machine": machines[0],
         "left_out": sweep.file.left_out,
     }
 

@@ -15,12 +15,14 @@ A sweep is a YAML file, `sweeps/*.yaml`:
 
 Every point is one execution of the notebook into `runs/<sweep>/<row>/seed-<seed>/` (see `points`).
 A finished point is never run again; one that was interrupted goes on where its notebook can; one
-whose worker is lost moves to another worker.
+whose worker is lost moves to another worker. Points that are known from what was published of the
+sweep can be taken from there: so a sweep is extended without running it all.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import os
 import re
@@ -88,6 +90,8 @@ class Sweep:
         points: all of them; the first seed of every row first, so that a sweep that is stopped
             early has something of each.
         command: that runs it.
+        published: folder of what was published of it; None for none.
+        taken: names of the points that stand there, with the parameters that they would have now.
     """
 
     name: str
@@ -96,6 +100,8 @@ class Sweep:
     rows: dict[str, dict[str, Any]]
     points: tuple[Point, ...]
     command: str
+    published: Path | None = None
+    taken: frozenset[str] = frozenset()
 
     @property
     def summary(self) -> Path:
@@ -103,17 +109,23 @@ class Sweep:
         return self.folder / f"summary-{self.name}"
 
 
-def load_sweep(path: str | Path, folder: str | Path | None = None, results: str = "") -> Sweep:
+def load_sweep(
+    path: str | Path,
+    folder: str | Path | None = None,
+    results: str = "",
+    published: str | Path | None = None,
+) -> Sweep:
     """Read a sweep and check it, as far as that goes without running it.
 
     Args:
         path: the YAML file.
         folder: where everything goes; None for `runs/<its name>`.
         results: URL that finished points are copied to, in a folder of the sweep's name.
+        published: folder of what was published of the sweep; points in there are not run.
 
     Raises:
         ValueError: for what cannot be run: an unknown key, notebook, parameter or setting, a value
-            of a wrong type, a grid of nothing, rows of the same name.
+            of a wrong type, a grid of nothing, rows of the same name; nothing published.
     """
     path = Path(path)
     try:
@@ -165,7 +177,28 @@ def load_sweep(path: str | Path, folder: str | Path | None = None, results: str 
         for seed in file.seeds
         for name, changes in rows.items()
     )
-    return Sweep(path.stem, whole, file, rows, points, command)
+    earlier = Path(published) if published is not None else None
+    taken = _published_points(earlier, file, points) if earlier else frozenset()
+    return Sweep(path.stem, whole, file, rows, points, command, earlier, taken)
+
+
+def _published_points(folder: Path, file: SweepFile, points: Sequence[Point]) -> frozenset[str]:
+    """Names of the points that were published with the parameters that they have now."""
+    path = folder / "sweep.json"
+    try:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot read {path}, of a published sweep: {error}") from None
+    rows = {row: _joined(record["parameters"], more) for row, more in record["rows"].items()}
+    same = record["notebook"] == Path(file.notebook).name
+    return frozenset(
+        point.name
+        for point in points
+        if same
+        and point.seed in record["seeds"]
+        and {**rows.get(point.row, {}), **{name: point.parameters[name] for name in GIVEN}}
+        == point.parameters
+    )
 
 
 def _rows(file: SweepFile, path: Path) -> dict[str, dict[str, Any]]:
@@ -259,8 +292,8 @@ def _check_parameters(
 
 @dataclass(frozen=True)
 class State:
-    """How far a point is: `finished`, `running`, `failed`, `interrupted` or `waiting`, and the
-    seconds that it took, or the error that it ended in.
+    """How far a point is: `finished`, `published`, `running`, `failed`, `interrupted` or
+    `waiting`, and the seconds that it took, or the error that it ended in.
     """
 
     point: Point
@@ -277,6 +310,8 @@ def states(sweep: Sweep) -> list[State]:
         line = last.get((point.row, point.seed), {})
         if is_finished(point):
             found.append(State(point, "finished", line.get("seconds")))
+        elif point.name in sweep.taken:
+            found.append(State(point, "published"))
         elif is_running(point):
             found.append(State(point, "running"))
         elif line.get("event") == "failed":
@@ -321,7 +356,7 @@ def run_sweep(
         raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
     told = states(sweep)
     waiting = sorted(
-        (one for one in told if one.state != "finished"), key=lambda one: TURNS.index(one.state)
+        (one for one in told if one.state in TURNS), key=lambda one: TURNS.index(one.state)
     )
     queue, done = deque(one.point for one in waiting), len(told) - len(waiting)
     failures: dict[str, str] = {}

@@ -104,6 +104,27 @@ def test_only_what_all_points_have_played_counts(points, tmp_path):
         assert steps["episodes"].sum() == 30 * EPISODES_A_STEP  # training stays whole
 
 
+def test_frames_are_joined_as_if_gathered_together(points, frame, tmp_path):
+    names = [(row, seed) for row, seed, _ in points]
+    frame.to_parquet(tmp_path / "first.parquet")
+    first = pd.read_parquet(tmp_path / "first.parquet")
+    halves = [analysis.gather(points[5:]), first]
+    pd.testing.assert_frame_equal(
+        _in_order(analysis.join(halves, names)), _in_order(frame), check_categorical=False
+    )
+    with pytest.raises(ValueError, match=r"no frame holds better/seed-7; run the sweep first"):
+        analysis.join([frame], [*names, ("better", 7)])
+    older = [frame[~frame["row"].isin(["worse"])], frame.assign(benchmark="0.9")]
+    with pytest.raises(ValueError, match=r"versions .*'0.9'.* never put together"):
+        analysis.join(older, names)
+
+
+def _in_order(frame):
+    return frame.astype(dict.fromkeys(["row", *analysis.CATEGORIES], str)).sort_values(
+        list(analysis.COLUMNS[:9]), ignore_index=True
+    )
+
+
 def test_unfinished_and_mixed_sweeps_are_refused(points, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"lacks episodes.jsonl; train and evaluate"):
         analysis.gather([("gone", 0, tmp_path)])

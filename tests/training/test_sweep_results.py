@@ -14,7 +14,7 @@ from test_notebooks import NOTEBOOKS, TINY
 
 from logtriage.training import points
 from logtriage.training.sweep_results import summarise_sweep
-from logtriage.training.sweeps import load_sweep
+from logtriage.training.sweeps import load_sweep, states
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,32 @@ def test_a_sweep_is_summarised_from_a_store_alone(sweep, tmp_path):
     for name in ("episodes.parquet", "summary.parquet"):
         pd.testing.assert_frame_equal(pd.read_parquet(here[name]), pd.read_parquet(there[name]))
     assert fsspec.filesystem("memory").exists("/published/tiny/recipe/seed-0/evaluation.parquet")
+
+
+def test_a_published_sweep_is_extended_by_what_is_new_alone(sweep, tmp_path):
+    summarise_sweep(sweep)
+    asked = yaml.safe_load(sweep_file(sweep).read_text())
+    asked["rows"]["shorter"] = {"steps": 1}
+    asked["rows"]["one scalar"]["changes"]["group"] = 4  # no longer what was published
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(asked, sort_keys=False))
+    more = load_sweep(path, tmp_path / "out", published=sweep.summary)
+    assert {one.point.row: one.state for one in states(more)} == {
+        "recipe": "published",
+        "one scalar": "waiting",
+        "shorter": "waiting",
+    }
+    for point in more.points[1:]:
+        assert points.execute(point) == "finished"
+    files = {path.name: path for path in summarise_sweep(more)}
+    summary = pd.read_parquet(files["summary.parquet"]).set_index(["row", "task"])
+    before = pd.read_parquet(sweep.summary / "summary.parquet").set_index(["row", "task"])
+    assert list(summary.index.unique("row")) == ["recipe", "one scalar", "shorter"]
+    assert summary.loc["recipe", "trained"].equals(before.loc["recipe", "trained"])
+    costs = pd.read_parquet(files["points.parquet"]).set_index("row")["episodes"]
+    assert dict(costs) == {"recipe": 2 * 2 * 8, "one scalar": 2 * 2 * 4, "shorter": 2 * 8}
+    with pytest.raises(ValueError, match=r"cannot read .*sweep\.json, of a published sweep"):
+        load_sweep(path, tmp_path / "out", published=tmp_path)
 
 
 def test_points_that_are_not_finished_have_no_summary(sweep, tmp_path):
