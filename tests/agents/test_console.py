@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 
 import nbformat
@@ -14,10 +14,12 @@ import pytest
 import requests
 from browser import need_browser, open_tab
 from conftest import free_port
+from real_secrets import secrets
 
 from logtriage.agents.console import Console
 from logtriage.play.actions import ACTION_TYPES, check_action
 from logtriage.play.episode import Episode
+from logtriage.real.cases import SOURCES, load_source
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
 from logtriage.world.topology import Topology
@@ -114,6 +116,21 @@ def test_incidents_are_played_on_a_call_graph_of_ones_own():
 
 def test_an_incident_beyond_the_slider_can_be_opened_too():
     assert Screen("single_crash", "train", 12_345).index.value == 12_345
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_real_incident_is_played(source):
+    screen = Screen("real", source, 0)
+    for index, case in enumerate(load_source(source).cases):
+        screen.index.value = index
+        screen.open.click()
+        screen.press("request_more_logs", case.truth.root)
+        shown = unescape(screen.view.value)
+        assert not [one for one in secrets(case) if one in shown]
+        screen.press("identify_root_cause", case.truth.root)
+        screen.press("resolve")
+        assert "score 1.00" in screen.view.value and screen.act.disabled
+    assert screen.index.max == index
 
 
 def test_errors_are_shown_escaped():

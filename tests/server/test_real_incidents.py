@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 import requests
+from real_secrets import secrets
 
 from logtriage.adapters.remote import Server
 from logtriage.client import LogtriageEnv
@@ -14,15 +15,6 @@ from logtriage.models import TriageAction
 from logtriage.play.prompts import render
 from logtriage.real.cases import SOURCES, load_source
 from logtriage.real.episode import RealEpisode
-
-
-def secrets(case):
-    """What only the truth holds: where the source tells of the fault, how it was made, and its name
-    unless that is a word of every log.
-    """
-    truth = case.truth
-    common = ("errors", "exception", "return")
-    return {text for text in (truth.origin, truth.how, truth.fault) if text and text not in common}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -54,24 +46,24 @@ def test_the_truth_is_nowhere_on_the_wire_before_the_end(url, source):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_case_is_played_on_the_page(url, source):
-    case = load_source(source).cases[1]
-    here = {"task": "real", "split": source, "index": 1}
-    did = ["request_more_logs:all", f"request_more_logs:{case.truth.root}"]
+def test_every_case_is_played_on_the_page(url, source):
+    with requests.Session() as session:
 
-    def page(did):
-        answer = requests.get(
-            f"{url}/web?{urlencode({**here, 'did': did}, doseq=True)}", timeout=30
-        )
-        answer.raise_for_status()
-        return unescape(answer.text)
+        def page(did):
+            asked = urlencode({**here, "did": did}, doseq=True)
+            answer = session.get(f"{url}/web?{asked}", timeout=30)
+            answer.raise_for_status()
+            return unescape(answer.text)
 
-    before = page(did)
-    assert not [one for one in secrets(case) if one in before]
-    assert "the root cause alone counts" in page([])
-    assert f">{case.services[0]}</text>" in before
-    after = page([*did, f"identify_root_cause:{case.truth.root}", "resolve"])
-    assert "score 1.00" in after and case.truth.fault.replace("_", " ") in after
+        for index, case in enumerate(load_source(source).cases):
+            here = {"task": "real", "split": source, "index": index}
+            did = ["request_more_logs:all", f"request_more_logs:{case.truth.root}"]
+            before = page(did)
+            assert not [one for one in secrets(case) if one in before]
+            assert f">{case.services[0]}</text>" in before
+            after = page([*did, f"identify_root_cause:{case.truth.root}", "resolve"])
+            assert "score 1.00" in after and case.truth.fault.replace("_", " ") in after
+        assert "the root cause alone counts" in page([])
 
 
 def test_a_case_that_is_not_there_is_refused(url):
