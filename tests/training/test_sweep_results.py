@@ -80,7 +80,8 @@ def test_a_published_sweep_is_extended_by_what_is_new_alone(sweep, tmp_path):
     first.write_text(yaml.safe_dump(asked))
     published = load_sweep(first, sweep.folder).summary
     summarise_sweep(load_sweep(first, sweep.folder))
-    more = load_sweep(sweep_file(sweep), tmp_path / "out", published=published)
+    beside = sweep.folder.with_name("more")  # from where the base is found, too
+    more = load_sweep(sweep_file(sweep), beside, published=published)
     assert [one.state for one in states(more)] == ["published", "waiting"]
     shutil.copytree(sweep.points[1].folder, more.points[1].folder)  # instead of running it
     files = {path.name: path for path in summarise_sweep(more)}
