@@ -1,5 +1,7 @@
 """Sweeps that nobody has trained: run folders with made-up results, for testing their analysis."""
 
+import json
+
 import numpy as np
 import pandas as pd
 
@@ -101,4 +103,14 @@ def make_ladder(folder, seeds=3, incidents=12):
         }
         for row, seed, _ in points
     ).to_parquet(folder / "points.parquet", index=False)
+    return folder
+
+
+def make_study(folder, skills, seeds=2, incidents=6):
+    """`episodes.parquet` and `sweep.json` of a study whose first row is the recipe, in a folder."""
+    points = make_points(folder / "runs", skills, seeds, incidents)
+    gather(points).to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
+    rows = {row: {"changes": {"credit": row}} if place else {} for place, row in enumerate(skills)}
+    record = {"rows": rows, "against": next(iter(skills)), "points": len(points), "parameters": {}}
+    (folder / "sweep.json").write_text(json.dumps(record))
     return folder

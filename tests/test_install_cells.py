@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 GPU = requirements((ROOT / "requirements-gpu.txt").read_text())
 LISTED = {**requirements((ROOT / "requirements.txt").read_text()), **GPU}
-NO_GPU = ("01", "05", "07", "09")  # notebooks that have nothing to do on one
+NO_GPU = ("01", "05", "06", "07", "09")  # notebooks that have nothing to do on one
 # Colab has these, built for each other and for its driver: another one breaks what the rest needs.
 COLABS_OWN = {"torch", "numpy", "pandas", "jupyter", "ipywidgets"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import papermill
 import pytest
-from made_up_sweeps import make_ladder
+from made_up_sweeps import make_ladder, make_study
 from PIL import Image
 
 from logtriage.world.incidents import sample_incident
@@ -102,6 +102,17 @@ def test_05_shows_the_benchmark(folder):
         for output in cell.get("outputs", ())
     )
     assert pictures == 7
+
+
+def test_06_tells_which_rows_differ(tmp_path):
+    skills = {"recipe": 0.6, "as good": 0.6, "ruined": 0.0}
+    study = make_study(tmp_path / "study", skills, incidents=12)
+    text = text_of(run("06_what_teaches.ipynb", tmp_path, study=str(study)))
+    assert "3 rows, 6 runs" in text and "faults_detected_trained" in text
+    _, told = text.split("verdict")
+    for row, verdict in (("ruined", "worse"), ("as good", "not told apart")):
+        line = next(one for one in told.splitlines() if one.startswith(row))
+        assert line.rstrip().endswith(verdict)
 
 
 def test_07_shows_the_ladder(tmp_path):
