@@ -108,7 +108,7 @@ def test_06_tells_which_rows_differ(tmp_path):
     skills = {"recipe": 0.6, "as good": 0.6, "ruined": 0.0}
     study = make_study(tmp_path / "study", skills, incidents=12)
     text = text_of(run("06_what_teaches.ipynb", tmp_path, study=str(study)))
-    assert "3 rows, 6 runs" in text and "faults_detected_trained" in text
+    assert "3 rows, 6 runs" in text and "real faults dismissed" in text
     _, told = text.split("verdict")
     for row, verdict in (("ruined", "worse"), ("as good", "not told apart")):
         line = next(one for one in told.splitlines() if one.startswith(row))
