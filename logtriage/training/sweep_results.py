@@ -49,7 +49,8 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
         raise FileNotFoundError(f"{', '.join(lacking)} have no {EVALUATION}; run the sweep first")
     folder = sweep.summary
     folder.mkdir(parents=True, exist_ok=True)
-    frame, points = _tables(sweep, own)
+    earlier = sweep.published if len(own) < len(sweep.points) else None
+    frame, points = _tables(sweep, own, earlier)
     tables = {
         "episodes": frame,
         "summary": score(frame, against=sweep.file.against),
@@ -57,18 +58,22 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     }
     for name, table in tables.items():
         table.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
-    write_text(folder / "sweep.json", json.dumps(record_of_sweep(sweep, own), indent=1) + "\n")
+    write_text(
+        folder / "sweep.json", json.dumps(record_of_sweep(sweep, own, earlier), indent=1) + "\n"
+    )
     draw_sweep(folder)
     return sorted(folder.iterdir())
 
 
-def _tables(sweep: Sweep, own: Sequence[Point]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The frame of all points, and what each cost: of `own` points, and of those published."""
+def _tables(
+    sweep: Sweep, own: Sequence[Point], earlier: Path | None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The frame of all points, and what each cost: `own` points, others published in `earlier`."""
     frames = [gather([(one.row, one.seed, one.folder) for one in own])] if own else []
     points = [costs(own)]
-    if sweep.published and len(own) < len(sweep.points):
-        frames.append(pd.read_parquet(sweep.published / "episodes.parquet"))
-        points.append(pd.read_parquet(sweep.published / "points.parquet"))
+    if earlier:
+        frames.append(pd.read_parquet(earlier / "episodes.parquet"))
+        points.append(pd.read_parquet(earlier / "points.parquet"))
     names = [(one.row, one.seed) for one in sweep.points]
     table = pd.concat(points).drop_duplicates(["row", "seed"]).set_index(["row", "seed"])
     return join(frames, names), table.loc[names].reset_index()
@@ -117,17 +122,17 @@ def costs(some: Sequence[Point]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def record_of_sweep(sweep: Sweep, own: Sequence[Point]) -> dict[str, Any]:
-    """What was run: rows and seeds, command, date, commits, machine; of its `own` points, and of
-    those published, if there are any.
+def record_of_sweep(sweep: Sweep, own: Sequence[Point], earlier: Path | None) -> dict[str, Any]:
+    """What was run: rows and seeds, command, date, commits, machine; of `own` points, and of those
+    published in `earlier`.
     """
     runs = [record_of(point.folder) for point in own]
     ended = [
         json.loads(point.executed.read_text())["metadata"]["papermill"]["end_time"] for point in own
     ]
     commits, machines = {run["commit"] for run in runs}, [run["machine"] for run in runs]
-    if sweep.published and len(own) < len(sweep.points):
-        before = json.loads((sweep.published / "sweep.json").read_text())
+    if earlier:
+        before = json.loads((earlier / "sweep.json").read_text())
         ended.append(before["finished"])
         commits.update(before["commits"])
         machines.append(before["machine"])

@@ -178,26 +178,25 @@ def load_sweep(
         for name, changes in rows.items()
     )
     earlier = Path(published) if published is not None else None
-    taken = _published_points(earlier, file, points) if earlier else frozenset()
+    taken = _published_points(earlier, file, rows, points) if earlier else frozenset()
     return Sweep(path.stem, whole, file, rows, points, command, earlier, taken)
 
 
-def _published_points(folder: Path, file: SweepFile, points: Sequence[Point]) -> frozenset[str]:
+def _published_points(
+    folder: Path, file: SweepFile, rows: dict[str, dict[str, Any]], points: Sequence[Point]
+) -> frozenset[str]:
     """Names of the points that were published with the parameters that they have now."""
     path = folder / "sweep.json"
     try:
         record = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot read {path}, of a published sweep: {error}") from None
-    rows = {row: _joined(record["parameters"], more) for row, more in record["rows"].items()}
-    same = record["notebook"] == Path(file.notebook).name
+    then = {row: _joined(record["parameters"], more) for row, more in record["rows"].items()}
+    same = {row for row, more in rows.items() if _joined(file.parameters, more) == then.get(row)}
+    if record["notebook"] != Path(file.notebook).name:
+        return frozenset()
     return frozenset(
-        point.name
-        for point in points
-        if same
-        and point.seed in record["seeds"]
-        and {**rows.get(point.row, {}), **{name: point.parameters[name] for name in GIVEN}}
-        == point.parameters
+        point.name for point in points if point.row in same and point.seed in record["seeds"]
     )
 
 
