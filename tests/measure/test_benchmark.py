@@ -23,7 +23,7 @@ from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 ROOT = Path(__file__).parents[2]
-INCIDENTS = 4  # a policy, task and split; `belief` needs seconds for each on some
+INCIDENTS = 3  # a policy, task and split; `belief` needs seconds for each on some
 
 
 @pytest.fixture(scope="module")
