@@ -111,6 +111,7 @@ def make_study(folder, skills, seeds=2, incidents=6):
     points = make_points(folder / "runs", skills, seeds, incidents)
     gather(points).to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
     rows = {row: {"changes": {"credit": row}} if place else {} for place, row in enumerate(skills)}
-    record = {"rows": rows, "against": next(iter(skills)), "points": len(points), "parameters": {}}
+    record = {"rows": rows, "against": next(iter(skills)), "seeds": [*range(seeds)]}
+    record |= {"points": len(points), "parameters": {}}
     (folder / "sweep.json").write_text(json.dumps(record))
     return folder

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import papermill
@@ -106,13 +107,29 @@ def test_05_shows_the_benchmark(folder):
 
 def test_06_tells_which_rows_differ(tmp_path):
     skills = {"recipe": 0.6, "as good": 0.6, "ruined": 0.0}
-    study = make_study(tmp_path / "study", skills, incidents=12)
-    text = text_of(run("06_what_teaches.ipynb", tmp_path, study=str(study)))
-    assert "3 rows, 6 runs" in text and "real faults dismissed" in text
-    _, told = text.split("verdict")
+    best, mistake = {"recipe": 0.6, "as good": 0.6}, {"recipe": 0.6, "rewards stored before": 0.3}
+    notebook = run(
+        "06_what_teaches.ipynb",
+        tmp_path,
+        study=str(make_study(tmp_path / "study", skills, incidents=12)),
+        finalists=str(make_study(tmp_path / "finalists", best, seeds=4, incidents=12)),
+        ablations=str(make_study(tmp_path / "ablations", mistake, incidents=12)),
+    )
+    text = text_of(notebook)
+    assert "3 rows, 6 runs" in text and text.count("real faults dismissed") == 3
+    told = text.split("verdict")[1]
     for row, verdict in (("ruined", "worse"), ("as good", "not told apart")):
         line = next(one for one in told.splitlines() if one.startswith(row))
         assert line.rstrip().endswith(verdict)
+    seeds = re.findall(r"^as good +(\d) ", text, re.MULTILINE)
+    assert seeds == ["2", "4", "2"]  # of the study, of the finalists, and the new ones alone
+    assert re.search(r"gain -?0\.\d+ \[-0\.\d+, 0\.\d+\]", text)
+    pictures = sum(
+        "image/png" in output.get("data", {})
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+    )
+    assert pictures == 4
 
 
 def test_07_shows_the_ladder(tmp_path):
