@@ -71,11 +71,12 @@ seeds: $(READY)  ## 10 seeds of both tracks of the embedded agent, and one of th
 	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
 	$(RUN) -m logtriage sweep sweeps/varied.yaml --folder runs
 
-teaches: $(READY)  ## the study of what teaches: hours on two cores, resumable
+teaches: $(READY)  ## the study of what teaches, and its finalists: hours on two cores, resumable
 	$(RUN) -m logtriage sweep sweeps/teaches.yaml
+	$(RUN) -m logtriage sweep sweeps/finalists.yaml
 
-credit: $(READY)  ## estimators of credit beside forked rollouts, after `make demo`: results/credit
-	$(RUN) scripts/credit.py --checkpoint runs/demo/seed-0/checkpoint-40
+credit: $(READY)  ## estimators of credit beside forked rollouts, after `make teaches`: results/credit
+	$(RUN) scripts/credit.py --checkpoint runs/teaches/recipe/seed-0/checkpoint-40
 
 real: $(READY)  ## every policy on the 76 real incidents, the embedded agents after `make demo`: results/real
 	$(RUN) scripts/real.py

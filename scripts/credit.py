@@ -1,12 +1,12 @@
 """What each estimator of credit knows of what a call was worth: forks of sampled episodes.
 
-    python scripts/credit.py --model runs/demo/base --checkpoint runs/demo/seed-0/checkpoint-40
+    python scripts/credit.py --checkpoint runs/teaches/recipe/seed-0/checkpoint-40
 
 A line an incident goes to `runs/credit/<policy>.jsonl`, and a rerun goes on from there. Written to
 results/credit/: `forks.parquet`, a row a call (see `training.forks`); `estimators.json` and
 `baseline.json` (see `measure.credit_truth`); and the figure. After a change of an estimator delete
 the folder: its lines hold what it gave. An incident of 8 episodes, each state forked 16 times,
-takes 2 to 60 seconds of a core, 15 on average: a quarter of an hour for two policies.
+takes 2 to 60 seconds of a core, 8 to 15 on average: 6 to 12 minutes for two policies.
 """
 
 from __future__ import annotations
