@@ -112,8 +112,8 @@ def test_06_tells_which_rows_differ(tmp_path):
         "06_what_teaches.ipynb",
         tmp_path,
         study=str(make_study(tmp_path / "study", skills, incidents=12)),
-        finalists=str(make_study(tmp_path / "finalists", best, seeds=4, incidents=12)),
-        ablations=str(make_study(tmp_path / "ablations", mistake, incidents=12)),
+        finalists=str(make_study(tmp_path / "finalists", best, seeds=4)),
+        ablations=str(make_study(tmp_path / "ablations", mistake)),
     )
     text = text_of(notebook)
     assert "3 rows, 6 runs" in text and text.count("real faults dismissed") == 3

@@ -47,12 +47,12 @@ def checkout(tiny_base, tmp_path, monkeypatch):
 PARAMETERS = {"keep": "runs", "steps": STEPS, "episodes": 3}
 
 
-def run_all(checkout):
+def run_all(checkout, steps=STEPS):
     """*Run all*: the notebook's text, as printed."""
     executed = papermill.execute_notebook(
         checkout / NOTEBOOK,
         checkout / "executed.ipynb",
-        PARAMETERS,
+        {**PARAMETERS, "steps": steps},
         cwd=checkout,
         progress_bar=False,
         kernel_name="python3",
@@ -71,11 +71,11 @@ def steps_of(run):
 
 def test_run_all(checkout):
     run = checkout / "runs" / "recommended" / "seed-0"
-    text = run_all(checkout)
+    text = run_all(checkout, steps=3)
     assert "preset recommended on Tesla T4, 16 GB, no bf16" in text
     assert "at step 2 or beyond" in text and "all versions are as they should be" in text
-    assert f"2 of {STEPS}" in text  # steps done, in the smoke cell
-    assert steps_of(run) == list(range(1, STEPS + 1))
+    assert "2 of 3" in text  # steps done, in the smoke cell
+    assert steps_of(run) == [1, 2, 3]
     assert all(word in text for word in ("root cause:", " s each", "truth:"))
     card = (run / "hub" / "README.md").read_text()
     assert f"base_model: {MODEL}" in card and "a LoRA adapter" in card
