@@ -44,8 +44,8 @@ serve: $(READY)  ## the OpenEnv server on http://127.0.0.1:8000, reachable from 
 	$(RUN) -m logtriage serve
 
 test: setup lint  ## all tests but the slow ones, the notebooks with tiny parameters included
-	OMP_NUM_THREADS=1 $(RUN) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" tests
-	$(RUN) -m pytest -q --nbmake notebooks/01_explore_the_environment.ipynb
+	OMP_NUM_THREADS=1 $(RUN) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --nbmake tests \
+	  notebooks/01_explore_the_environment.ipynb
 
 test-slow: setup  ## the slow ones: training that must learn, and the package in a fresh environment
 	$(RUN) -m pytest -q -m slow tests

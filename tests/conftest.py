@@ -32,7 +32,7 @@ LONG_FILES = (
     "test_sweeps.py",
     "test_benchmark.py",
     "test_tracking.py",
-    "test_sweep_results.py",
+    "01_explore_the_environment.ipynb",
     "test_scripted.py",
 )
 

@@ -36,6 +36,7 @@ def text_of(notebook):
     )
 
 
+@pytest.mark.slow
 def test_01_explores_on_a_call_graph_of_ones_own(tmp_path):
     shop = Path(__file__).parents[1] / "examples" / "shop.yaml"
     notebook = run(

@@ -226,6 +226,7 @@ def test_first_and_last_counts_different_incidents():
     assert (few["first 3"], few["last 3"], few["change"]) == ("too few",) * 3
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
     folder = tmp_path / "killed"
     code = (

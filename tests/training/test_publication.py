@@ -119,6 +119,7 @@ def test_a_model_is_published_whole_and_its_card_is_true(run, tmp_path):
     assert example["messages"][0]["content"] == SYSTEM_PROMPT and len(example["tools"]) == 7
 
 
+@pytest.mark.slow
 def test_the_snippets_of_a_card_run(run, tmp_path):
     assert run_snippets(write_model(run, NAME, tmp_path / NAME)).strip()
 

@@ -39,6 +39,7 @@ def sweep(tmp_path_factory):
     return sweep
 
 
+@pytest.mark.slow
 def test_what_a_sweep_comes_to(sweep):
     files = {path.name: path for path in summarise_sweep(sweep)}
     record = json.loads(files["sweep.json"].read_text())
@@ -62,6 +63,7 @@ def test_what_a_sweep_comes_to(sweep):
             assert image.width >= 1600
 
 
+@pytest.mark.slow
 def test_a_sweep_is_summarised_from_a_store_alone(sweep, tmp_path):
     here = {path.name: path for path in summarise_sweep(sweep)}
     elsewhere = load_sweep(sweep_file(sweep), tmp_path / "out", "memory://published")
@@ -73,6 +75,7 @@ def test_a_sweep_is_summarised_from_a_store_alone(sweep, tmp_path):
     assert fsspec.filesystem("memory").exists("/published/tiny/recipe/seed-0/evaluation.parquet")
 
 
+@pytest.mark.slow
 def test_a_published_sweep_is_extended_by_what_is_new_alone(sweep, tmp_path):
     asked = yaml.safe_load(sweep_file(sweep).read_text())
     asked["rows"].pop("one scalar")
@@ -96,6 +99,7 @@ def test_a_published_sweep_is_extended_by_what_is_new_alone(sweep, tmp_path):
         load_sweep(first, tmp_path / "out", published=tmp_path)
 
 
+@pytest.mark.slow
 def test_points_that_are_not_finished_have_no_summary(sweep, tmp_path):
     some = load_sweep(sweep_file(sweep), tmp_path / "out")
     (tmp_path / "out").mkdir()
