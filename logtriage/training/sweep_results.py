@@ -24,6 +24,7 @@ from ..measure.analysis import gather, join, score
 from ..measure.runs import model_of, read_jsonl, record_of, write_text
 from ..measure.scaling import FEWEST_SIZES, fit_law, plot_scaling, sized_scores
 from ..measure.sweep_plots import plot_learning, plot_seeds
+from ..measure.sweep_tables import read_sweep
 from .points import Point, is_executed
 from .sweeps import Sweep
 
@@ -81,9 +82,8 @@ def _tables(
 
 def draw_sweep(folder: Path) -> list[Path]:
     """Draw the figures of a sweep from its tables, which lie in the folder; returns the files."""
-    frame = pd.read_parquet(folder / "episodes.parquet")
-    sizes = pd.read_parquet(folder / "points.parquet")
-    against = json.loads((folder / "sweep.json").read_text())["against"]
+    record, frame = read_sweep(folder)
+    sizes, against = pd.read_parquet(folder / "points.parquet"), record["against"]
     figures = {
         "learning": plot_learning(frame, against=against),
         "seeds": plot_seeds(frame, against=against),
