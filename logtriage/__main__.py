@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .measure.commands import benchmark_command, evaluate_command, fail, replay_command
+from .bench.bench_commands import benchmark_command, evaluate_command, fail, replay_command
 from .server import serve
-from .training.commands import (
+from .train.train_commands import (
     build_base_command,
     evaluate_run_command,
     publish_dataset_command,
@@ -22,7 +22,7 @@ from .training.commands import (
 
 if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
     from .adapters.remote import Server
-    from .agents.scripted import Policy
+    from .policies.scripted import Policy
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="LogTriage: trace incidents to their root."
@@ -72,9 +72,9 @@ def triage_command(
         answer, asked, unheard = told_of(log, found, known), None, ""
         name = policy or model or endpoint_model
         if name:
-            from .agents.completions import EndpointError
-            from .agents.triage import ask
-            from .logs.episode import LogEpisode
+            from .bench.log_agent import ask
+            from .logs.log_episode import LogEpisode
+            from .policies.llm.completions import EndpointError
 
             episode = LogEpisode(log, known, found)
             agent = _one_to_ask(policy, model, endpoint, endpoint_model)
@@ -102,14 +102,14 @@ def triage_command(
 def _one_to_ask(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy:
     """The policy of that name, the model in that folder, or the one behind that server."""
     if policy:
-        from .agents.registry import make_policy
+        from .bench.registry import make_policy
 
         return make_policy(policy)
     if model:
-        from .agents.triage import load_agent
+        from .bench.log_agent import load_agent
 
         return load_agent(model)
-    from .agents.endpoint import EndpointPolicy
+    from .policies.llm.endpoint import EndpointPolicy
 
     return EndpointPolicy(endpoint, endpoint_model)
 

@@ -16,9 +16,9 @@ from .play.actions import action_values, shown
 from .play.drawing import Step, draw
 from .play.episode import Episode, Observation
 from .play.prompts import render
-from .play.rewards import Score
+from .play.scoring import Score
 from .real.door import draw_end, open_incident
-from .real.episode import RealEpisode
+from .real.real_episode import RealEpisode
 from .rubrics import TriageRubric
 from .world.call_graph import CallGraph
 from .world.tasks import TASKS, check_index, check_split, splits_on

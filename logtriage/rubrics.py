@@ -10,7 +10,7 @@ from __future__ import annotations
 from openenv.core.rubrics import Rubric
 
 from .models import TriageAction, TriageObservation
-from .play.rewards import Score
+from .play.scoring import Score
 
 
 class ScorePart(Rubric):

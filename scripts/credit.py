@@ -17,15 +17,15 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from logtriage.agents.language_models import LanguageModelPolicy
-from logtriage.agents.loading import load_language_model
-from logtriage.measure.credit_plots import plot_credit
-from logtriage.measure.credit_truth import MEASURES, baseline_bias, compare_credits
-from logtriage.measure.runs import weights_digest
-from logtriage.training.credit import CREDITS, call_advantages
-from logtriage.training.forks import fork_incidents, forked_incidents
-from logtriage.training.presets import make_config
-from logtriage.training.settings import TrainingConfig
+from logtriage.bench.credit_plots import plot_credit
+from logtriage.bench.credit_truth import MEASURES, baseline_bias, compare_credits
+from logtriage.bench.runs import weights_digest
+from logtriage.policies.llm.language_models import LanguageModelPolicy
+from logtriage.policies.llm.loading import load_language_model
+from logtriage.train.credit import CREDITS, call_advantages
+from logtriage.train.forks import fork_incidents, forked_incidents
+from logtriage.train.presets import make_config
+from logtriage.train.settings import TrainingConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 

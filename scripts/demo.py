@@ -14,7 +14,7 @@ from typing import Annotated
 import papermill
 import typer
 
-from logtriage.training.summaries import summary_table
+from logtriage.train.summaries import summary_table
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("gain.png", "learning.png", "parts.png", "strata.png")

@@ -42,17 +42,18 @@ import torch
 import typer
 from random_qwen import follow_script, random_model, words
 
-# Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
-from logtriage.agents.loading import load_language_model
-from logtriage.measure.runs import environment_record, find_gpu, read_jsonl, record_of
+from logtriage.bench.runs import environment_record, find_gpu, read_jsonl, record_of
 from logtriage.play.conversation import opening_messages
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
-from logtriage.training import cost, grpo
-from logtriage.training.cost import GIB, T4, WORDY
-from logtriage.training.presets import make_config
-from logtriage.training.settings import TrainingConfig
+
+# Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
+from logtriage.policies.llm.loading import load_language_model
+from logtriage.train import cost, grpo
+from logtriage.train.cost import GIB, T4, WORDY
+from logtriage.train.presets import make_config
+from logtriage.train.settings import TrainingConfig
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -190,7 +191,7 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
     """
     as_a_t4()
     model, tokenizer = load_language_model(config.model, config.load_in_4bit)
-    from logtriage.agents.generation import Writer
+    from logtriage.policies.llm.decoder import Writer
 
     written, reply = [0] * batch, words(tokenizer, LOGS_TOKENS)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from logtriage.measure.leaderboard import CEILING, FEWEST, Entry, check_entry, read_entry, table_row
+from logtriage.bench.leaderboard import CEILING, FEWEST, Entry, check_entry, read_entry, table_row
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,8 +14,8 @@ from typing import Annotated
 
 import typer
 
-from logtriage.training.grpo import train
-from logtriage.training.presets import make_config
+from logtriage.train.grpo import train
+from logtriage.train.presets import make_config
 
 ROOT = Path(__file__).resolve().parents[1]
 LOOPS = {"trl": {"micro_batches": 8}, "kept": {"micro_batches": 1}}  # each as it is fastest

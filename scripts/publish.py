@@ -18,14 +18,14 @@ from redraw import draw_track
 from sweep_pages import write_page
 from tables import TRACKS, write_tables
 
-from logtriage.measure.runs import differing
-from logtriage.training.experiment import (
+from logtriage.bench.runs import differing
+from logtriage.train.experiment import (
     audit_run,
     compare_transcripts,
     evaluate_checkpoints,
     evaluate_splits,
 )
-from logtriage.training.settings import NEWER
+from logtriage.train.settings import NEWER
 
 ROOT = Path(__file__).resolve().parents[1]
 LIGHT_FILES = (

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from logtriage.play.conversation import tool_call
-from logtriage.training.cost import Model
+from logtriage.train.cost import Model
 from logtriage.world.tasks import SEVERITIES
 
 
@@ -114,7 +114,7 @@ def words(tokenizer: Any, count: int) -> list[int]:
 
 def follow_script(tokenizer: Any, turn_tokens: int) -> None:
     """Have every trainer of this process follow a `Script` from now on."""
-    from logtriage.training.trainer import IncidentTrainer
+    from logtriage.train.trainer import IncidentTrainer
 
     generate = IncidentTrainer._generate_single_turn
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from logtriage.agents.triage import load_agent
-from logtriage.measure.real import play_cases, play_scripted, write_report
+from logtriage.bench.log_agent import load_agent
+from logtriage.bench.real_results import play_cases, play_scripted, write_report
 from logtriage.real.cases import SOURCES
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,11 +19,11 @@ import pandas as pd
 from sweep_pages import sweep_folders
 from tables import TRACKS, seeds_of
 
-from logtriage.measure.benchmark import draw_report
-from logtriage.measure.credit_plots import plot_credit
-from logtriage.measure.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
-from logtriage.measure.real import draw_real
-from logtriage.training.sweep_results import draw_sweep
+from logtriage.bench.benchmark import draw_report
+from logtriage.bench.credit_plots import plot_credit
+from logtriage.bench.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
+from logtriage.bench.real_results import draw_real
+from logtriage.train.sweep_results import draw_sweep
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

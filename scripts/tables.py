@@ -13,17 +13,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from logtriage.measure.crossed import crossed_mean
-from logtriage.measure.intervals import matched
-from logtriage.measure.real import COMMONEST, HALVES, OURS, RANKED, published_frame, read_real_table
-from logtriage.measure.real_plots import TITLES
-from logtriage.measure.realism import realism_table
-from logtriage.measure.strata import describe_falls, gains, stratum_changes
+from logtriage.bench.crossed import crossed_mean
+from logtriage.bench.intervals import matched
+from logtriage.bench.real_plots import TITLES
+from logtriage.bench.real_results import (
+    COMMONEST,
+    HALVES,
+    OURS,
+    RANKED,
+    published_frame,
+    read_real_table,
+)
+from logtriage.bench.realism import realism_table
+from logtriage.bench.strata import describe_falls, gains, stratum_changes
 from logtriage.real.cases import SOURCES
-from logtriage.training.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
-from logtriage.training.presets import PRESETS, make_config
-from logtriage.training.settings import TrainingConfig
-from logtriage.training.summaries import CEILING, TEACHER, summarise_seeds
+from logtriage.train.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
+from logtriage.train.presets import PRESETS, make_config
+from logtriage.train.settings import TrainingConfig
+from logtriage.train.summaries import CEILING, TEACHER, summarise_seeds
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]

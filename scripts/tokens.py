@@ -21,13 +21,13 @@ from tables import write_tables
 from tiktoken.load import load_tiktoken_bpe
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from logtriage.agents.scripted import TracePolicy
-from logtriage.agents.templates import short_template
 from logtriage.play.conversation import Message, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
-from logtriage.training.drills import transcript
+from logtriage.policies.llm.chat_template import short_template
+from logtriage.policies.scripted import TracePolicy
+from logtriage.train.drills import transcript
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]

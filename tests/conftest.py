@@ -106,7 +106,7 @@ def tiny_base(tmp_path_factory):
     """A base model that has learned nothing, made in seconds: for testing everything around a
     model.
     """
-    from logtriage.training.mini import build_base
+    from logtriage.train.mini import build_base
 
     toy = {
         "drills": 16,
@@ -125,7 +125,7 @@ def constant():
     """The shipped open-loop policy, trained. Training takes a while, so one instance serves the
     session.
     """
-    from logtriage.agents.registry import make_policy
+    from logtriage.bench.registry import make_policy
     from logtriage.world.tasks import TASKS
 
     policy = make_policy("constant")
@@ -139,7 +139,7 @@ def fake_hub(tmp_path, monkeypatch):
     """A Hub in a folder, where somebody is logged in."""
     from fake_hub import FakeHub
 
-    from logtriage.training import hub
+    from logtriage.train import hub
 
     fake = FakeHub(tmp_path / "hub")
     monkeypatch.setattr(hub, "HfApi", lambda: fake)

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 
-from logtriage.measure.analysis import gather
-from logtriage.play.rewards import PARTS
+from logtriage.bench.analysis import gather
+from logtriage.play.scoring import PARTS
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 EPISODES_A_STEP = 24

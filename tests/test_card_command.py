@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 from test_command_line import refusal
 
-from logtriage.training import hub
+from logtriage.train import hub
 from logtriage.world.tasks import TASKS
 
 UNDERSCORES = (

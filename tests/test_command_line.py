@@ -11,10 +11,10 @@ from talking_server import RESOLVES, refused, talking
 from typer.testing import CliRunner
 
 from logtriage.__main__ import app
-from logtriage.agents.registry import POLICIES
-from logtriage.measure import audit
-from logtriage.measure.rollouts import COLUMNS, EXTRAS
-from logtriage.play.rewards import PARTS
+from logtriage.bench import audit
+from logtriage.bench.registry import POLICIES
+from logtriage.bench.rollouts import COLUMNS, EXTRAS
+from logtriage.play.scoring import PARTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
@@ -288,7 +288,7 @@ def test_a_base_to_teach_must_be_there(tmp_path):
 def test_a_general_base_is_built_when_asked_for(general, tmp_path, monkeypatch):
     built = []
     monkeypatch.setattr(
-        "logtriage.training.mini.build_base",
+        "logtriage.train.mini.build_base",
         lambda folder, seed, general: built.append((folder, seed, general)) or folder,
     )
     CliRunner().invoke(app, ["build-base", str(tmp_path), *["--general"] * general])

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from logtriage.measure.credit_truth import MEASURES
-from logtriage.training.credit import CREDITS
+from logtriage.bench.credit_truth import MEASURES
+from logtriage.train.credit import CREDITS
 
 
 def test_a_policy_is_named_by_its_track_and_run(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from test_rewards import right_answers
+from test_scoring import right_answers
 
 from logtriage import environment
 from logtriage.environment import TriageEnvironment

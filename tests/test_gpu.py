@@ -13,9 +13,9 @@ import typer
 from transformers import AutoTokenizer
 from trl.chat_template_utils import parse_response
 
-from logtriage.agents.loading import with_tool_calls
-from logtriage.training.cost import Model
-from logtriage.training.mini import build_base
+from logtriage.policies.llm.loading import with_tool_calls
+from logtriage.train.cost import Model
+from logtriage.train.mini import build_base
 
 TOY = Model(2, 32, 64, 4, 2, 8)
 NONE = ["reserved_gib", "allocated_gib", "outside_gib"]  # on a CPU

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 USE = """
 import importlib.util, sys
 from logtriage.environment import TriageEnvironment
-from logtriage.agents.scripted import TracePolicy
-from logtriage.measure.rollouts import rollout
+from logtriage.policies.scripted import TracePolicy
+from logtriage.bench.rollouts import rollout
 import logtriage, logtriage.client, logtriage.adapters.remote, logtriage.server.app
 assert ROOT not in logtriage.__file__
 heavy = ("torch", "transformers", "trl", "jupyter", "ipywidgets")

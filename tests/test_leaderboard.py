@@ -9,10 +9,10 @@ import pytest
 from leaderboard import HOW_TO_SUBMIT, cell, entries, page
 from test_command_line import refusal, run
 
-from logtriage.measure.attempts import pass_at
-from logtriage.measure.journal import Journal
-from logtriage.measure.leaderboard import as_text, check_entry, make_entry, read_entry, table_row
-from logtriage.measure.replay import UNSCORED, Replayed
+from logtriage.bench.attempts import pass_at
+from logtriage.bench.episode_file import Journal
+from logtriage.bench.leaderboard import as_text, check_entry, make_entry, read_entry, table_row
+from logtriage.bench.replay import UNSCORED, Replayed
 from logtriage.play.episode import Episode
 from logtriage.play.recording import RecordedEpisode
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
@@ -62,7 +62,7 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
     assert run(*played).exit_code == 0
     few = run("replay", path, "--entry", entry)
     assert few.exit_code == 2 and "570 are missing" in few.stderr and not entry.exists()
-    monkeypatch.setattr("logtriage.measure.leaderboard.FEWEST", 10)
+    monkeypatch.setattr("logtriage.bench.leaderboard.FEWEST", 10)
     made = run("replay", path, "--entry", entry, "--name", "loud", "--about", "asks | once")
     assert made.exit_code == 0 and "30 MATCH" in made.stdout, made.output
     loud, known = read_entry(entry), read_entry(leaderboard.ENTRIES / "loudest.json")

@@ -174,7 +174,7 @@ def test_the_world_needs_the_standard_library_only_and_the_environment_no_torch(
     code = (
         "import sys; import logtriage.world.telemetry; bad = {'pydantic', 'numpy', 'openenv',"
         " 'torch'} & set(sys.modules);assert not bad, bad; import logtriage.server.app,"
-        " logtriage.adapters.remote, logtriage.agents.registry;import logtriage.measure.rollouts;"
+        " logtriage.adapters.remote, logtriage.bench.registry;import logtriage.bench.rollouts;"
         " assert not {'torch', 'transformers', 'ipywidgets'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

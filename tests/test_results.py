@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import tables
 
-from logtriage.agents.registry import make_policy
-from logtriage.measure.rollouts import rollout
-from logtriage.measure.strata import describe_falls, hidden_falls, with_truth
+from logtriage.bench.registry import make_policy
+from logtriage.bench.rollouts import rollout
+from logtriage.bench.strata import describe_falls, hidden_falls, with_truth
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]

@@ -15,7 +15,7 @@ import papermill
 import psutil
 import pytest
 
-from logtriage.agents.loading import QUANTISED
+from logtriage.policies.llm.loading import QUANTISED
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = "08_t4_end_to_end.ipynb"

@@ -16,9 +16,9 @@ from ..client import LogtriageEnv
 from ..models import TriageAction, TriageObservation
 from ..play.actions import check_action
 from ..play.episode import ENDED, Observation
-from ..play.rewards import Record, Score
+from ..play.scoring import Record, Score
 from ..real.door import check_coordinates, tasks_on
-from ..real.episode import REAL
+from ..real.real_episode import REAL
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 from ..world.topology import Topology

@@ -20,7 +20,7 @@ from ..world.rows import Alert, Metric
 from ..world.tasks import PAR_STEPS
 from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN
 from .episode import Observation
-from .rewards import WEIGHTS, Record, Score, single_faults
+from .scoring import WEIGHTS, Record, Score, single_faults
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)

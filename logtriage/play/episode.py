@@ -13,7 +13,7 @@ from ..world.tasks import Task
 from ..world.telemetry import Telemetry
 from ..world.topology import Topology
 from .actions import ALL_SERVICES, check_action
-from .rewards import Record, Score, score
+from .scoring import Record, Score, score
 
 ENDED = "Incident closed. No further action is possible; reset to open another."
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .actions import check_action
 from .episode import ENDED, Observation, VisibleIncident
-from .rewards import Record, Score
+from .scoring import Record, Score
 
 
 class PastEpisode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .episode import Observation, PlayableEpisode
-from .rewards import Record, Score
+from .scoring import Record, Score
 
 
 class Step(NamedTuple):

@@ -15,7 +15,7 @@ from ..world.tasks import (
 )
 from ..world.topology import Topology
 from .cases import SOURCES, load_case, load_source
-from .episode import REAL, REAL_TASK, TOP, RealEpisode, top
+from .real_episode import REAL, REAL_TASK, TOP, RealEpisode, top
 
 
 def open_incident(

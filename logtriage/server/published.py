@@ -17,7 +17,7 @@ from ..environment import NUMBERED
 from ..models import TriageAction, TriageObservation
 from ..real.cases import SOURCES
 from ..real.door import last_incident, tasks_on
-from ..real.episode import REAL
+from ..real.real_episode import REAL
 from ..world.tasks import MAX_INDEX, TASKS, splits_on
 from ..world.topology import Topology
 from .guard import MAX_MESSAGE

@@ -6,7 +6,7 @@ import gymnasium
 import pytest
 from conftest import SESSIONS
 from gymnasium.utils.env_checker import check_env
-from test_rewards import right_answers
+from test_scoring import right_answers
 
 from logtriage.adapters.gymnasium import MAX_TEXT, TriageGym
 from logtriage.adapters.remote import Server

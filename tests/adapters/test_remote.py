@@ -14,13 +14,13 @@ from test_command_line import refusal, run
 
 from logtriage.adapters.gymnasium import TriageGym
 from logtriage.adapters.remote import Server
-from logtriage.agents.language_models import ConversationPolicy
-from logtriage.agents.registry import make_policy
-from logtriage.measure.audit import audit
-from logtriage.measure.rollouts import rollout
+from logtriage.bench.audit import audit
+from logtriage.bench.registry import make_policy
+from logtriage.bench.rollouts import rollout
 from logtriage.play.actions import action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import TriageTools
+from logtriage.policies.llm.language_models import ConversationPolicy
 from logtriage.server.app import make_app
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from logtriage.agents.language_models import ConversationPolicy
-from logtriage.agents.registry import make_policy
-from logtriage.agents.scripted import ConstantPolicy
-from logtriage.measure.rollouts import rollout
+from logtriage.bench.registry import make_policy
+from logtriage.bench.rollouts import rollout
 from logtriage.play.conversation import from_wire, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
-from logtriage.play.rewards import PARTS
+from logtriage.play.scoring import PARTS
+from logtriage.policies.llm.language_models import ConversationPolicy
+from logtriage.policies.scripted import ConstantPolicy
 from logtriage.world.tasks import TASKS
 
 # In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package
@@ -281,7 +281,7 @@ def test_options_name_the_incidents():
 @pytest.mark.parametrize(
     "code",
     [
-        "import logtriage.agents.language_models, logtriage.server.app; "
+        "import logtriage.policies.llm.language_models, logtriage.server.app; "
         "assert 'verifiers' not in sys.modules",
         "import logtriage; assert logtriage.TriageTaskset.__name__ in logtriage.__all__; "
         "assert 'verifiers.v1' in sys.modules",

@@ -3,11 +3,11 @@
 import pytest
 import samples
 
-from logtriage.agents.registry import make_policy
-from logtriage.agents.triage import ask
+from logtriage.bench.log_agent import ask
+from logtriage.bench.registry import make_policy
 from logtriage.logs.answer import findings_of
-from logtriage.logs.episode import INFERRED, NOBODY, SHOWN, TOLD, LogEpisode, inferred_graph
 from logtriage.logs.log import read_text
+from logtriage.logs.log_episode import INFERRED, NOBODY, SHOWN, TOLD, LogEpisode, inferred_graph
 from logtriage.logs.measures import read_measures
 from logtriage.play.actions import ACTION_ARGUMENTS
 from logtriage.play.episode import Episode

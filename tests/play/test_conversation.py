@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from test_rewards import right_answers
+from test_scoring import right_answers
 
 from logtriage.play.actions import ACTION_ARGUMENTS, action_values
 from logtriage.play.conversation import (

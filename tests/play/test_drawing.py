@@ -11,7 +11,7 @@ from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.drawing import Step, draw, health
 from logtriage.play.episode import Observation
-from logtriage.play.rewards import single_faults
+from logtriage.play.scoring import single_faults
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
 from logtriage.world.rows import Alert, Metric

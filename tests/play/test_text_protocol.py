@@ -6,7 +6,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_rewards import right_answers
+from test_scoring import right_answers
 
 from logtriage.play.actions import ACTION_ARGUMENTS
 from logtriage.play.conversation import tool_call

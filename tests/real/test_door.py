@@ -5,7 +5,7 @@ import pytest
 from logtriage.play.episode import Episode
 from logtriage.real import door
 from logtriage.real.cases import SOURCES
-from logtriage.real.episode import RealEpisode
+from logtriage.real.real_episode import RealEpisode
 from logtriage.world.tasks import ALL_TASKS, MAX_INDEX, SPLITS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 

@@ -3,8 +3,8 @@
 import pytest
 
 from logtriage.play.prompts import render
-from logtriage.real import episode as real
-from logtriage.real import rows
+from logtriage.real import real_episode as real
+from logtriage.real import real_rows as rows
 from logtriage.real.cases import SOURCES, Series, load_source
 from logtriage.world.rows import number
 

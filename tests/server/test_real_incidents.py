@@ -14,7 +14,7 @@ from logtriage.client import LogtriageEnv
 from logtriage.models import TriageAction
 from logtriage.play.prompts import render
 from logtriage.real.cases import SOURCES, load_source
-from logtriage.real.episode import RealEpisode
+from logtriage.real.real_episode import RealEpisode
 
 
 @pytest.mark.parametrize("source", SOURCES)

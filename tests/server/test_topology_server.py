@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 from test_command_line import refusal, run
 
 from logtriage.adapters.remote import Server
-from logtriage.agents.registry import make_policy
+from logtriage.bench.registry import make_policy
+from logtriage.bench.rollouts import rollout
 from logtriage.environment import TriageEnvironment
-from logtriage.measure.rollouts import rollout
 from logtriage.play.episode import Episode
 from logtriage.server.app import make_app
 from logtriage.world.tasks import TASKS, splits_on

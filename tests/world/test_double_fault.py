@@ -4,10 +4,10 @@ from itertools import permutations
 
 import pytest
 
-from logtriage.agents.belief import BeliefPolicy
-from logtriage.agents.scripted import LoudestPolicy, OraclePolicy
+from logtriage.ceiling.belief import BeliefPolicy
 from logtriage.environment import TriageEnvironment
 from logtriage.play.episode import Episode
+from logtriage.policies.scripted import LoudestPolicy, OraclePolicy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.severity import in_trouble
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS, check_tasks

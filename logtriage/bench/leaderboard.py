@@ -1,0 +1,267 @@
+"""Rows of the leaderboard: what a file of trajectories came to, with the actions that prove it.
+
+An entry is made from a file that `replay` has confirmed, and holds for every episode its score and
+what was done. So the table checks itself: whoever has the entries can play them all again.
+
+What was no valid action is kept as `?`: it cost a step and changed nothing. An episode that ended
+in an error counts as 0 here, in the open: else an agent could leave out what is hard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, Field, ValidationError
+
+from ..play.episode import Episode, OpenEpisode, final_score
+from ..play.recording import RecordedEpisode
+from ..world.tasks import BENCHMARK_VERSION, TASKS
+from .attempts import pass_all, pass_at
+from .audit import is_grounded
+from .episode_file import read_journal
+from .intervals import KEYS, Interval, mean_interval, share_of_ceiling, stratified_mean
+from .replay import FORGED, MATCH, UNSCORED, Replayed
+from .rollouts import solved
+
+SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
+REFUSED = "?"  # a step that was no valid action
+CEILING = "belief"  # the entry whose score is the whole
+
+
+class Entry(BaseModel, extra="forbid"):
+    """A row of the leaderboard.
+
+    Attributes:
+        name: by which the policy is shown.
+        about: what it is, or where to read of it.
+        benchmark, split: what was played.
+        settings: of the evaluation.
+        trajectories: SHA-256 of the file that it was made from.
+        grounded: share of the episodes whose answer was right, and likelier than not by what had
+            been seen (see `audit`); None where nobody can tell.
+        tokens: prompt and completion tokens an episode; None where nobody counted.
+        episodes: task, index, attempt, score (None for an error), solved (0 or 1), and the actions.
+    """
+
+    name: str = Field(min_length=1, max_length=80)
+    about: str = Field(max_length=300)
+    benchmark: str
+    split: str
+    settings: dict[str, Any]
+    trajectories: str
+    grounded: float | None
+    tokens: float | None
+    episodes: list[tuple[str, int, int, float | None, int, str]]
+
+    @property
+    def attempts(self) -> int:
+        """At each incident."""
+        return 1 + max((attempt for _, _, attempt, *_ in self.episodes), default=0)
+
+    @property
+    def errors(self) -> int:
+        """Episodes that have no score."""
+        return sum(score is None for _, _, _, score, *_ in self.episodes)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row an incident: the mean score over attempts, an error being 0, and how many attempts
+        solved it.
+        """
+        rows = pd.DataFrame(
+            [
+                (task, self.split, at, score or 0.0, won)
+                for task, at, _, score, won, _ in self.episodes
+            ],
+            columns=[*KEYS, "score", "solved"],
+        )
+        means = rows.groupby(KEYS, sort=False).agg(
+            score=("score", "mean"), solved=("solved", "sum")
+        )
+        return means.reset_index()
+
+
+def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) -> Entry:
+    """The entry of a file of which every episode was played again.
+
+    Args:
+        path: of the file.
+        replayed: what `replay` found in it.
+        name: by which the policy is shown; empty for that of the file.
+        about: what the policy is, or where to read of it.
+
+    Raises:
+        ValueError: when something was not confirmed, when the file is not of one policy, or does
+            not hold every attempt at incidents 0 to `FEWEST` - 1 of each task of `SPLIT`.
+    """
+    wrong = [one for one in replayed if one.verdict not in (MATCH, UNSCORED)]
+    if wrong:
+        raise ValueError(
+            f"{len(wrong)} episodes of {path} are {wrong[0].verdict}: no entry is made"
+        )
+    head, _, _ = read_journal(path)
+    rows = [one.line["row"] for one in replayed]
+    names = sorted({row["policy"] for row in rows})
+    if len(names) != 1:
+        raise ValueError(f"an entry is of one policy, {path} holds {', '.join(names) or 'none'}")
+    order = {task: place for place, task in enumerate(TASKS)}
+    episodes, judged, tokens = [], [], []
+    for one in replayed:
+        row, episode = one.line["row"], one.episode
+        assert episode is not None  # it was confirmed
+        done = [
+            REFUSED if step.observation.error else f"{step.action_type} {step.value}".rstrip()
+            for step in episode.steps
+        ]
+        where = (row["task"], row["index"], row["attempt"])
+        won = int(one.verdict == MATCH and row["solved"])
+        episodes.append((*where, row["score"], won, ", ".join(done)))
+        judged.append(one.verdict == MATCH and is_grounded(episode))
+        if row["prompt_tokens"] is not None:
+            tokens.append(row["prompt_tokens"] + row["completion_tokens"])
+    episodes.sort(key=lambda one: (order.get(one[0], len(order)), one[2], one[1]))
+    entry = Entry(
+        name=name or names[0],
+        about=about,
+        benchmark=BENCHMARK_VERSION,
+        split=rows[0]["split"],
+        settings=head["settings"],
+        trajectories=hashlib.sha256(path.read_bytes()).hexdigest(),
+        grounded=_share(judged),
+        tokens=round(sum(tokens) / len(tokens), 1) if tokens else None,
+        episodes=episodes,
+    )
+    _check_whole(entry)
+    return entry
+
+
+def _check_whole(entry: Entry) -> None:
+    """Raise `ValueError` unless the entry holds what every entry must."""
+    played = {(task, index, attempt) for task, index, attempt, *_ in entry.episodes}
+    last = max([FEWEST, *(index + 1 for _, index, _ in played)])
+    # Counted and not listed: an index or an attempt may be any number.
+    asked = len(TASKS) * last * entry.attempts
+    right = sum(
+        task in TASKS and 0 <= index < last and attempt >= 0 for task, index, attempt in played
+    )
+    if entry.split != SPLIT or not asked == right == len(entry.episodes):
+        raise ValueError(
+            f"an entry holds incidents 0 to at least {FEWEST - 1} of {', '.join(TASKS)}, of split "
+            f"{SPLIT}, each with as many attempts and once; {asked - right} are missing and "
+            f"{len(entry.episodes) - right} too many, of split {entry.split}"
+        )
+
+
+def _share(judged: Sequence[bool]) -> float:
+    """As an entry tells it."""
+    return round(sum(judged) / len(judged), 4)
+
+
+def as_text(entry: Entry) -> str:
+    """An entry as its file holds it: an episode a line."""
+    fields = entry.model_dump()
+    lines = ",\n".join(json.dumps(one) for one in fields.pop("episodes"))
+    return f'{json.dumps(fields, indent=1)[:-2]},\n "episodes": [\n{lines}\n ]\n}}\n'
+
+
+def read_entry(path: Path) -> Entry:
+    """The entry in a file; `ValueError` for one that is none, or not whole."""
+    try:
+        entry = Entry.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{path} is no entry: {where}: {first['msg']}") from None
+    _check_whole(entry)
+    return entry
+
+
+def check_entry(
+    entry: Entry, every: int = 1, open_episode: OpenEpisode = Episode.open
+) -> Iterator[str]:
+    """What an entry tells that is not so, a line an episode, after playing it again.
+
+    Args:
+        entry: of this version of the benchmark.
+        every: play one episode in so many; only of all can it be told whether `grounded` is so.
+        open_episode: as in `rollouts.rollout`.
+    """
+    judged, wrong = [], 0
+    for task, index, attempt, score, won, done in entry.episodes[::every]:
+        episode = RecordedEpisode(open_episode(task, entry.split, index))
+        told = _play(episode, done) or _compare(episode, score, won)
+        if told:
+            wrong += 1
+            yield f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, {told}"
+        elif every == 1 and entry.grounded is not None:
+            judged.append(score is not None and is_grounded(episode))
+    if judged and not wrong and _share(judged) != entry.grounded:
+        yield f"{entry.name}: {FORGED}, grounded is {_share(judged)}, told is {entry.grounded}"
+
+
+def _play(episode: RecordedEpisode, done: str) -> str:
+    """Do what an entry says was done; what is wrong with it, or nothing."""
+    for action in done.split(", ") if done else ():
+        if episode.done:
+            return "it goes on after the end"
+        name, _, value = action.partition(" ")
+        if action == REFUSED:
+            episode.refuse("")
+        else:
+            episode.act(name, value)
+    return ""
+
+
+def _compare(episode: RecordedEpisode, score: float | None, won: int) -> str:
+    """What an entry tells of an episode and is not so, or nothing."""
+    if score is None:
+        return "it ended in an error, told is that it was solved" if won else ""
+    episode.abandon()
+    own = final_score(episode)
+    if own.total != score:
+        return f"the score is {own.total}, told is {score}"
+    return "" if int(solved(own)) == won else f"solved is {int(solved(own))}, told is {won}"
+
+
+def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
+    """An entry as a row for reading, head to cell.
+
+    Args:
+        entry: what is told.
+        ceiling: that of `CEILING`, on at least the same incidents.
+    """
+    frame, attempts = entry.frame, entry.attempts
+    strata = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
+    best = ceiling.frame.merge(frame[KEYS], on=KEYS)
+    counts = frame["solved"].to_numpy(int)
+    once = np.mean([pass_at(1, attempts, won) for won in counts])
+    told = f"{once:.2f}"
+    if attempts > 1:
+        some = np.mean([pass_at(attempts, attempts, won) for won in counts])
+        every = np.mean([pass_all(attempts, attempts, won) for won in counts])
+        told += f"; of {attempts} one {some:.2f}, all {every:.2f}"
+    return {
+        "policy": entry.name,
+        **{
+            task.replace("_", " "): _cell(mean_interval(own))
+            for task, own in zip(TASKS, strata, strict=True)
+        },
+        "mean": _cell(stratified_mean(strata)),
+        f"share of `{CEILING}`": f"{share_of_ceiling(frame, best).mean:.2f}",
+        "solved": told,
+        "grounded": "-" if entry.grounded is None else f"{entry.grounded:.2f}",
+        "attempts": str(attempts),
+        "tokens an episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
+        "errors": str(entry.errors),
+        "version": entry.benchmark,
+    }
+
+
+def _cell(interval: Interval) -> str:
+    return "{:.2f} [{:.2f}, {:.2f}]".format(*interval)

@@ -1,0 +1,126 @@
+"""A policy or a trained agent on a log of one's own.
+
+    from logtriage.bench.log_agent import load_agent, triage
+    agent = load_agent("runs/demo/seed-0/model")  # or a hub name
+    print(triage(agent, open("incident.log").read()))
+
+Nothing is executed: what the agent would do is a proposal.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ..logs.log import read_text
+from ..logs.log_episode import LogEpisode
+from ..play.conversation import Message
+from ..play.episode import PlayableEpisode
+from ..policies.llm.language_models import ConversationPolicy, LanguageModelPolicy
+from ..policies.llm.loading import load_language_model, runnable
+from ..policies.scripted import Policy
+from ..world.call_graph import CallGraph
+from ..world.topology import DEFAULT_TOPOLOGY
+
+HEADERS = ("step ", "calls: ")  # lines of the simulator's own text that every opening has anyway
+
+
+class Diagnosis(NamedTuple):
+    """What an agent makes of a log; its first answers, empty where it gave none.
+
+    Attributes:
+        severity: P1, P2 or P3.
+        root_cause: the service where it says the trouble began.
+        remedy: what it would do, and to which service.
+        team: whom it would page.
+        closed_by: `resolve`, `ignore` (a false alarm), or `timeout` when it did not end by itself.
+        messages: the whole conversation; empty for a scripted policy.
+        decisions: its turns; the steps of a scripted policy.
+        seconds: that they took in all.
+    """
+
+    severity: str
+    root_cause: str
+    remedy: str
+    team: str
+    closed_by: str
+    messages: list[Message]
+    decisions: int
+    seconds: float
+
+    def __str__(self) -> str:
+        rows = {
+            "severity": self.severity,
+            "root cause": self.root_cause,
+            "remedy": self.remedy,
+            "page": self.team,
+            "closed by": self.closed_by,
+        }
+        each = self.seconds / max(1, self.decisions)
+        told = [f"{name:>10}: {value or '-'}" for name, value in rows.items()]
+        turns = "1 decision" if self.decisions == 1 else f"{self.decisions} decisions"
+        return "\n".join([*told, f"{turns}, {each:.2f} s each"])
+
+
+def load_agent(source: str | Path) -> LanguageModelPolicy:
+    """A trained agent as a greedy policy, loaded by plain `transformers` (and `peft`): in 4 bit
+    where it was trained so and there is an NVIDIA GPU, else whole.
+
+    Args:
+        source: folder of a model or of an adapter, or the name of one on a hub.
+
+    Raises:
+        ValueError: when there is no such model.
+    """
+    from peft import PeftConfig
+    from transformers.utils import find_adapter_config_file
+
+    name = str(source)
+    if find_adapter_config_file(name) is None:
+        return LanguageModelPolicy(*load_language_model(name), name=name)
+    base, in_4bit = runnable(PeftConfig.from_pretrained(name).base_model_name_or_path, False)
+    return LanguageModelPolicy(*load_language_model(base, in_4bit, adapter=name), name=name)
+
+
+def triage(
+    agent: ConversationPolicy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY
+) -> Diagnosis:
+    """Have an agent read pasted lines and say what it would do.
+
+    Args:
+        agent: from `load_agent`, or any policy that converses.
+        text: log lines, in any format that `logs.formats` knows; the agent reads the most unusual
+            or the last of them, and may ask for those of a service.
+        topology: the call graph of the cluster that they come from.
+
+    Raises:
+        ValueError: when there is no line, or none that names a service.
+    """
+    kept = [line for line in text.splitlines() if not line.startswith(HEADERS)]
+    log = read_text("\n".join(kept), topology.names)
+    return ask(agent, LogEpisode(log, topology))
+
+
+def ask(agent: Policy, episode: PlayableEpisode) -> Diagnosis:
+    """Have an agent play an episode that has no score, and say what it would do.
+
+    Raises:
+        ValueError: for a policy that can play only what is simulated.
+    """
+    began = time.perf_counter()
+    agent.play([episode])
+    seconds = time.perf_counter() - began
+    messages = agent.transcripts[0] if isinstance(agent, ConversationPolicy) else []
+    turns = sum(message["role"] == "assistant" for message in messages)
+    record = episode.record
+    return Diagnosis(
+        severity=record.severity or "",
+        root_cause=record.root_cause or "",
+        remedy=" ".join(record.remediations[0]) if record.remediations else "",
+        team=record.team or "",
+        closed_by=record.closed_by or "",
+        messages=messages,
+        decisions=turns if messages else record.steps,
+        seconds=seconds,
+    )

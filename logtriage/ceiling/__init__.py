@@ -1,0 +1,1 @@
+"""The exact posterior over incidents, and the policy that plays by it: the computed ceiling."""

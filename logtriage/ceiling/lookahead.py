@@ -1,0 +1,194 @@
+"""One step of lookahead: what answering now, and each next question, is expected to score.
+
+`Lookahead` weighs sets of answers by what they would score under each outcome of a `Posterior`, and
+a question by the expected score of the best answers afterwards, less the step that asking costs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations_with_replacement, product
+from math import factorial
+
+import numpy as np
+
+from ..play.scoring import WEIGHTS
+from ..world.call_graph import TEAMS
+from ..world.reading import Reading
+from ..world.tasks import PAR_STEPS, SEVERITIES
+from ..world.telemetry import DETAIL_LINES
+from .outcomes import NONE, Answers, Outcomes, score_table
+from .posterior import Posterior
+
+SUSPECTS = 3  # likeliest roots, and likeliest fixes, among which answers are combined
+CLASSES = 40  # likeliest outcomes that the value of a question is computed over
+RELEVANT = 0.005  # probability from which a root is reason to ask at it, or at who calls it
+# Where a row of metrics tells severities apart: shares of failed requests, and slowdowns.
+ERROR_STEPS = (0.001, 0.01, 0.03, 0.05, 0.1, 0.3)
+SLOWDOWN_STEPS = (1.15, 1.4, 2.0)
+
+
+@cache
+def _handfuls(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every unordered draw of `lines` from `kinds`: indices (draws, lines), and how many orders
+    each has.
+    """
+    draws = list(combinations_with_replacement(range(kinds), lines))
+    orders = [
+        factorial(lines) / np.prod([factorial(draw.count(k)) for k in set(draw)]) for draw in draws
+    ]
+    return np.array(draws), np.array(orders)
+
+
+class Lookahead:
+    """What can be expected after `step` steps by an agent that has answered nothing yet.
+
+    Args:
+        belief: what it believes; not changed, and not to be changed while this is in use.
+        step: steps used.
+    """
+
+    def __init__(self, belief: Posterior, step: int) -> None:
+        self.belief, self.step = belief, step
+        self.topology, self.task = belief.topology, belief.task
+        self._outcomes, self._place = self._likeliest_outcomes()
+        self._options = self._worth_considering(self._outcomes)
+
+    def best_answers(self) -> Answers:
+        """The set of answers of highest expected score now."""
+        return self._options[int(self._expected_now().argmax())]
+
+    def gains(self, also: str = "") -> dict[str, float]:
+        """Service to what asking it first is expected to be worth over answering now, in score.
+
+        Services whose answer cannot matter are left out, but for `also`. Empty when a question
+        would leave too few steps for all answers.
+        """
+        if self.step + 1 > self.task.max_steps - PAR_STEPS[1]:
+            return {}
+        now = self._expected_now().max()
+        later = self._table(self.step + 1)
+        return {
+            name: self._value(at, later) + self._severity_gain(at) - now
+            for at, name in enumerate(self.topology.names)
+            if name == also or self._tells(at)
+        }
+
+    def _expected_now(self) -> np.ndarray:
+        """Expected score of every option, (options,)."""
+        return self._table(self.step) @ self._outcomes.chance
+
+    def _table(self, step: int) -> np.ndarray:
+        """Score of every option under every outcome when it is begun after `step` steps, (options,
+        outcomes).
+        """
+        return score_table(self._options, self._outcomes, self.task, step)
+
+    def _likeliest_outcomes(self) -> tuple[Outcomes, np.ndarray]:
+        """The likeliest outcomes, and for each living hypothesis the index of its outcome (-1: too
+        unlikely).
+        """
+        prior, alive, kinds = self.belief.prior, self.belief.alive, len(SEVERITIES)
+        root, fault, severity = prior.position[alive], prior.fault[alive], prior.severity[alive]
+        # One number for (root, fault, severity), and -1 for a false alarm.
+        label = np.where(root < 0, -1, (root * len(prior.faults) + fault) * kinds + severity)
+        labels, of = np.unique(label, return_inverse=True)
+        chance = np.bincount(of, self.belief.weight.sum(1))
+        best = np.sort(np.argsort(-chance, kind="stable")[:CLASSES])
+        place = np.full(len(labels), -1)
+        place[best] = np.arange(len(best))
+        labels, chance = labels[best], chance[best]
+        roots = np.where(labels < 0, NONE, labels // kinds // len(prior.faults))
+        remedies, teams = [], []
+        for at, one in zip(roots, labels, strict=True):
+            if at == NONE:
+                remedies.append("")
+                teams.append(NONE)
+            else:
+                struck_by = prior.faults[one // kinds % len(prior.faults)]
+                remedies.append(struck_by.remedy)
+                teams.append(TEAMS.index(struck_by.owner_at(self.topology.services[at])))
+        severities = np.where(labels < 0, SEVERITIES.index("P3"), labels % kinds)
+        outcomes = Outcomes(
+            roots, np.array(remedies), np.array(teams), severities, chance / chance.sum()
+        )
+        return outcomes, place[of]
+
+    def _worth_considering(self, outcomes: Outcomes) -> list[Answers]:
+        """The sets of answers worth considering: likely roots, fixes and teams in every
+        combination, and ignoring.
+        """
+        severity = int(
+            np.bincount(outcomes.severity, outcomes.chance, minlength=len(SEVERITIES)).argmax()
+        )
+        fault = outcomes.root >= 0
+        roots = np.bincount(outcomes.root[fault], outcomes.chance[fault], minlength=1)
+        fixes: dict[tuple[int, str], float] = {}
+        for root, remedy, chance in zip(
+            outcomes.root, outcomes.remedy, outcomes.chance, strict=True
+        ):
+            if root >= 0:
+                fixes[int(root), str(remedy)] = fixes.get((int(root), str(remedy)), 0.0) + chance
+        likely_roots = [
+            int(at) for at in np.argsort(-roots, kind="stable")[:SUSPECTS] if roots[at] > 0.0
+        ]
+        likely_fixes = sorted(fixes, key=lambda fix: -fixes[fix])[:SUSPECTS]
+        teams = sorted({int(team) for team in outcomes.team[fault]})
+        combined = product([*likely_roots, NONE], [*likely_fixes, None], [*teams, NONE])
+        options = [Answers(severity, blame, fix, team) for blame, fix, team in combined]
+        return [*options, Answers(SEVERITIES.index("P3"), NONE, None, NONE, ignore=True)]
+
+    def _tells(self, at: int) -> bool:
+        """Whether asking `at` can matter: it may be the root or call it, or users touch it."""
+        roots = self.belief.roots()
+        concerned = max(roots[[at, *self.topology.below[at]]])
+        return self.topology.services[at].is_edge or concerned > RELEVANT
+
+    def _readings_of(self, at: int) -> list[Reading]:
+        """Everything that a line of `at` can say which bears on the outcome."""
+        service = self.topology.services[at]
+        proofs = [fault for fault in self.belief.prior.faults if fault.can_strike(service)]
+        remedies = dict.fromkeys(fault.remedy for fault in proofs)
+        return [
+            *(Reading("proof", fault.name) for fault in proofs),
+            *(Reading("hint", remedy) for remedy in remedies),
+            *(Reading("callee", self.topology.names[other]) for other in self.topology.below[at]),
+            Reading("own"),
+        ]
+
+    def _value(self, at: int, later: np.ndarray) -> float:
+        """Expected score of the best answers after the lines that `at` would show next.
+
+        Every handful of readings is gone through: how likely it is under each outcome, and what
+        the best answers would then be worth.
+        """
+        belief, step = self.belief, self.step + 1
+        outcomes, place = self._outcomes, self._place
+        known, count = place >= 0, len(outcomes.root)
+        mass = belief.weight.sum(1)
+
+        def by_outcome(values: np.ndarray) -> np.ndarray:
+            return np.bincount(place[known], values[known], minlength=count)
+
+        says = [belief.says(at, [reading], step) for reading in self._readings_of(at)]
+        chances = np.stack([by_outcome(chance * mass) for chance in says])  # (readings, outcomes)
+        chances /= np.maximum(by_outcome(mass), 1e-300)
+        chances = chances[chances.max(1) > 0.0]
+        # All other lines tell nothing apart, and stand together.
+        chances = np.vstack([chances, np.maximum(0.0, 1.0 - chances.sum(0))])
+        draws, orders = _handfuls(len(chances), DETAIL_LINES)
+        seen = orders[:, None] * chances[draws].prod(1)  # (draws, outcomes)
+        return float((later @ (seen * outcomes.chance).T).max(0).sum())
+
+    def _severity_gain(self, at: int) -> float:
+        """What the row of metrics that comes with the answer is worth for telling the severity."""
+        belief, step = self.belief, self.step + 1
+        severity, mass = belief.prior.severity[belief.alive], belief.weight.sum(1)
+        errors, latency = (belief.states(name, step)[:, at] for name in ("errors", "latency"))
+        slowdown = latency / self.topology.network.rest_latency[at]
+        row = np.searchsorted(ERROR_STEPS, errors) * (len(SLOWDOWN_STEPS) + 1)
+        row += np.searchsorted(SLOWDOWN_STEPS, slowdown)
+        rows, severities = (len(ERROR_STEPS) + 1) * (len(SLOWDOWN_STEPS) + 1), len(SEVERITIES)
+        cells = np.bincount(row * severities + severity, mass, minlength=rows * severities)
+        table = cells.reshape(-1, severities)
+        return WEIGHTS["severity"] * float(table.max(1).sum() - table.sum(0).max())

@@ -1,0 +1,98 @@
+"""What a set of answers is worth under each way that things may stand: the score, on arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..play.scoring import FALSE_PAGE_COST, FRUITLESS_COST, WEIGHTS
+from ..policies.scripted import Action
+from ..world.call_graph import TEAMS, CallGraph
+from ..world.tasks import PAR_STEPS, SEVERITIES, Task
+
+NONE = -1  # no service, no team
+
+
+class Outcomes(NamedTuple):
+    """What decides the score, one entry an outcome, (N,)."""
+
+    root: np.ndarray  # position; NONE at a false alarm
+    remedy: np.ndarray  # by name; empty at a false alarm
+    team: np.ndarray  # index into TEAMS; NONE at a false alarm
+    severity: np.ndarray  # index into SEVERITIES
+    chance: np.ndarray  # probability
+
+
+class Answers(NamedTuple):
+    """One complete way to close an episode; NONE where it says nothing.
+
+    `severity` is an index into `SEVERITIES`, `blame` and the fix's position are services, `team` an
+    index into `TEAMS`; `ignore` closes by ignoring.
+    """
+
+    severity: int
+    blame: int
+    fix: tuple[int, str] | None  # position, remedy
+    team: int
+    ignore: bool = False
+
+
+def answer_actions(
+    answers: Answers, topology: CallGraph, confidence: float | None = None
+) -> list[Action]:
+    """The steps that give these answers."""
+    actions: list[Action] = [("classify_severity", SEVERITIES[answers.severity])]
+    if answers.ignore:
+        return [*actions, ("ignore", "", confidence)]
+    if answers.blame != NONE:
+        actions.append(("identify_root_cause", topology.names[answers.blame], confidence))
+    if answers.fix is not None:
+        actions.append(("remediate", f"{answers.fix[1]}:{topology.names[answers.fix[0]]}"))
+    if answers.team != NONE:
+        actions.append(("escalate", TEAMS[answers.team]))
+    return [*actions, ("resolve", "")]
+
+
+def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
+    """`rewards.score` of every option under every outcome, after `asked` questions.
+
+    Returns:
+        (options, outcomes).
+    """
+    table = np.empty((len(options), len(outcomes.root)))
+    for row, option in enumerate(options):
+        table[row] = _scores(option, outcomes, task, asked)
+    return table
+
+
+def _scores(option: Answers, outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
+    """The scores of one option, (N,)."""
+    fault = outcomes.root >= 0
+    steps = asked + 2  # the severity, and closing the incident
+    points = WEIGHTS["severity"] * (outcomes.severity == option.severity)
+    if option.ignore:
+        rest = WEIGHTS["root_cause"] + WEIGHTS["remediation"] + WEIGHTS["escalation"]
+        return np.where(fault, 0.0, points + (rest + _speed(steps, 0, task)))
+    steps += (option.blame >= 0) + (option.fix is not None) + (option.team >= 0)
+    blamed = fault & (outcomes.root == option.blame)
+    points = points + WEIGHTS["root_cause"] * blamed
+    if option.fix is not None:
+        position, remedy = option.fix
+        right = (outcomes.root == position) & (outcomes.remedy == remedy)
+        healed = WEIGHTS["remediation"] + _speed(steps, 1, task)
+        points = points + healed * right - FRUITLESS_COST * ~right
+    right_team = fault & (outcomes.team == option.team)
+    points = points + WEIGHTS["escalation"] * right_team
+    if option.team != NONE:
+        points = points - FALSE_PAGE_COST * ~fault
+        wrong_team = ~right_team
+    else:
+        wrong_team = outcomes.severity < SEVERITIES.index("P3")
+    return np.where(blamed & wrong_team, 0.0, np.clip(points, 0.0, 1.0))
+
+
+def _speed(steps: int, faults: int, task: Task) -> float:
+    """What speed adds to the score of an episode of so many steps."""
+    par = PAR_STEPS[faults]
+    return WEIGHTS["speed"] * (1.0 - min(1.0, max(0, steps - par) / (task.max_steps - par)))

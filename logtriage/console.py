@@ -1,0 +1,112 @@
+"""A console to play incidents by hand, as a widget: a human is one more policy.
+
+Only what ipywidgets 7 and 8 both have is used, and callbacks do nothing but set values. The picture
+is `play.drawing`'s, as on the page of the server.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .play.actions import ACTION_TYPES, action_values
+from .play.drawing import Step, draw
+from .real.door import draw_end, last_incident, open_incident, splits_of, tasks_on
+from .world.topology import Topology
+
+SLIDER_END = 999  # the last incident that the slider reaches; `Console` itself takes any
+
+
+class Console:
+    """Plays an incident by buttons. `html()` shows the same without a kernel.
+
+    Args:
+        task, split, index: the incident's coordinates (see `sample_incident`).
+        topology: a call graph of one's own; the split's without.
+
+    Attributes:
+        episode: what is being played.
+        seen: everything shown so far, oldest first.
+    """
+
+    def __init__(
+        self,
+        task: str = "cascading_failure",
+        split: str = "train",
+        index: int = 0,
+        topology: Topology | None = None,
+    ) -> None:
+        self._topology = topology
+        self.open(task, split, index)
+
+    def open(self, task: str, split: str, index: int) -> None:
+        """Leave the incident and open another, or the same anew."""
+        self.episode = open_incident(task, split, index, self._topology)
+        self.seen = [Step("", self.episode.opening)]
+
+    def act(self, action_type: str, value: str = "") -> None:
+        """Take one step; on a closed incident nothing happens."""
+        if not self.episode.done:
+            observation = self.episode.act(action_type, value)
+            self.seen.append(Step(f"{action_type} {value}", observation))
+
+    def values(self, action_type: str) -> list[str]:
+        """The values that an action type can take here."""
+        return list(action_values(self.episode.incident.topology)[action_type])
+
+    def html(self) -> str:
+        """Everything seen so far, and once the incident is closed the score and the truth."""
+        episode = self.episode
+        return draw(episode.incident.topology, self.seen, draw_end(episode))
+
+    @property
+    def widget(self) -> Any:
+        """The console as a widget."""
+        from ipywidgets import HTML, Button, Dropdown, HBox, IntSlider, ToggleButtons, VBox
+
+        incident = self.episode.incident
+        names = [(name.replace("_", " "), name) for name in ACTION_TYPES]
+        tasks, splits = tasks_on(self._topology), splits_of(incident.task.name, self._topology)
+        task = Dropdown(options=tasks, value=incident.task.name, description="task")
+        split = Dropdown(options=splits, value=incident.split, description="split")
+        last = last_incident(incident.task.name, incident.split)
+        index = IntSlider(
+            incident.index, 0, min(last, max(SLIDER_END, incident.index)), description="incident"
+        )
+        opener = Button(description="Open")
+        kind = ToggleButtons(options=names, value="request_more_logs")
+        # With options from the start: a drop-down that began empty selects nothing later on.
+        value = Dropdown(options=self.values(kind.value), description="value")
+        actor = Button(description="Act", button_style="primary")
+        view = HTML()
+
+        def offer(*_: Any) -> None:
+            value.options = self.values(kind.value)
+            value.disabled = len(value.options) == 1
+
+        def show() -> None:
+            view.value = self.html()
+            actor.disabled = self.episode.done
+
+        def choose_task(*_: Any) -> None:
+            split.options = splits_of(task.value, self._topology)
+            choose_split()
+
+        def choose_split(*_: Any) -> None:
+            index.max = min(SLIDER_END, last_incident(task.value, split.value))
+
+        def press_open(_: Any) -> None:
+            self.open(task.value, split.value, index.value)
+            offer()  # another incident may have another call graph
+            show()
+
+        def press_act(_: Any) -> None:
+            self.act(kind.value, value.value)
+            show()
+
+        kind.observe(offer, names="value")
+        task.observe(choose_task, names="value")
+        split.observe(choose_split, names="value")
+        opener.on_click(press_open)
+        actor.on_click(press_act)
+        show()
+        return VBox([HBox([task, split, index, opener]), kind, HBox([value, actor]), view])

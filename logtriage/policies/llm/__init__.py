@@ -1,0 +1,1 @@
+"""Language models as policies: chat template, decoder, loading, endpoint."""

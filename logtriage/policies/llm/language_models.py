@@ -1,0 +1,178 @@
+"""Language models as policies, held in memory (see `loading`); those behind an endpoint are in
+`endpoint`, and may be had from here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from ...play.conversation import NATIVE, Message, Protocol
+from ...play.episode import PlayableEpisode
+from ...play.text_protocol import TEXT
+from ...play.tools import ToolSession
+from ..policy import Tokens, seed_of
+from .chat_ids import NativeChat, TextChat
+from .conversing import ConversationPolicy
+
+TURN_TOKENS = 128  # new tokens a turn; five calls of the mini model need 24, of Qwen 110
+# Turns of a conversation by their ids, each with its end unless it was cut off; the last may be one
+# that the model has not ended yet.
+Turns = Sequence[Sequence[int]]
+
+
+@dataclass
+class Conversation:
+    """An episode as a language model has written and read it.
+
+    Attributes:
+        messages: the opening, then turns and answers.
+        prompt: ids of the opening, system prompt and tool schemas included.
+        ids: ids of all that followed.
+        own: which of `ids` the model wrote.
+        turns: number of its turns.
+    """
+
+    messages: list[Message]
+    prompt: list[int]
+    ids: list[int] = field(default_factory=list)
+    own: list[bool] = field(default_factory=list)
+    turns: int = 0
+
+    def add(self, ids: list[int], own: bool) -> None:
+        """Go on by these ids."""
+        self.ids += ids
+        self.own += [own] * len(ids)
+
+    def tokens(self) -> Tokens:
+        """What it cost, each turn counted with all that stood before it."""
+        starts = [at for at, own in enumerate(self.own) if own and not (at and self.own[at - 1])]
+        return Tokens(sum(len(self.prompt) + at for at in starts), sum(self.own))
+
+    def written(self) -> list[list[int]]:
+        """The ids of each turn; between two there is always an answer."""
+        runs = groupby(zip(self.own, self.ids, strict=True), itemgetter(0))
+        return [[token for _, token in run] for own, run in runs if own]
+
+
+class LanguageModelPolicy(ConversationPolicy):
+    """A causal language model held in memory.
+
+    Args:
+        model: a transformers causal model.
+        tokenizer: its tokenizer, with a chat template.
+        name: shown in results.
+        temperature: 0 for greedy, else the sampling temperature.
+        turn_tokens: new tokens a turn.
+        completion_tokens: of all turns and answers of an episode; one that an answer would take
+            beyond it has walked away. None for no bound.
+        seed: of sampling; each `play` starts from it, those of a further attempt from one of its
+            own.
+        protocol: `text_protocol.TEXT` for a template that knows no tools.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        temperature: float = 0.0,
+        turn_tokens: int = TURN_TOKENS,
+        completion_tokens: int | None = None,
+        seed: int = 0,
+        protocol: Protocol = NATIVE,
+    ) -> None:
+        super().__init__(name, protocol=protocol)
+        self.model, self.tokenizer = model, tokenizer
+        self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
+        self.completion_tokens = completion_tokens
+        self._chat = TextChat(tokenizer) if protocol is TEXT else NativeChat(tokenizer)
+
+    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
+        """Play all episodes at once, as `ConversationPolicy.play` does; `seed` decides what is
+        sampled.
+        """
+        import torch
+
+        attempt = self._attempt
+        torch.manual_seed(seed_of(self.seed, "attempt", attempt) if attempt else self.seed)
+        sessions = [ToolSession(episode) for episode in episodes]
+        conversations = self.converse(sessions)
+        self.transcripts = [one.messages for one in conversations]
+        self.tokens = [one.tokens() for one in conversations]
+        for session in sessions:
+            session.episode.abandon()
+
+    def converse(
+        self, sessions: Sequence[ToolSession], begun: Sequence[Turns] | None = None
+    ) -> list[Conversation]:
+        """Play sessions to where the model leaves them, which may be open; torch's random state
+        decides what is sampled.
+
+        Args:
+            sessions: just opened.
+            begun: for each session the turns that it begins with, which are played but not written
+                again; the model goes on with the last, which may be empty. None where all begin at
+                the opening.
+
+        Raises:
+            ValueError: when a session is over before the last of its begun turns.
+        """
+        from .decoder import Writer
+
+        conversations = self._opened(sessions)
+        eos = self._chat.end
+        # Many turns are the same, and what they mean does not depend on the prompt, which always
+        # ends alike.
+        parsed: dict[tuple[int, ...], Message] = {}
+
+        def answer(seat: int, turn: list[int]) -> list[int] | None:
+            session, conversation = sessions[seat], conversations[seat]
+            if tuple(turn) not in parsed:
+                parsed[tuple(turn)] = self._chat.parse(turn, conversation.prompt)
+            message = deepcopy(parsed[tuple(turn)])
+            conversation.add(turn, own=True)
+            conversation.messages.append(message)
+            conversation.turns += 1
+            told = self.protocol.answers(session, message)
+            conversation.messages += told
+            if not told or session.episode.done or conversation.turns >= self.max_turns:
+                return None
+            ids = self._chat.answers(told, ended=turn[-1] == eos)
+            length = len(conversation.ids) + len(ids)
+            if self.completion_tokens is not None and length >= self.completion_tokens:
+                return None
+            conversation.add(ids, own=False)
+            return ids
+
+        open_turns: list[list[int]] = [[] for _ in sessions]
+        if begun is not None:
+            for seat, (*finished, last) in enumerate(begun):
+                open_turns[seat] = list(last)
+                for number, turn in enumerate(finished, start=1):
+                    if answer(seat, list(turn)) is None:
+                        raise ValueError(
+                            f"session {seat} is over with turn {number} of the {len(finished) + 1}"
+                            " that it was to begin with; begin it with fewer"
+                        )
+        writer = Writer(self.model, self.temperature, self.turn_tokens, eos)
+        prompts = [one.prompt + one.ids for one in conversations]
+        writer.write(prompts, answer, open_turns)
+        return conversations
+
+    def _opened(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
+        """Conversations with their openings; equal ones, as in a group of training, are tokenized
+        once.
+        """
+        prompts: dict[str, list[int]] = {}
+        conversations = []
+        for session in sessions:
+            messages = self.protocol.opening(session.opening)
+            if session.opening not in prompts:
+                prompts[session.opening] = self._chat.prompt(messages)
+            conversations.append(Conversation(messages, prompts[session.opening]))
+        return conversations

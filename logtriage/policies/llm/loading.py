@@ -1,0 +1,166 @@
+"""Language models loaded with plain `transformers`: from a folder or a hub, whole or in 4 bit, with
+or without an adapter.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...play.conversation import NATIVE, Protocol
+from ...play.text_protocol import TEXT
+from .chat_template import with_short_tools
+
+# Models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation in 4
+# bit start from these: to quantise the whole ones again would give other weights.
+QUANTISED = {
+    f"Qwen/Qwen2.5-{size}-Instruct": f"unsloth/Qwen2.5-{size}-Instruct-unsloth-bnb-4bit"
+    for size in ("0.5B", "1.5B", "3B", "7B")
+}
+# The other way; Unsloth writes these names in small letters.
+WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}
+
+
+def quantised_name(source: str | Path) -> str:
+    """Where a model's weights in 4 bit are; the model itself where they are made from it."""
+    return QUANTISED.get(str(source), str(source))
+
+
+def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
+    """What this machine can run of a model that was trained in 4 bit or not: (name, in 4 bit). In 4
+    bit where there is an NVIDIA GPU, whole elsewhere.
+    """
+    import torch
+
+    name = str(source).lower()
+    in_4bit = load_in_4bit or name in WHOLE
+    if in_4bit and not torch.cuda.is_available():
+        return WHOLE.get(name, str(source)), False
+    return str(source), in_4bit
+
+
+def load_language_model(
+    source: str | Path, load_in_4bit: bool = False, adapter: str | Path | None = None
+) -> tuple[Any, Any]:
+    """Load (model, tokenizer) with plain transformers, from a folder or a hub.
+
+    Args:
+        source: a folder made by `mini.build_base` or by training, or a hub name such as
+            `Qwen/Qwen2.5-3B-Instruct`.
+        load_in_4bit: take its weights in NF4 (see `QUANTISED`), or quantise them by bitsandbytes;
+            needs an NVIDIA GPU.
+        adapter: a LoRA adapter to put on top.
+
+    Raises:
+        ValueError: when 4 bit is asked for without a GPU, or there is no such model.
+    """
+    model, tokenizer = _loaded(source, load_in_4bit, adapter)
+    return model, with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+
+
+def load_player(
+    source: str | Path,
+    load_in_4bit: bool = False,
+    adapter: str | Path | None = None,
+    protocol: Protocol = NATIVE,
+) -> tuple[Any, Any, Protocol]:
+    """`load_language_model` for any model that can chat: (model, tokenizer, protocol).
+
+    The protocol is the one asked for, or that of text where TRL does not know the model's chat
+    template and could not parse its calls.
+
+    Raises:
+        ValueError: as `load_language_model`, and for a model without a chat template.
+    """
+    model, tokenizer = _loaded(source, load_in_4bit, adapter)
+    if not tokenizer.chat_template:
+        raise ValueError(f"{source} has no chat template, so it cannot be talked to; name another")
+    if protocol is TEXT:
+        return model, tokenizer, TEXT
+    try:
+        told = with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+    except ValueError:  # TRL's, for a template that it does not know
+        return model, tokenizer, TEXT
+    return model, told, NATIVE
+
+
+def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) -> tuple[Any, Any]:
+    """(model, tokenizer), the tokenizer as it was saved; see `load_language_model`."""
+    import torch
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoTokenizer,
+        BitsAndBytesConfig,
+        PreTrainedTokenizerFast,
+    )
+    from transformers.models.auto.tokenization_auto import get_tokenizer_config
+
+    gpu = torch.cuda.is_available()
+    half = gpu and not torch.cuda.is_bf16_supported(including_emulation=False)  # a T4
+    options: dict[str, Any] = {"device_map": "auto"} if gpu else {}
+    if load_in_4bit and not gpu:
+        raise ValueError(
+            "load_in_4bit=True needs an NVIDIA GPU, and none was found; leave it out on a CPU"
+        )
+    name = quantised_name(source) if load_in_4bit else str(source)
+    # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
+    # be loaded as saved.
+    try:
+        generic = get_tokenizer_config(name).get("tokenizer_class") == "TokenizersBackend"
+        kind = PreTrainedTokenizerFast if generic else AutoTokenizer
+        tokenizer = kind.from_pretrained(name)
+        config = AutoConfig.from_pretrained(name)
+        if load_in_4bit and name.lower() not in WHOLE:
+            options["quantization_config"] = BitsAndBytesConfig(
+                load_in_4bit=True,
+                bnb_4bit_quant_type="nf4",
+                bnb_4bit_use_double_quant=True,
+                bnb_4bit_compute_dtype=torch.float16 if half else torch.bfloat16,
+            )
+        model = AutoModelForCausalLM.from_pretrained(
+            name,
+            config=computed_in_half(config) if half else config,
+            dtype=torch.float16 if half else "auto",
+            **options,
+        )
+    except OSError as error:
+        raise not_there(name, error) from error
+    if adapter is not None:
+        from peft import PeftModel
+
+        model = PeftModel.from_pretrained(model, str(adapter))
+    return model.eval(), tokenizer
+
+
+def not_there(name: str, error: Exception) -> ValueError:
+    """What to raise for a model that neither a folder nor the hub has."""
+    reason = str(error).strip().splitlines()[0]
+    return ValueError(
+        f"cannot load {name}: no folder here holds it, and the hub answered: {reason}"
+    )
+
+
+def computed_in_half(config: Any) -> Any:
+    """A model's config, so that weights that were quantised beforehand are computed with in fp16:
+    they say bf16, which a T4 only emulates.
+    """
+    quantisation = getattr(config, "quantization_config", None)
+    if quantisation is not None:
+        config.quantization_config = {**quantisation, "bnb_4bit_compute_dtype": "float16"}
+    return config
+
+
+def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
+    """The tokenizer, able to parse tool calls; `qwen` puts TRL's own Qwen2.5 template in, which
+    training relies on, and which prints the tools in fewer tokens for Qwen's own tokenizer. The
+    embedded model's has it as it is: it has learned to read that.
+    """
+    from transformers import PreTrainedTokenizerFast
+    from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
+
+    if qwen:
+        tokenizer.chat_template = qwen2_5_chat_template
+    tokenizer = add_response_schema(tokenizer)
+    embedded = type(tokenizer) is PreTrainedTokenizerFast
+    return with_short_tools(tokenizer) if qwen and not embedded else tokenizer

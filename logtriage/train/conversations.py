@@ -1,0 +1,259 @@
+"""Conversations about incidents of `train` as a dataset of the Hugging Face Hub:
+`python -m logtriage publish-dataset`.
+
+Scripted policies play a slice of `train` that nothing else uses, and runs of GRPO give the
+conversations that they kept to be read. Incidents of the splits by which models are measured are
+never in it: whoever trains on it can still be measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from huggingface_hub import DatasetCard, DatasetCardData
+from pyarrow.parquet import write_table
+
+from .. import REPOSITORY, __version__
+from ..bench.registry import make_policy
+from ..bench.rollouts import episode_row
+from ..bench.runs import read_jsonl, record_of
+from ..play.conversation import Message, opening_messages, tool_call
+from ..play.episode import Episode, Observation
+from ..play.prompts import SYSTEM_PROMPT, render
+from ..play.scoring import PARTS
+from ..play.tools import tool_schemas
+from ..world.incidents import Incident, sample_incident
+from ..world.tasks import BENCHMARK_VERSION, TASKS
+from .card_results import markdown
+from .drills import PUBLISHED_INDEX, open_varied
+from .hub import check_name, check_token, fresh_folder, upload
+from .model_card import render_template
+
+POLICIES = ("junior", "trace", "belief")  # one who is often wrong, a careful one, and the ceiling
+SCORED = ("score", *PARTS, "cost", "gate", "steps")
+
+
+class Written(Episode):
+    """An episode that writes down what is done, as a conversation of one call a turn."""
+
+    def __init__(self, incident: Incident) -> None:
+        super().__init__(incident)
+        self.messages = opening_messages(render(self.opening, self.incident.topology))
+
+    def act(
+        self, action_type: str, value: str = "", confidence: float | None = None
+    ) -> Observation:
+        observation = super().act(action_type, value, confidence)
+        call = tool_call((action_type, value))
+        answer = {"role": "tool", "name": action_type, "content": render(observation)}
+        self.messages += [{"role": "assistant", "content": "", "tool_calls": [call]}, answer]
+        return observation
+
+
+def scripted_rows(policy: str, incidents: int) -> Iterator[dict[str, Any]]:
+    """The episodes of a scripted policy on the first incidents of each task in the slice, a row
+    each: coordinates, score and parts, and the conversation.
+    """
+    player = make_policy(policy)
+    for task in TASKS:
+        for index in range(PUBLISHED_INDEX, PUBLISHED_INDEX + incidents):
+            episode = Written(sample_incident(task, "train", index))
+            player.play([episode])
+            yield _row(episode_row(episode, policy, 0.0), policy, episode.messages)
+
+
+def run_rows(run: Path) -> Iterator[dict[str, Any]]:
+    """The conversations that a run kept, one a step, with the scores of those episodes.
+
+    Raises:
+        ValueError: when an incident is not what its coordinates say: it was of another version of
+            the benchmark.
+    """
+    varied = record_of(run)["settings"].get("varied", False)
+    open_episode = open_varied if varied else Episode.open
+    episodes = read_jsonl(run / "episodes.jsonl").drop_duplicates("step").set_index("step")
+    system = {"role": "system", "content": SYSTEM_PROMPT}
+    for kept in read_jsonl(run / "completions.jsonl").to_dict("records"):
+        played = {**episodes.loc[kept["step"]].to_dict(), "split": "train"}
+        episode = open_episode(kept["task"], "train", kept["index"])
+        opening = render(episode.opening, episode.incident.topology)
+        if kept["messages"][0]["content"] != opening:
+            raise ValueError(
+                f"{run} was trained on another version of the benchmark than {BENCHMARK_VERSION};"
+                " leave it out"
+            )
+        messages = [system, *kept["messages"]]
+        yield _row(played, run_name(run), messages, step=int(kept["step"]), varied=varied)
+
+
+def run_name(run: Path) -> str:
+    """What the conversations of a run are called: its experiment's name and its own."""
+    run = run.resolve()
+    return f"{run.parent.name}-{run.name}"
+
+
+def _row(
+    played: dict[str, Any],
+    policy: str,
+    messages: list[Message],
+    step: int | None = None,
+    varied: bool = False,
+) -> dict[str, Any]:
+    """A row of the dataset."""
+    return {
+        "policy": policy,
+        "task": played["task"],
+        "split": played["split"],
+        "index": int(played["index"]),
+        "varied": varied,
+        "step": step,
+        **{name: float(played[name]) for name in SCORED},
+        "closed_by": played["closed_by"],
+        "benchmark": BENCHMARK_VERSION,
+        "messages": [_message(message) for message in messages],
+    }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    """A message with the keys of all. A call's arguments are JSON, as the OpenAI protocol has them:
+    as an object, every call would have the arguments of all, most of them empty.
+    """
+    calls = [
+        {
+            "type": "function",
+            "function": {
+                "name": call["function"]["name"],
+                "arguments": json.dumps(call["function"]["arguments"]),
+            },
+        }
+        for call in message.get("tool_calls") or ()
+    ]
+    return {
+        "role": message["role"],
+        "content": message.get("content") or "",
+        "name": message.get("name"),
+        "tool_calls": calls or None,
+    }
+
+
+def write_dataset(
+    name: str, folder: str | Path, runs: Sequence[str | Path] = (), incidents: int = 500
+) -> Path:
+    """Write the folder that is to be the dataset `name`, and return it: a table a policy or run,
+    `tools.json` and a card.
+
+    Args:
+        name: `owner/name`, which the card's snippet loads.
+        folder: made anew; one that this function has not made must be empty.
+        runs: folders of runs whose conversations are put beside those of `POLICIES`.
+        incidents: of each task, by each policy.
+
+    Raises:
+        ValueError: when `name` is none, the folder holds something else, two runs are called alike,
+            or a run is of another version of the benchmark.
+        FileNotFoundError: when a run has no conversations.
+    """
+    check_name(name)
+    paths = [Path(run) for run in runs]
+    names = [run_name(run) for run in paths]
+    if len(set(names)) < len(names):
+        raise ValueError(f"runs {', '.join(names)} are called alike; name each of them once")
+    tables = {one: list(run_rows(run)) for one, run in zip(names, paths, strict=True)}
+    folder = fresh_folder(folder)
+    tables = {**{one: list(scripted_rows(one, incidents)) for one in POLICIES}, **tables}
+    for one, rows in tables.items():
+        write_table(pa.Table.from_pylist(rows, _schema()), folder / f"{one}.parquet")
+    (folder / "tools.json").write_text(json.dumps(tool_schemas(), indent=1) + "\n")
+    (folder / "README.md").write_text(str(_card(name, tables)))
+    return folder
+
+
+def _schema() -> pa.Schema:
+    """The types of the columns, the same whatever a table holds."""
+    text, number = pa.string(), pa.float64()
+    call = pa.struct({"type": text, "function": pa.struct({"name": text, "arguments": text})})
+    calls = pa.list_(call)
+    message = pa.struct({"role": text, "content": text, "name": text, "tool_calls": calls})
+    return pa.schema(
+        {
+            **dict.fromkeys(("policy", "task", "split"), text),
+            **{"index": pa.int64(), "varied": pa.bool_(), "step": pa.int64()},
+            **dict.fromkeys(SCORED, number),
+            **{"closed_by": text, "benchmark": text, "messages": pa.list_(message)},
+        }
+    )
+
+
+def _card(name: str, tables: dict[str, list[dict[str, Any]]]) -> DatasetCard:
+    """The dataset's card; each table is a configuration of it."""
+    counts = []
+    for one, rows in tables.items():
+        frame = pd.DataFrame(rows)
+        means = frame.groupby("task", sort=False)["score"].mean()
+        counts.append(
+            {
+                "configuration": f"`{one}`",
+                "conversations": f"{len(frame):,}",
+                "indices": f"{frame['index'].min():,} to {frame['index'].max():,}",
+                **{
+                    task.replace("_", " "): f"{means.get(task, float('nan')):.2f}" for task in TASKS
+                },
+            }
+        )
+    total = sum(map(len, tables.values()))
+    metadata = DatasetCardData(
+        language="en",
+        license="mit",
+        pretty_name="LogTriage conversations",
+        task_categories=["text-generation"],
+        size_categories="n<1K" if total < 1000 else "1K<n<10K" if total < 10_000 else "10K<n<100K",
+        tags=["logtriage", "incident-response", "root-cause-analysis", "tool-use", "synthetic"],
+        configs=[
+            {"config_name": one, "data_files": [{"split": "train", "path": f"{one}.parquet"}]}
+            for one in tables
+        ],
+    )
+    text = render_template(
+        "dataset_card.md",
+        metadata=metadata.to_yaml(),
+        name=name,
+        title=name.partition("/")[2],
+        counts=markdown(pd.DataFrame(counts)),
+        runs=[one for one in tables if one not in POLICIES],
+        first=f"{PUBLISHED_INDEX:,}",
+        repository=REPOSITORY,
+        version=__version__,
+        benchmark=BENCHMARK_VERSION,
+    )
+    return DatasetCard(text)
+
+
+def publish_dataset(
+    name: str,
+    folder: str | Path,
+    runs: Sequence[str | Path] = (),
+    incidents: int = 500,
+    private: bool = False,
+    dry_run: bool = False,
+) -> str:
+    """Publish conversations as the dataset `name`, and return its address.
+
+    Args:
+        private: whether only its owner sees it.
+        dry_run: only write the folder, and return that.
+
+    The other arguments and errors are those of `write_dataset`.
+
+    Raises:
+        ValueError: also when nobody is logged in; nothing has been written then.
+        ConnectionError: when the Hub refuses it, or cannot be reached.
+    """
+    if not dry_run:
+        check_token()
+    written = write_dataset(name, folder, runs, incidents)
+    return str(written) if dry_run else upload(written, name, private, repo_type="dataset")

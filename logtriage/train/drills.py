@@ -1,0 +1,358 @@
+"""What the base model is taught: drills in reading, and the episodes of a junior on-call; and those
+of a teacher, for the track that is taught before it is rewarded.
+
+None of them ever sees the right answer of an incident: all look only at what an agent sees, and at
+the runbook (`faults.FAULTS`: what a line proves, which remedy and team go with it), which is true
+in the simulated world.
+
+Every example is a pure function of its number, and the order of its draws is part of that: a draw
+that is added, left out or moved changes the text of all examples, and with it the base model.
+
+Examples come in two forms. Plain ones are of the default call graph in the words of `train`.
+*General* ones are of `open_varied`: half of them plain, the others on random call graphs, in varied
+wording, or both, so that what is learned is not tied to seven names and one manner of speaking.
+Names and words of the splits that hold such things out occur in neither.
+
+Drills *without a runbook* are for measuring what its facts are worth: the same questions, but no
+service is shown whose lines prove a fault or hint at a remedy. The junior knows the runbook still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from ..play.conversation import Message, opening_messages, tool_call
+from ..play.episode import Episode, Observation
+from ..play.prompts import call_graph_line, render
+from ..policies.novice import JuniorPolicy
+from ..policies.scripted import REAL_SLOWDOWN, Action, ReadingPolicy, TracePolicy
+from ..world.incidents import sample_incident
+from ..world.random_topology import random_topology
+from ..world.tasks import Task, check_task
+from ..world.topology import Topology
+from .invented_names import TRAINING_NAMES
+
+# Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
+DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
+TUNING_INDEX = 3_600_000  # what settings are chosen on
+TEACHER_INDEX = 4_000_000
+PUBLISHED_INDEX = 5_000_000  # conversations that are published, see `conversations`
+FORKED_INDEX = 6_000_000  # incidents whose episodes are forked, see `forks`
+TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
+
+DRILL_PROMPT = "Read what the cluster prints and say what it means."
+KIND_SHARES = {
+    "lines": 0.28,
+    "blocks": 0.28,
+    "edges": 0.12,
+    "opening": 0.06,
+    "slow": 0.12,
+    "rounds": 0.14,
+}
+# Questions of a drill, by its kind.
+QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1, "slow": 5}
+# Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
+# the questions. Drawn blindly, nearly all would say nothing: lines that tell are rare, and reading
+# those is the point.
+TOLD_BY_RUNBOOK = ("proof", "hint")
+SOUGHT_SHARES = {(): 0.46, TOLD_BY_RUNBOOK: 0.34, ("callee",): 0.2}
+# Rows of metrics that a question about the slowest shows, at least.
+FEWEST_ROWS = 2
+LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
+
+# The same for general examples, which also ask about the call graph and about owners, always on
+# random graphs, where both must be read and cannot be remembered.
+GENERAL_KIND_SHARES = {
+    "lines": 0.26,
+    "blocks": 0.26,
+    "edges": 0.08,
+    "opening": 0.06,
+    "graph": 0.06,
+    "owners": 0.06,
+    "slow": 0.1,
+    "rounds": 0.12,
+}
+GENERAL_QUESTIONS = {**QUESTIONS, "graph": 6, "owners": 4}
+PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
+VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
+# Services of a random call graph for training. Prompts grow with them, and training costs by the
+# token, so it stops below the 30 that a graph may have.
+GRAPH_SIZES = (5, 20)
+
+
+def open_varied(task: str | Task, split: str, index: int) -> Episode:
+    """The episode of a general example: `Episode.open` for training that is not tied to one call
+    graph and one wording.
+
+    `PLAIN_SHARE` of the indices are the incidents of `Episode.open`; the others are on a random
+    call graph under names of `TRAINING_NAMES`, in varied wording, or both. A pure function of its
+    arguments.
+
+    Raises:
+        ValueError: for another split than train: results are never measured on these.
+    """
+    if split != "train":
+        raise ValueError(f"varied episodes are for training alone; choose split train, not {split}")
+    random = Random(f"varied/{check_task(task).name}/{index}")
+    if random.random() < PLAIN_SHARE:
+        return Episode(sample_incident(task, split, index))
+    new_graph, new_words = random.choice(VARIATIONS)
+    graph = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES) if new_graph else None
+    return Episode(sample_incident(task, split, index, graph, new_words))
+
+
+def drill(index: int, general: bool = False, runbook: bool = True) -> list[Message]:
+    """One reading exercise: short questions about text of `train`, answered from that text and the
+    runbook alone.
+
+    Questions are log lines, blocks of one service's lines, metric rows of the edge and of several
+    services, and openings; general ones also who calls whom, and who owns a service. Another kind
+    of drill is to make the rounds. Without `runbook`, no answer to lines is a remedy or a team.
+    """
+    random = Random(f"general-drill/{index}" if general else f"drill/{index}")
+    shares = GENERAL_KIND_SHARES if general else KIND_SHARES
+    kind = random.choices(list(shares), list(shares.values()))[0]
+    # ten incidents are set aside for a drill, of which it uses one a question at most
+    first = DRILL_INDEX + 10 * index
+    if kind == "rounds":
+        return _rounds(_open(general, random, first), random)
+    if kind == "graph":
+        exchange = _questions_of_graph(random)
+    elif kind == "owners":
+        exchange = _questions_of_owners(random, first)
+    else:
+        exchange = []
+        for question in range(QUESTIONS[kind]):
+            episode = _open(general, random, first + question)
+            if kind in ("lines", "blocks"):
+                exchange.append(_question_of_logs(kind, episode, random, runbook))
+            elif kind == "slow":
+                exchange.append(_question_of_latency(episode, random))
+            else:
+                exchange.append(_question_of_severity(kind, episode))
+    messages = [{"role": "system", "content": DRILL_PROMPT}]
+    for text, answer in exchange:
+        messages += [{"role": "user", "content": text}, {"role": "assistant", **answer}]
+    return messages
+
+
+def copying(index: int, fewest: int, most: int) -> list[Message]:
+    """`fewest` to `most` invented names, to be said again in their order.
+
+    Each pair of a name's letters is to be found again in what stands before, and so is what follows
+    it there. A small model does not learn that from drills, in which it is one thing among many and
+    names are many; from two names it does, and then from more.
+    """
+    random, stems = Random(f"copying/{fewest}/{most}/{index}"), TRAINING_NAMES.stems
+    names = " ".join(
+        f"{random.choice(stems)}-{random.choice(stems)}"
+        for _ in range(random.randint(fewest, most))
+    )
+    return [
+        {"role": "system", "content": DRILL_PROMPT},
+        {"role": "user", "content": names},
+        {"role": "assistant", "content": names},
+    ]
+
+
+def _rounds(episode: Episode, random: Random) -> list[Message]:
+    """All services are asked, each once, in any order. Who cannot remember whom it has asked never
+    gets to the last.
+    """
+    topology = episode.incident.topology
+    messages = [
+        {"role": "system", "content": DRILL_PROMPT},
+        {"role": "user", "content": f"{call_graph_line(topology)}\nask everybody once"},
+    ]
+    names = random.sample(topology.names, len(topology.names))
+    steps = max(len(names), episode.incident.task.max_steps)
+    for step, name in enumerate(names, start=1):
+        row = episode.telemetry.metric(topology.position[name])
+        told = render(Observation(step, steps, metrics=[row]))
+        messages += [
+            {"role": "assistant", **_calls("", ("request_more_logs", name))},
+            {"role": "tool", "name": "request_more_logs", "content": told},
+        ]
+    return [*messages, {"role": "assistant", "content": "all asked"}]
+
+
+def _open(general: bool, random: Random, index: int) -> Episode:
+    """An episode of `train` of a task that `random` draws."""
+    task = _draw_task(random)
+    if general:
+        return open_varied(task, "train", index)
+    return Episode(sample_incident(task, "train", index))
+
+
+def _questions_of_graph(random: Random) -> list[tuple[str, Message]]:
+    """Whom a service calls and who calls it, on a random call graph that is shown once; the answer
+    asks for the logs of each, in the order of the graph.
+    """
+    topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
+    below = [(f"called by {one.name}", one.downstream) for one in topology.services]
+    above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
+    questions: list[tuple[str, Message]] = []
+    for text, asked in random.sample(below + above, GENERAL_QUESTIONS["graph"]):
+        answer = _calls("", *[("request_more_logs", one) for one in asked])
+        questions.append((text, answer if asked else {"content": "nothing"}))
+    return _with_graph(topology, questions)
+
+
+def _questions_of_owners(random: Random, index: int) -> list[tuple[str, Message]]:
+    """Who owns a service of a random call graph, which is shown once: to be read from the service's
+    lines, its usual latency and its place in the graph; its name may tell it or not.
+    """
+    topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
+    new_words = random.random() < 0.5
+    episode = Episode(sample_incident(_draw_task(random), "train", index, topology, new_words))
+    questions: list[tuple[str, Message]] = []
+    for name in random.sample(topology.names, GENERAL_QUESTIONS["owners"]):
+        text = f"{render(episode.act('request_more_logs', name))}\nowner of {name}"
+        questions.append((text, _calls("", ("escalate", topology.service(name).owner))))
+    return _with_graph(topology, questions)
+
+
+def _with_graph(
+    topology: Topology, questions: list[tuple[str, Message]]
+) -> list[tuple[str, Message]]:
+    """The questions, the call graph on top of the first."""
+    (text, answer), *rest = questions
+    return [(f"{call_graph_line(topology)}\n{text}", answer), *rest]
+
+
+def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
+    """How bad it is: from a row of the edge's metrics, or from a whole opening, where it is also
+    asked who is the loudest.
+    """
+    topology, reader = episode.incident.topology, ReadingPolicy()
+    if kind == "opening":
+        reader.begin(topology, episode.opening)
+        content = f"loudest {reader.loudest()}"
+        text = render(episode.opening, topology)
+    else:
+        edge = [episode.telemetry.metric(0)]  # the edge is the first service of these graphs
+        observation = Observation(0, 0, alerts=episode.opening.alerts, metrics=edge)
+        reader.begin(topology, observation)
+        content, text = "", render(observation)
+    return text, _calls(content, ("classify_severity", reader.severity()))
+
+
+def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message]:
+    """Who is slowest against the usual, in metrics of some of the services at some step; nobody is,
+    where noise may have made the difference.
+    """
+    topology, reader = episode.incident.topology, ReadingPolicy()
+    for _ in range(random.randrange(episode.incident.task.max_steps - 1)):
+        episode.act("request_more_logs", topology.names[0])
+    shown = random.sample(topology.names, random.randint(FEWEST_ROWS, len(topology.names)))
+    rows = [episode.telemetry.metric(topology.position[name]) for name in shown]
+    observation = Observation(0, 0, metrics=rows)
+    reader.begin(topology, observation)
+    slowest = reader.slowest()
+    real = reader.slowdown(slowest) > REAL_SLOWDOWN
+    return render(observation), {"content": f"slowest {slowest}" if real else "nobody"}
+
+
+def _question_of_logs(
+    kind: str, episode: Episode, random: Random, runbook: bool
+) -> tuple[str, Message]:
+    """What a line, or a block of lines, of one service says.
+
+    Services are looked at in random order until one has a line of the kind that is sought; the last
+    one stands in when none has. Without `runbook`, services to whose lines it says something are
+    passed over, and who complains of another is sought in their place.
+    """
+    topology, reader = episode.incident.topology, ReadingPolicy()
+    positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
+    random.shuffle(positions)
+    if kind == "blocks":  # each is a step, and the last one would close the incident
+        positions = positions[: episode.incident.task.max_steps - 1]
+    sought = random.choices(list(SOUGHT_SHARES), list(SOUGHT_SHARES.values()))[0]
+    if not runbook and sought == TOLD_BY_RUNBOOK:
+        sought = ("callee",)
+    question = None
+    for position in positions:
+        service = topology.names[position]
+        if kind == "lines":
+            lines = episode.telemetry.lines(position)
+            observation, text = Observation(0, 0, lines=lines), lines[0]
+        else:
+            observation = episode.act("request_more_logs", service)
+            text = render(observation)
+        reader.begin(topology, observation)
+        if not runbook and reader.fault_at(service):
+            continue
+        question = text, _meaning(reader, service)
+        if not sought or any(reading.kind in sought for reading in reader.readings[service]):
+            break
+    # Without a runbook a small graph may have nobody left to ask about.
+    return question or _question_of_severity("edges", episode)
+
+
+def _meaning(reader: ReadingPolicy, service: str) -> Message:
+    """What the runbook says to the lines of `service`, in calls; else whom they complain of; else
+    nothing.
+
+    Lines that only hint name a remedy and no team.
+    """
+    fault = reader.fault_at(service)
+    if fault is not None:
+        fix: Action = ("remediate", f"{fault.remedy}:{service}")
+        if reader.proven(service):
+            return _calls("", fix, ("escalate", fault.owner_at(reader.topology.service(service))))
+        return _calls("", fix)
+    named = [reading.subject for reading in reader.readings[service] if reading.kind == "callee"]
+    return {"content": f"see {named[-1]}" if named else "nothing"}
+
+
+def _calls(content: str, *actions: Action) -> Message:
+    return {"content": content, "tool_calls": [tool_call(action) for action in actions]}
+
+
+def junior_episode(index: int, general: bool = False) -> list[Message]:
+    """One episode of the junior, as a conversation."""
+    random = Random(f"general-junior/{index}" if general else f"junior/{index}")
+    return transcript(JuniorPolicy(random), _open(general, random, JUNIOR_INDEX + index))
+
+
+def teacher_episode(index: int) -> list[Message]:
+    """One episode of `trace`, as a conversation: what the track that is taught imitates."""
+    random = Random(f"teacher/{index}")
+    incident = sample_incident(_draw_task(random), "train", TEACHER_INDEX + index)
+    return transcript(TracePolicy(), Episode(incident))
+
+
+def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
+    """Play an episode turn by turn and write it down as a conversation; what a policy decides at
+    once is one turn.
+    """
+    topology = episode.incident.topology
+    policy.begin(topology, episode.opening)
+    messages = opening_messages(render(episode.opening, topology))
+    while not episode.done:
+        turn = policy.decide()
+        calls = [tool_call(action) for action in turn]
+        messages.append({"role": "assistant", "content": "", "tool_calls": calls})
+        for action in turn:
+            observation = episode.act(*action)
+            policy.see(observation)
+            messages.append({"role": "tool", "name": action[0], "content": render(observation)})
+            if episode.done:
+                break
+    # Nobody reads the last answers: the conversation ends with what is to be imitated.
+    while messages[-1]["role"] == "tool":
+        messages.pop()
+    return messages
+
+
+def _draw_task(random: Random) -> str:
+    return random.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0]
+
+
+# By name, what may be imitated before reward: a function of the conversation's number, whose
+# incidents are a slice of `train` of their own.
+TEACHERS: dict[str, Callable[[int], list[Message]]] = {
+    "junior": junior_episode,
+    "trace": teacher_episode,
+}

@@ -1,0 +1,321 @@
+"""GRPO through TRL, for the mini model on two CPU cores and for Qwen2.5-3B-Instruct on a T4; they
+differ in who plays the episodes (`TrainingConfig.loop`) and in credit.
+
+`environment_factory` plays the incidents, `TriageTools.get_reward` scores them, and every
+completion of a group plays the same incident, so advantages compare decisions and not luck. A run
+is a folder:
+
+| file | what |
+|---|---|
+| `config.json` | settings, versions, commit, machine |
+| `metrics.jsonl` | what TRL logs and what the episodes scored, a line a step |
+| `episodes.jsonl` | a row a training episode: step, task, index, score and its parts |
+| `completions.jsonl` | one conversation a step, to read |
+| `stored.json` | with the reward `stored` (see `payment`): what each incident is paid |
+| `warm-up/` | the adapter before reward, where there was a warm-up |
+| `checkpoint-*` | to resume from |
+| `model/` | the trained model, and the sign that the run is finished |
+
+The same command continues an interrupted run from its last checkpoint, and leaves a finished one
+alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ..bench.runs import (
+    find_gpu,
+    last_checkpoint,
+    note_in_record,
+    record_of,
+    rewind,
+    start_run,
+    step_of,
+    weights_digest,
+)
+from ..play.episode import Episode, OpenEpisode
+from ..play.scoring import LEFT_OUT
+from ..policies.llm.loading import load_language_model, not_there, quantised_name, with_tool_calls
+from .choice import incident_rows
+from .credit import TRUE_ONLY
+from .drills import open_varied
+from .hub import keep_run
+from .settings import NEWER, TrainingConfig
+from .tracking import check_tracker, tracked
+
+LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
+LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
+    """What `config.json` holds: a model in a folder is named relative to the run, so that both can
+    move together, and known by its weights, so that another one there is another run.
+    """
+    settings = asdict(config)
+    if Path(config.model).is_dir():
+        settings["model"] = os.path.relpath(Path(config.model).resolve(), folder.resolve())
+        settings["weights"] = weights_digest(Path(config.model))
+    return settings
+
+
+def train(
+    config: TrainingConfig,
+    folder: str | Path,
+    progress: bool = True,
+    open_episode: OpenEpisode | None = None,
+    until: int | None = None,
+    keep_on_hub: str = "",
+    track: str = "",
+) -> Path:
+    """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
+
+    Where a GPU's memory ends while turns are written, fewer are written together
+    (`IncidentTrainer`). Where it ends in the backward pass, training goes on from the last
+    checkpoint with half as many episodes in one; the gradient of a step stays the same sum.
+    `config.json` then says so beside the settings (`generated_at_once`, `at_once`).
+
+    Args:
+        config: the settings.
+        folder: the run's.
+        progress: whether to show a bar.
+        open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
+            on a server, with the same result. By default they are played in this process, as
+            `config.varied` has it.
+        until: stop after this step, with a checkpoint, to go on another time; None for the last.
+        keep_on_hub: private repository of the Hub, `owner/name`, in which the run is kept (see
+            `hub.push_run`); empty for none.
+        track: the tracker that shows the metrics, too, one of `tracking.TRACKERS`; empty for none.
+
+    Returns:
+        The trained model's folder; the run's, when `until` stopped it before.
+
+    Raises:
+        ValueError: when the folder holds a run with other settings, there is no such model, this
+            machine cannot train so, incidents are to be played elsewhere that are varied, or of
+            which more must be known than a server tells, or the tracker is not there.
+        ConnectionError: when the server does not answer; the same command goes on from the last
+            checkpoint.
+    """
+    if config.varied and open_episode is not None:
+        raise ValueError(
+            "varied incidents are made in this process; set varied to False, or do without a server"
+        )
+    if open_episode is not None and (config.credit in TRUE_ONLY or config.reward in LEFT_OUT):
+        raise ValueError(
+            f"credit {config.credit!r} with reward {config.reward!r} looks at what is true of an "
+            "incident, which a server does not tell; choose credit 'episode' or 'part' and reward "
+            "'score' or 'stored', or do without a server"
+        )
+    check_route(config)
+    check_tracker(track)
+    if open_episode is None:
+        open_episode = open_varied if config.varied else Episode.open
+    folder = Path(folder)
+    settings = run_settings(config, folder)
+    if (folder / "config.json").exists():
+        start_run(settings, folder, NEWER)  # only checks that it is the same run
+    if (folder / "model").exists():
+        return folder / "model"
+    if until is not None:
+        reached = last_checkpoint(folder)
+        if reached is not None and until <= step_of(reached):
+            return folder
+    while True:
+        try:
+            with tracked(config, folder, track):
+                return _attempt(
+                    config, settings, folder, progress, open_episode, until, keep_on_hub, track
+                )
+        except _memory_error() as error:
+            loaded = (folder / "config.json").exists()
+            at_once = record_of(folder).get("at_once", config.at_once) if loaded else 1
+            if at_once == 1:
+                what = "one episode" if loaded else "the model"
+                raise ValueError(
+                    f"not even {what} fits into the GPU's memory; choose a smaller model, or fewer "
+                    f"completion_tokens than {config.completion_tokens}"
+                ) from error
+            fewer = max(n for n in range(1, at_once) if at_once % n == 0 and n <= at_once / 2)
+            note_in_record(folder, at_once=fewer)
+            print(f"out of memory: {at_once} episodes in a backward pass; now {fewer}")
+        # Here the traceback, and with it the last attempt's model, is gone.
+        free_memory()
+
+
+def _attempt(
+    config: TrainingConfig,
+    settings: dict[str, Any],
+    folder: Path,
+    progress: bool,
+    open_episode: OpenEpisode,
+    until: int | None,
+    keep_on_hub: str,
+    track: str,
+) -> Path:
+    """`train`, without its checks: from the last checkpoint to the end, or until memory ends."""
+    model, tokenizer = _load(config)
+    start_run(settings, folder, NEWER)  # a model that could not be loaded leaves nothing behind
+    checkpoint = rewind(folder)
+    record = record_of(folder)
+    if "at_once" in record:
+        config = replace(config, micro_batches=config.episodes // record["at_once"])
+
+    # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
+    from datasets import Dataset
+    from transformers.trainer_callback import PrinterCallback
+
+    from .loop import KeptTrainer
+    from .payment import tools_of
+    from .trainer import (
+        EpisodeRecorder,
+        IncidentTrainer,
+        MetricsLog,
+        PushRun,
+        StopAt,
+        grpo_arguments,
+    )
+    from .warm_up import warm_up
+
+    if config.warm_up and checkpoint is None:
+        warm_up(model, tokenizer, config, folder)
+    # TRL warns that `environment_factory` may change; it is pinned.
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
+    trainer = kind(
+        model=model,
+        args=grpo_arguments(config, folder, track),
+        processing_class=tokenizer,
+        train_dataset=Dataset.from_list(incident_rows(config)),
+        environment_factory=tools_of(config, model, tokenizer, folder, open_episode),
+        reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
+        callbacks=[MetricsLog(folder, config.steps, progress)],
+    )
+    # TRL's constructor takes no setting of ours
+    trainer.credit, trainer.reward = config.credit, config.reward
+    trainer.answers_in_loss, trainer.choose = config.answers_in_loss, config.choose
+    trainer.generated_at_once = record.get("generated_at_once")
+    trainer.remove_callback(PrinterCallback)
+    if progress:
+        print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
+    if keep_on_hub:
+        trainer.add_callback(PushRun(folder, keep_on_hub))
+    if until is not None and until < config.steps:
+        trainer.add_callback(StopAt(until))
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if trainer.state.global_step < config.steps:
+        return folder
+    # Renamed when whole: a run with `model/` is finished.
+    trainer.save_model(str(folder / "model.partial"))
+    tokenizer.save_pretrained(str(folder / "model.partial"))
+    (folder / "model.partial").rename(folder / "model")
+    if keep_on_hub:
+        keep_run(folder, keep_on_hub)
+    return folder / "model"
+
+
+def _memory_error() -> type[Exception]:
+    """What torch raises when a GPU's memory ends."""
+    from torch import OutOfMemoryError
+
+    return OutOfMemoryError
+
+
+def free_memory() -> None:
+    """Give back the GPU memory that nothing refers to any more."""
+    import torch
+
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def check_route(config: TrainingConfig) -> None:
+    """Raise `ValueError` for what cannot be trained on this machine's GPU."""
+    gpu = find_gpu()
+    if (
+        gpu is not None
+        and not gpu.bf16
+        and config.loader == "transformers"
+        and config.load_in_4bit
+        and config.lora_rank
+    ):
+        raise ValueError(
+            f"a {gpu.name} has no bf16, into which TRL puts the adapter of a model in 4 bit; "
+            "choose the loader 'unsloth' with the loop 'trl', or leave out load_in_4bit"
+        )
+
+
+def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
+    """The settings as this machine can run them, and in a sentence what was changed; empty for
+    nothing.
+
+    Unsloth and 4 bit need an NVIDIA GPU. Without one, the whole model is loaded by `transformers`.
+    """
+    if find_gpu() is not None or (config.loader == "transformers" and not config.load_in_4bit):
+        return config, ""
+    told = (
+        "no NVIDIA GPU here, so the whole model is loaded by transformers, not in 4 bit by Unsloth:"
+        " with billions of parameters that takes days"
+    )
+    return replace(config, loader="transformers", load_in_4bit=False), told
+
+
+def _load(config: TrainingConfig) -> tuple[Any, Any]:
+    """(model, tokenizer) ready to train, with the adapter that is trained, if one is."""
+    if config.loader == "unsloth":
+        return _load_with_unsloth(config)
+    model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)
+    if not config.lora_rank:
+        return model.float(), tokenizer  # on a T4 it comes in fp16, which is too little to train in
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(config.seed)  # of the adapter's first weights
+    lora = LoraConfig(
+        r=config.lora_rank,
+        lora_alpha=config.lora_alpha,
+        lora_dropout=0.0,
+        target_modules=list(LORA_TARGETS),
+        task_type="CAUSAL_LM",
+    )
+    return get_peft_model(model, lora), tokenizer
+
+
+def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
+    """(model with its adapter, tokenizer). Unsloth has an adapter of its own and ignores TRL's.
+
+    Raises:
+        ValueError: when it is not installed.
+    """
+    try:
+        from unsloth import FastLanguageModel  # must come before TRL and transformers
+    except ImportError as error:
+        raise ValueError(
+            f"the loader 'unsloth' is not there ({error}); install requirements-gpu.txt, or choose "
+            "the loader 'transformers'"
+        ) from error
+
+    name = quantised_name(config.model) if config.load_in_4bit else config.model
+    try:
+        model, tokenizer = FastLanguageModel.from_pretrained(
+            name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
+        )
+    except (OSError, RuntimeError) as error:  # Unsloth's own for a model that is not there
+        if isinstance(error, _memory_error()):
+            raise
+        raise not_there(name, error) from error
+    model = FastLanguageModel.get_peft_model(
+        model,
+        r=config.lora_rank,
+        lora_alpha=config.lora_alpha,
+        lora_dropout=0.0,
+        bias="none",
+        target_modules=list(LORA_TARGETS),
+        use_gradient_checkpointing="unsloth",
+        random_state=config.seed,
+    )
+    return model, with_tool_calls(tokenizer)

@@ -1,0 +1,236 @@
+"""The Hugging Face Hub: folders that are published there, and a run that is kept there while it
+trains.
+
+A machine that is lent for some hours, as on Colab, may be gone any minute. `push_run` keeps a run
+in a private repository, after each checkpoint (`trainer.PushRun`), and `pull_run` brings it back
+to the next machine, where the same command continues it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import httpx
+from huggingface_hub import HfApi, get_token
+from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, XetDownloadError
+from huggingface_hub.utils import validate_repo_id
+
+from ..bench.runs import differing, last_checkpoint, record_of, step_of
+from .settings import NEWER
+
+# What may go wrong between here and the Hub. Its own errors, and what is raised where the network
+# is switched off, are of these.
+UNREACHED = (httpx.HTTPError, OSError, RuntimeError, XetDownloadError)
+# What of an earlier upload is deleted where it is not replaced: an adapter beside whole weights, or
+# a table of policies that were left out, would be loaded in place of what is new.
+MARK = ".to-be-published"  # in a folder that `fresh_folder` has made; it is not uploaded
+REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]
+
+
+def check_name(name: str) -> str:
+    """The name of a repository of the Hub, `owner/name`; `ValueError` for another."""
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise ValueError(f"{name!r:.120} is no name of the Hub: {error}") from None
+    if name.count("/") != 1:
+        raise ValueError(f"{name!r} lacks its owner; write owner/name, as you/logtriage-demo")
+    return name
+
+
+def check_token() -> None:
+    """Raise `ValueError` where nobody is logged in to the Hub: rather now than after the work."""
+    if get_token() is None:
+        raise ValueError(
+            "the Hub needs a token that may write, and none was found; run `hf auth login`, or set"
+            " HF_TOKEN"
+        )
+
+
+def check_access(keep: str, publish: str) -> None:
+    """Whether a run can be kept in one repository and published in another; empty for neither.
+
+    Raises:
+        ValueError: when a name is none, both are the same, or nobody is logged in.
+    """
+    if keep and keep == publish:
+        raise ValueError(f"a run cannot be kept and published in one repository, {keep}; name two")
+    for name in filter(None, (keep, publish)):
+        check_name(name)
+        check_token()
+
+
+def fresh_folder(folder: str | Path) -> Path:
+    """An empty folder, but for a mark, in place of what was written there before.
+
+    Raises:
+        ValueError: when the folder holds something without that mark.
+    """
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise ValueError(f"{folder} holds something else; choose another folder, or empty it")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+    return folder
+
+
+def upload(folder: Path, name: str, private: bool, repo_type: str = "model") -> str:
+    """Put a folder into a repository of the Hub, which is made where there is none, and return its
+    address.
+
+    Args:
+        folder: what is uploaded, whole.
+        name: `owner/name`.
+        private: whether only its owner sees it; a repository that is there stays as it is.
+        repo_type: `model` or `dataset`.
+
+    Raises:
+        ValueError: when a run is kept there.
+        ConnectionError: when the Hub refuses it, or cannot be reached.
+    """
+    api = HfApi()
+    try:
+        address = api.create_repo(name, repo_type=repo_type, private=private, exist_ok=True)
+        there = api.list_repo_files(name, repo_type=repo_type)
+        if any(file.startswith("checkpoint-") for file in there):
+            raise ValueError(f"a run is kept in {name}; publish under another name")
+        api.upload_folder(
+            repo_id=name,
+            repo_type=repo_type,
+            folder_path=folder,
+            ignore_patterns=[MARK],
+            delete_patterns=REPLACED,
+        )
+    except UNREACHED as error:
+        raise ConnectionError(
+            f"the Hub did not take {name}: {_first_line(error)}; what is to be published lies"
+            f" whole in {folder}, repeat the command"
+        ) from error
+    return str(address)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+# -- a run that is kept -------------------------------------------------------------------------
+
+
+def kept_files(run: Path) -> list[str]:
+    """What of a run is kept: its light files, its last complete checkpoint and, once it is
+    finished, its model; paths relative to the run.
+    """
+    light = [
+        path
+        for path in run.iterdir()
+        # TRL's card tells of a model that nobody publishes
+        if path.is_file() and path.suffix != ".partial" and path.name != "README.md"
+    ]
+    folders = [folder for folder in (last_checkpoint(run), run / "model") if folder is not None]
+    heavy = [path for folder in folders if folder.exists() for path in folder.iterdir()]
+    return sorted(path.relative_to(run).as_posix() for path in [*light, *heavy])
+
+
+def push_run(run: str | Path, name: str) -> None:
+    """Keep a run in the private repository `name`, in place of what was kept of it before.
+
+    Raises:
+        ValueError: when `name` is none.
+        ConnectionError: when the Hub refuses it, or cannot be reached.
+    """
+    run, api = Path(run), HfApi()
+    try:
+        api.create_repo(check_name(name), private=True, exist_ok=True)
+        api.upload_folder(
+            repo_id=name,
+            folder_path=run,
+            allow_patterns=kept_files(run),
+            delete_patterns=["checkpoint-*"],  # but those that are uploaded
+        )
+    except UNREACHED as error:
+        raise ConnectionError(f"the Hub did not take {name}: {_first_line(error)}") from error
+
+
+def keep_run(run: str | Path, name: str) -> None:
+    """`push_run` while training: what goes wrong is told and no more, since the next push takes
+    everything along.
+    """
+    try:
+        push_run(run, name)
+    except ConnectionError as error:
+        print(f"{run} is not kept: {error}", flush=True)
+
+
+def pull_run(name: str, run: str | Path) -> bool:
+    """Bring back a run from the repository `name`, where it got further than what lies here.
+
+    Without the base model: one that has a folder of its own must be there again.
+
+    Args:
+        name: of a repository that `push_run` has filled.
+        run: the run's folder; it may be missing.
+
+    Returns:
+        Whether anything was brought back: False where the repository is not there yet, holds no
+        checkpoint, or none that is newer.
+
+    Raises:
+        ValueError: when `name` is none, everybody can read it, it holds a published model, or the
+            folder holds a run with other settings.
+        ConnectionError: when the Hub cannot be reached.
+    """
+    run, api = Path(run), HfApi()
+    try:
+        files = api.list_repo_files(check_name(name))
+        if "run.json" in files:
+            raise ValueError(f"{name} holds a published model; keep the run under another name")
+        if not api.repo_info(name).private:
+            raise ValueError(f"{name} is public; make it private, or keep the run elsewhere")
+        if _progress(files) <= _progress(_paths(run)):
+            return False
+        # Renamed when whole: half a checkpoint must not be taken for one.
+        partial = run.with_name(f"{run.name}.partial")
+        api.snapshot_download(name, local_dir=partial)
+    except RepositoryNotFoundError:
+        return False
+    except UNREACHED as error:
+        raise ConnectionError(f"the Hub did not give {name}: {_first_line(error)}") from error
+    _check_same(partial, run)
+    run.mkdir(parents=True, exist_ok=True)
+    # Files first: lines beyond the last checkpoint are dropped when a run continues, and lines that
+    # are missing stay so.
+    for path in sorted(partial.iterdir(), key=lambda path: (path.is_dir(), path.name)):
+        if not path.name.startswith("."):
+            if path.is_dir():
+                shutil.rmtree(run / path.name, ignore_errors=True)
+            path.replace(run / path.name)
+    shutil.rmtree(partial)
+    return True
+
+
+def _paths(run: Path) -> list[str]:
+    """Files of a run's folders, as the Hub lists them; checkpoints only where they are complete."""
+    return [path.relative_to(run).as_posix() for path in run.glob("*/*")]
+
+
+def _progress(files: list[str]) -> tuple[bool, int]:
+    """How far a run with these files is: whether it is finished, and the last step that it can be
+    continued from, 0 for none.
+    """
+    folders = [file.partition("/")[0] for file in files if file.endswith("/trainer_state.json")]
+    steps = [step_of(folder) for folder in folders if folder.startswith("checkpoint-")]
+    return any(file.startswith("model/") for file in files), max(steps, default=0)
+
+
+def _check_same(partial: Path, run: Path) -> None:
+    """Raise `ValueError` when the run in the folder is another than the one that was brought."""
+    if (run / "config.json").exists():
+        brought, here = (record_of(folder)["settings"] for folder in (partial, run))
+        changed = differing({**NEWER, **brought}, {**NEWER, **here})
+        if changed:
+            raise ValueError(
+                f"{run} holds a run with other settings ({', '.join(changed)} differ); choose "
+                "another folder, or another repository"
+            )

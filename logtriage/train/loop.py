@@ -1,0 +1,269 @@
+"""The training loop on models whose keys and values we keep: TRL's, without what it does twice.
+
+TRL has the whole conversation read anew at each turn, and the prompt of a group once for each of
+its episodes, even where two are equal to the last token; it pads every episode of a step to the
+longest, and reads again those whose advantage is 0. `KeptTrainer` does none of that, and learns the
+same (a test compares both gradients). Unsloth generates by kernels of its own and keeps TRL's loop
+(`trainer.IncidentTrainer`).
+
+Like its base class it overrides private methods of TRL, which is pinned; a test holds their
+signatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+from trl.trainer.utils import selective_log_softmax_and_entropy
+
+from ..play.conversation import Message, unreadable
+from ..policies.llm.decoder import without_adapter
+from ..policies.llm.language_models import Conversation, LanguageModelPolicy
+from .choice import with_replays
+from .credit import group_advantages
+from .trainer import IncidentTrainer
+
+ARGUMENTS, CALL_END = '"arguments": {', "</tool_call>"
+READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
+
+
+class KeptTrainer(IncidentTrainer):
+    """See above.
+
+    Attributes:
+        credit, reward, answers_in_loss, choose: of `TrainingConfig`.
+    """
+
+    credit = "part"
+    reward = "score"
+    answers_in_loss = False
+    choose = "drawn"
+
+    def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
+        """Play the sessions that the environments have just opened, in place of TRL's tool loop,
+        which has the whole conversation read anew at each turn.
+
+        Returns what TRL's own does: ids of prompts and completions, the mask of what the model
+        wrote, messages, and nothing of what only other ways of generating have.
+        """
+        policy = LanguageModelPolicy(
+            self.accelerator.unwrap_model(self.model),
+            self.processing_class,
+            name="training",
+            temperature=self.temperature,
+            turn_tokens=self.generation_kwargs["max_new_tokens"],
+            completion_tokens=self.max_completion_length,
+        )
+        sessions = [tools.session for tools in self.environments]
+        self.model.eval()
+        conversations = policy.converse(sessions)
+        if self.credit != "episode":
+            told_apart = _calls_of_tokens if self.credit == "part" else _whole_calls_of_tokens
+            self._written = [told_apart(one, self.processing_class) for one in conversations]
+        self.model.train()
+        written = [sum(one.own) for one in conversations]
+        read = sum(len(one.prompt) for one in conversations)
+        self.state.num_input_tokens_seen += read + sum(written)
+        self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
+        self._metrics["train"]["completions/mean_length"].append(sum(written) / len(written))
+        return (
+            [one.prompt for one in conversations],
+            [one.ids for one in conversations],
+            [[int(own or self.answers_in_loss) for own in one.own] for one in conversations],
+            [one.messages[2:] for one in conversations],
+            None,
+            {},
+            None,
+            [],
+        )
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        if self.choose == "learnable":
+            path = Path(self.args.output_dir) / "episodes.jsonl"
+            inputs = with_replays(inputs, self.num_generations, path)
+        output = super()._generate_and_score_completions(inputs)
+        if self.reward == "stored":
+            # The mean of equal numbers may miss them by a rounding, of which Adam makes a step.
+            output["advantages"] = torch.zeros_like(output["advantages"])
+        elif self.credit != "episode":
+            table = self._advantages_by_part(output["completion_ids"].shape[1])
+            output["advantages"] = table.to(output["completion_ids"].device)
+        return output
+
+    def _advantages_by_part(self, width: int) -> torch.Tensor:
+        """Advantages of the step's tokens, (episodes, width), each by the call that it is part of:
+        see `credit`.
+        """
+        table = torch.zeros(len(self._written), width)
+        for start in range(0, len(self._written), self.num_generations):
+            group = range(start, start + self.num_generations)
+            sessions = [self.environments[i].session for i in group]
+            given = group_advantages(self.credit, sessions, self.reward)
+            for i, advantages in zip(group, given, strict=True):
+                for column, call in enumerate(self._written[i]):
+                    table[i, column] = (
+                        advantages.outside if call is None else advantages.calls[call]
+                    )
+        return table
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        # Only episodes that differ from their group are read, and TRL's metrics are of those. The
+        # entropy of all the others counts, too, where it is rewarded.
+        telling = inputs["advantages"].reshape(len(inputs["completion_ids"]), -1).any(1)
+        if self._entropy_bonus_enabled:
+            telling = torch.ones_like(telling)
+        if not telling.any():
+            telling[0] = True  # a loss must be there to be 0
+        self._telling = telling
+        inputs = {**inputs, "tool_mask": inputs["tool_mask"] * telling[:, None]}
+        self._own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+        return super()._compute_loss(model, inputs)
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        *args: Any,
+        **kwargs: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor, None]:
+        """Log-probabilities and entropies, of shape (episodes, logits_to_keep), of the tokens that
+        the model wrote in the episodes that tell something; 0 elsewhere.
+        """
+        inner = without_adapter(model)
+        width = input_ids.shape[1] - logits_to_keep
+        positions = (attention_mask.cumsum(1) - 1).clamp(min=0)
+        # Episodes that are equal to the last token are read once, and so are equal prompts.
+        telling = self._telling.nonzero()[:, 0]
+        different, copies = _first_of_equals(input_ids[telling])
+        different = telling[different]
+        prompts, prompt_of = _first_of_equals(input_ids[different, :width])
+        first = different[prompts]
+        # The last token of a prompt is read with the completion, whose first it predicts.
+        before = width - 1
+        shared = DynamicCache(config=inner.config)
+
+        def read_on(rows: torch.Tensor, start: int, end: int, cache: DynamicCache) -> torch.Tensor:
+            """The last layer's states at tokens `start` to `end` of these rows, of which `cache`
+            holds what comes before.
+            """
+            with self.accelerator.autocast():
+                return inner.base_model(
+                    input_ids=input_ids[rows, start:end],
+                    attention_mask=attention_mask[rows, :end],
+                    position_ids=positions[rows, start:end],
+                    past_key_values=cache,
+                    use_cache=True,
+                ).last_hidden_state
+
+        read_on(first, 0, before, shared)
+        length = attention_mask[different, width:].sum(1)
+        values, places = [], []
+        for chunk in length.argsort().split(READ_TOGETHER):
+            rows, until = different[chunk], before + int(length[chunk].max())
+            cache = DynamicCache(config=inner.config)
+            for number, layer in enumerate(shared.layers):
+                of_rows = prompt_of[chunk]
+                cache.update(layer.keys[of_rows], layer.values[of_rows], number)
+            hidden = read_on(rows, before, until, cache)
+            own = self._own[rows, : until - before]
+            logps, entropies = selective_log_softmax_and_entropy(
+                inner.get_output_embeddings()(hidden[own]),
+                input_ids[rows, width : until + 1][own],
+                entropy_requires_grad=self._entropy_bonus_enabled,
+                temperature=self.temperature,
+            )
+            values.append(torch.stack([logps, entropies]))
+            row, column = own.nonzero(as_tuple=True)
+            places.append(torch.stack([chunk[row], column]))
+        row, column = torch.cat(places, 1)
+        read = torch.zeros(2, len(different), logits_to_keep, device=input_ids.device)
+        read[:, row, column] = torch.cat(values, 1)
+        table = torch.zeros(2, *self._own.shape, device=input_ids.device)
+        table[:, telling] = read[:, copies]
+        return table[0], table[1], None
+
+
+def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The numbers of the rows that are no copies of another, and for each row which of those it is
+    equal to.
+    """
+    unique, equal = torch.unique(rows, dim=0, return_inverse=True)
+    numbers = torch.arange(len(rows), device=rows.device)
+    first = torch.full((len(unique),), len(rows), device=rows.device)
+    return first.scatter_reduce(0, equal, numbers, "amin"), equal
+
+
+def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
+    """For each id of a conversation, the number of the call of which it is an argument's; None
+    elsewhere, and in what could not be read as a call.
+
+    Calls are numbered as in `ToolSession.calls`, where what could not be read is one, too.
+    """
+    calls: list[int | None] = []
+    for own, ids, made, message in _runs(conversation):
+        if not own:
+            calls += [None] * len(ids)
+            continue
+        # A turn that was cut off may end in a call that is none of the message's.
+        readable = len(message.get("tool_calls") or ())
+        calls += [
+            made + number if inside and number < readable else None
+            for number, inside in _places_of(ids, tokenizer)
+        ]
+    return calls
+
+
+def _whole_calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
+    """For each id of a conversation, the number of the call that it is part of, or leads to. Behind
+    the last of a turn, that one; in answers and in turns without a call, the one before; None
+    where none was made yet.
+    """
+    calls: list[int | None] = []
+    for own, ids, made, message in _runs(conversation):
+        count = _calls_in(message) if own else 0
+        if count:
+            calls += [made + min(number, count - 1) for number, _ in _places_of(ids, tokenizer)]
+        else:
+            calls += [made - 1 if made else None] * len(ids)
+    return calls
+
+
+def _runs(conversation: Conversation) -> Iterator[tuple[bool, list[int], int, Message]]:
+    """The turns and answers of a conversation: whether the model wrote it, its ids, how many calls
+    were made before, and the message of a turn; of an answer, of the turn before it.
+    """
+    turns = iter([one for one in conversation.messages if one["role"] == "assistant"])
+    made = 0
+    message: Message = {}
+    for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
+        if own:
+            message = next(turns)
+        yield own, [token for _, token in run], made, message
+        made += _calls_in(message) if own else 0
+
+
+def _calls_in(message: Message) -> int:
+    """How many calls of a session an assistant's message makes."""
+    return len(message.get("tool_calls") or ()) or int(unreadable(message))
+
+
+def _places_of(turn: list[int], tokenizer: Any) -> list[tuple[int, bool]]:
+    """For each id of a turn, the number within it of the call that it is part of or leads to, and
+    whether it is an argument's.
+    """
+    places: list[tuple[int, bool]] = []
+    number, text = 0, ""
+    for token in turn:
+        places.append((number, ARGUMENTS in text))
+        text += tokenizer.decode([token])
+        if CALL_END in text:
+            number, text = number + 1, ""
+    return places

@@ -1,0 +1,248 @@
+"""The model card of a run, from what lies in its folder: nothing in it is written by hand for one
+model.
+
+The card is `templates/model_card.md` with these facts filled in; its metadata is what the Hub
+shows beside it and finds it by. The scores of training that the reference project showed, of the
+first and the last ten episodes, are no result and are left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from .. import REPOSITORY, __version__
+from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
+from ..policies.llm.language_models import TURN_TOKENS
+from ..world.tasks import BENCHMARK_VERSION
+from .card_results import evaluated, markdown, results_of
+from .choice import incident_rows
+from .experiment import tell
+from .settings import TrainingConfig, lessons_of
+
+CAPTIONS = {
+    "learning.png": "The score as training went on.",
+    "gain.png": "Held-out incidents, before and after training.",
+    "parts.png": "The parts of the score, before and after.",
+    "strata.png": "The same by what was true of the incident.",
+}
+
+
+class Licence(NamedTuple):
+    """A licence as the Hub knows it; name and link where it has no identifier of its own."""
+
+    identifier: str
+    name: str | None = None
+    link: str | None = None
+
+
+QWEN_RESEARCH = Licence(
+    "other", "qwen-research", "https://huggingface.co/Qwen/Qwen2.5-3B-Instruct/blob/main/LICENSE"
+)
+# Base model to its licence. The adapter, and the embedded model, are the project's own: MIT.
+LICENCES = {
+    "Qwen/Qwen2.5-0.5B-Instruct": Licence("apache-2.0"),
+    "Qwen/Qwen2.5-1.5B-Instruct": Licence("apache-2.0"),
+    "Qwen/Qwen2.5-3B-Instruct": QWEN_RESEARCH,
+    "Qwen/Qwen2.5-7B-Instruct": Licence("apache-2.0"),
+}
+UNKNOWN = Licence("unknown")  # an identifier of the Hub's
+OWN = Licence("mit")
+
+
+class Subject(NamedTuple):
+    """What a card is about.
+
+    Attributes:
+        run: folder of the finished run.
+        name: of the repository, `owner/name`.
+        adapter: whether an adapter was trained, and not all weights.
+        merged: whether it was merged into its base.
+        base: the base's name on a hub; empty for one in a folder.
+        dataset: name of the published conversations; empty for none.
+    """
+
+    run: Path
+    name: str
+    adapter: bool
+    merged: bool
+    base: str
+    dataset: str
+
+    @property
+    def licence(self) -> Licence:
+        """Under which what is published stands: the base's, of which it is made or to which it
+        belongs.
+        """
+        return LICENCES.get(self.base, UNKNOWN) if self.base else OWN
+
+
+def render_template(template: str, **facts: Any) -> str:
+    """A template of this package with its facts; one that is missing is an error."""
+    environment = Environment(
+        loader=PackageLoader("logtriage.train"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # it is Markdown, and all facts are the project's own
+    )
+    return environment.get_template(template).render(**facts)
+
+
+def make_card(subject: Subject, folder: Path) -> ModelCard:
+    """The card of what lies in `folder`, which gets `summary.json`, the numbers behind it.
+
+    Raises:
+        ValueError: when the run's results are of other weights, or of another version of the
+            benchmark.
+    """
+    record = record_of(subject.run)
+    evaluation = results_of(subject.run, "evaluation.parquet")
+    found = {} if evaluation is None else evaluated(subject.run, folder, evaluation)
+    figures = {name: CAPTIONS[name] for name in CAPTIONS if (folder / name).exists()}
+    text = render_template(
+        "model_card.md",
+        metadata=_metadata(subject, found.get("rows", [])).to_yaml(),
+        subject=subject,
+        title=subject.name.partition("/")[2],
+        base=_base(subject),
+        training=_training(record["settings"]),
+        record=record,
+        minutes=_minutes(subject.run),
+        found=found,
+        figures=figures,
+        transcript=_transcript(subject.run),
+        turn_tokens=max(TURN_TOKENS, record["settings"]["turn_tokens"]),
+        own_tokenizer=_has_own_tokenizer(folder),
+        run_named=f"{subject.run.resolve().parent.name}/{subject.run.name}",
+        repository=REPOSITORY,
+        version=__version__,
+        benchmark=BENCHMARK_VERSION,
+        notebooks=sorted(path.name for path in folder.glob("*.ipynb")),
+    )
+    return ModelCard(text)
+
+
+def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
+    """What stands at the card's head; a result a task where there are any."""
+    adapter = subject.adapter and not subject.merged
+    licence = subject.licence
+    source = f"https://github.com/{REPOSITORY}"
+    results = [
+        EvalResult(
+            task_type="text-generation",
+            task_name="incident triage by tool calls",
+            dataset_type="logtriage",
+            dataset_name=f"LogTriage {row['task'].replace('_', ' ')}",
+            dataset_config=row["task"],
+            dataset_split=row["split"],
+            dataset_revision=row["benchmark"],
+            metric_type="score",
+            metric_name=f"mean score of {row['episodes']} held-out incidents, 0 to 1",
+            metric_value=round(row["trained"][0], 4),
+            source_name="LogTriage",
+            source_url=source,
+            verified=False,
+        )
+        for row in rows
+    ]
+    return ModelCardData(
+        language="en",
+        license=licence.identifier,
+        license_name=licence.name,
+        license_link=licence.link,
+        library_name="peft" if adapter else "transformers",
+        pipeline_tag="text-generation",
+        base_model=subject.base or None,
+        base_model_relation=("adapter" if adapter else "finetune") if subject.base else None,
+        datasets=[subject.dataset] if subject.dataset else None,
+        tags=[
+            "logtriage",
+            "incident-response",
+            "root-cause-analysis",
+            "tool-use",
+            "reinforcement-learning",
+            "grpo",
+            "trl",
+            *(["lora"] if subject.adapter else []),
+        ],
+        model_name=subject.name.partition("/")[2] if results else None,
+        eval_results=results or None,
+    )
+
+
+def _base(subject: Subject) -> dict[str, Any]:
+    """Of the embedded base, its number of parameters and which of the three it is; empty for a
+    model of a hub, and for a stranger's in a folder.
+    """
+    path = Path(model_of(subject.run)) / "base.json"
+    if subject.base or not path.exists():
+        return {}
+    record = json.loads(path.read_text())
+    settings = record["settings"]
+    kind = "taught" if "base" in settings else "general" if "general" in settings else "plain"
+    return {"kind": kind, "parameters": f"{record['parameters'] / 1e6:.2f} million"}
+
+
+def _has_own_tokenizer(folder: Path) -> bool:
+    """Whether the tokenizer must be loaded as it was saved: see `loading.load_language_model`."""
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    return config.get("tokenizer_class") == "TokenizersBackend"
+
+
+def _training(settings: dict[str, Any]) -> dict[str, Any]:
+    """On what was trained, and how: counts of incidents by task, and a table of settings."""
+    known = {field.name for field in dataclasses.fields(TrainingConfig)}
+    config = TrainingConfig(**{name: settings[name] for name in known & settings.keys()})
+    rows = incident_rows(config)
+    shown = {
+        name: ", ".join(f"{key} {share}" for key, share in value.items())
+        if isinstance(value, dict)
+        else value
+        for name, value in settings.items()
+        if name not in ("model", "weights")
+    }
+    return {
+        "tasks": dict(Counter(row["task"].replace("_", " ") for row in rows)),
+        "incidents": len(rows),
+        "episodes": len(rows) * config.group,
+        "group": config.group,
+        "first": min(row["index"] for row in rows),
+        "last": max(row["index"] for row in rows),
+        "varied": config.varied,
+        "credit": config.credit,
+        "warm_up": lessons_of(config.warm_up) if config.warm_up else (),
+        "in_4bit": config.load_in_4bit,
+        "settings": markdown(pd.DataFrame({"setting": shown.keys(), "value": shown.values()})),
+    }
+
+
+def _minutes(run: Path) -> float:
+    """Minutes that the steps of training took."""
+    return float(read_jsonl(run / "metrics.jsonl")["seconds"].iloc[-1]) / 60.0
+
+
+def _transcript(run: Path) -> dict[str, Any]:
+    """One held-out incident as the trained model played it, where the run keeps it."""
+    path = run / "transcripts.json"
+    if not path.exists():
+        return {}
+    kept = json.loads(path.read_text())
+    if kept["weights"]["trained"] != weights_digest(run / "model"):
+        return {}
+    return {
+        "task": kept["task"].replace("_", " "),
+        "index": kept["index"],
+        "telling": kept["telling"],
+        "base": f"{kept['base']['score']['total']:.2f}",
+        "trained": f"{kept['trained']['score']['total']:.2f}",
+        "text": tell(kept["trained"]["messages"]),
+    }

@@ -1,0 +1,334 @@
+"""The commands around training: sweeps, and from `build-base` to `publish-dataset`.
+
+What they need is imported when they run, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..bench.bench_commands import fail
+
+SweepPath = Annotated[Path, typer.Argument(help="The sweep, a YAML file; see sweeps/.")]
+FolderPath = Annotated[
+    Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
+]
+ResultsUrl = Annotated[
+    str, typer.Option(help="Copy finished points there, an fsspec URL as s3://bucket/folder.")
+]
+
+PublishedPath = Annotated[
+    Path | None,
+    typer.Option(help="Take points that are published there, as results/teaches, unless changed."),
+]
+
+
+def sweep(
+    path: SweepPath,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes on this machine; by default one a core.")
+    ] = None,
+    scheduler: Annotated[
+        str, typer.Option(help="A Dask scheduler, tcp://host:8786, whose workers do it instead.")
+    ] = "",
+    gpu: Annotated[bool, typer.Option("--gpu", help="A point takes a GPU.")] = False,
+    retries: Annotated[
+        int, typer.Option(min=0, help="How often a point that failed is tried again.")
+    ] = 1,
+    folder: FolderPath = None,
+    results: ResultsUrl = "",
+    published: PublishedPath = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the file and list its points, no more.")
+    ] = False,
+) -> None:
+    """Run the points of a sweep that are not finished; repeat the command to go on."""
+    from .sweeps import load_sweep, run_sweep, states
+
+    try:
+        asked = load_sweep(path, folder, results, published)
+        if dry_run:
+            for one in states(asked):
+                changes = asked.rows[one.point.row]
+                typer.echo(f"{one.state:>11}  {one.point.name}  {changes or ''}")
+            return
+        failures = run_sweep(asked, workers, scheduler, gpu, retries)
+    except (ValueError, ImportError, OSError) as error:  # or a store that cannot be reached
+        raise fail(error) from None
+    except KeyboardInterrupt:
+        typer.secho("interrupted; the same command goes on", err=True)
+        raise typer.Exit(130) from None
+    for point in asked.points:
+        if point.name in failures:
+            typer.secho(f"failed: {failures[point.name]}", fg="red", err=True)
+            typer.echo(f"  its notebook: {point.executed}", err=True)
+    if failures:
+        raise typer.Exit(1)
+    from .sweep_results import summarise_sweep  # imports torch, which takes seconds
+
+    try:
+        for written in summarise_sweep(asked):
+            typer.echo(f"wrote {written}")
+    except (ValueError, OSError) as error:
+        told = f"all points are finished, but cannot be summarised: {error}"
+        raise fail(ValueError(told)) from None
+
+
+def sweep_status(
+    path: SweepPath,
+    folder: FolderPath = None,
+    results: ResultsUrl = "",
+    published: PublishedPath = None,
+) -> None:
+    """How far each point of a sweep is."""
+    from .sweeps import load_sweep, states
+
+    try:
+        told = states(load_sweep(path, folder, results, published))
+    except (ValueError, ImportError, OSError) as error:
+        raise fail(error) from None
+    for one in told:
+        took = "" if one.seconds is None else f"{one.seconds:.0f} s"
+        typer.echo(f"{one.state:>11}  {one.point.name:40} {took}{one.error}")
+    counts = Counter(one.state for one in told)
+    typer.echo(f"{len(told)} points: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+
+
+def build_base_command(
+    folder: Annotated[
+        Path, typer.Argument(help="Where the model goes; a finished one is left as it is.")
+    ],
+    seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
+    taught: Annotated[
+        Path | None,
+        typer.Option(help="A base to teach by episodes of `trace`, for the preset taught."),
+    ] = None,
+    general: Annotated[
+        bool,
+        typer.Option(
+            "--general", help="On many call graphs and in many words, for the preset general."
+        ),
+    ] = False,
+) -> None:
+    """Build the embedded base model (a few minutes on two cores), or teach one."""
+    from .mini import build_base, build_taught
+
+    if taught and general:
+        raise fail(
+            ValueError("--taught starts from a finished base, and --general builds one; name one")
+        )
+    try:
+        if taught:
+            made = build_taught(folder, taught, seed)
+        else:
+            made = build_base(folder, seed, general=general)
+        typer.echo(f"base model in {made}")
+    except ValueError as error:
+        raise fail(error) from None
+
+
+def train_command(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The run's folder, by default runs/<preset>/seed-<seed>; repeat the command to "
+            "continue an interrupted run."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model to start from: a folder or a hub name.")
+    ] = None,
+    preset: Annotated[
+        str,
+        typer.Option(
+            help="mini, taught or general (CPU); recommended, t4_starter or model_card (T4); l4, "
+            "a100."
+        ),
+    ] = "model_card",
+    task: Annotated[
+        list[str] | None, typer.Option(help="Task, or all, in equal shares. Repeat for several.")
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(min=2, help="Episodes of each task, dealt in turn.")
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            "--grpo-max-steps",
+            min=1,
+            help="Optimizer steps, instead of the preset's; with --episodes, at most so many.",
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Episodes at once in the backward pass, at most.")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(min=0.0, help="Peak, instead of the preset's.")
+    ] = None,
+    lora_rank: Annotated[
+        int | None, typer.Option(min=0, help="Of the adapter; 0 trains all weights.")
+    ] = None,
+    load_in_4bit: Annotated[
+        bool | None,
+        typer.Option(
+            "--load-in-4bit/--no-load-in-4bit",
+            help="Quantise the frozen weights (NVIDIA GPUs), instead of the preset's.",
+        ),
+    ] = None,
+    warm_up: Annotated[
+        str | None,
+        typer.Option(help="Imitate before reward, as trace:200: a policy and how many episodes."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
+    until: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this step; repeat without, to go on.")
+    ] = None,
+    env_url: Annotated[
+        str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
+    ] = "",
+    keep_on_hub: Annotated[
+        str, typer.Option(help="Keep the run in this private repository of the Hub, as owner/name.")
+    ] = "",
+    push_to_hub: Annotated[
+        str, typer.Option(help="Publish the trained model there, as owner/name.")
+    ] = "",
+    track: Annotated[
+        str,
+        typer.Option(help="Show the metrics in trackio, tensorboard or wandb, too, if installed."),
+    ] = "",
+) -> None:
+    """Train a model with GRPO, metrics and checkpoints in FOLDER."""
+    from .grpo import on_this_machine, train
+    from .hub import check_access, pull_run
+    from .presets import asked_config
+
+    bases = {"mini": "", "taught": " --taught", "general": " --general"}
+    if preset in bases and model is None:
+        raise fail(
+            ValueError(
+                f"the preset {preset} starts from a base model: build one with"
+                f" `build-base{bases[preset]}`, name it with --model"
+            )
+        )
+    changes = {
+        "model": model,
+        "learning_rate": learning_rate,
+        "lora_rank": lora_rank,
+        "load_in_4bit": load_in_4bit,
+        "warm_up": warm_up,
+        "seed": seed,
+    }
+    run = folder or Path("runs") / preset / f"seed-{seed}"
+    try:
+        config = asked_config(preset, task or [], episodes, steps, batch, changes)
+        config, told = on_this_machine(config)
+        check_access(keep_on_hub, push_to_hub)  # rather now than after hours
+        if keep_on_hub and pull_run(keep_on_hub, run):
+            typer.echo(f"brought back from {keep_on_hub}")
+        with ExitStack() as stack:
+            # `obj` connects to a server, of which nothing here knows (see `__main__`).
+            open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
+            if told:
+                typer.echo(told)
+            made = train(
+                config,
+                run,
+                open_episode=open_episode,
+                until=until,
+                keep_on_hub=keep_on_hub,
+                track=track,
+            )
+        if made == run:
+            typer.echo(f"at step {until} or beyond; the same command without --until goes on")
+            return
+        typer.echo(f"trained model in {made}")
+        if push_to_hub:
+            from .publication import publish_model
+
+            # nobody else has a base in a folder
+            merged = bool(config.lora_rank) and Path(config.model).is_dir()
+            typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
+    except (ValueError, ConnectionError) as error:
+        raise fail(error) from None
+
+
+def evaluate_run_command(
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    episodes: Annotated[int, typer.Option(min=2, help="Incidents of each task.")] = 200,
+    batch: Annotated[int, typer.Option(min=1, help="Incidents played at once.")] = 100,
+) -> None:
+    """Play a run's model on held-out incidents of `test`, before and after training; keep the
+    episodes in RUN.
+
+    A run that is not finished is played as it started.
+    """
+    from ..bench.intervals import score_table
+    from .experiment import evaluate_run
+    from .summaries import summarise_run, summary_table
+
+    try:
+        frame = evaluate_run(run, episodes, batch=batch)
+    except (ValueError, FileNotFoundError) as error:
+        raise fail(error) from None
+    if (frame["policy"] == "trained").any():
+        typer.echo(summary_table(summarise_run(run, frame)).to_string(index=False))
+    else:
+        typer.echo(score_table(frame).to_string(index=False))
+        typer.echo("training has not ended: as it started")
+    typer.echo(f"{episodes} incidents of each task; the episodes are in {run}/evaluation.parquet")
+
+
+def publish_model_command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    name: Annotated[str, typer.Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
+    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
+    merged: Annotated[
+        bool, typer.Option("--merged", help="Merge the adapter into its base, in 16 bit.")
+    ] = False,
+    dataset: Annotated[str, typer.Option(help="A dataset of the Hub that the card names.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
+    ] = False,
+) -> None:
+    """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
+    from .publication import publish_model
+
+    try:
+        where = publish_model(run, name, private, merged, dry_run, dataset=dataset)
+        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
+
+
+def publish_dataset_command(
+    name: Annotated[
+        str, typer.Argument(help="Of the dataset on the Hugging Face Hub, owner/name.")
+    ],
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="A run whose conversations are added. Repeat for several."),
+    ] = None,
+    incidents: Annotated[int, typer.Option(min=1, help="Of each task, by each policy.")] = 500,
+    folder: Annotated[Path, typer.Option(help="What is published is written here.")] = Path(
+        "runs/conversations"
+    ),
+    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
+    ] = False,
+) -> None:
+    """Publish conversations of scripted policies, and of runs, on incidents of train."""
+    from .conversations import publish_dataset
+
+    try:
+        where = publish_dataset(name, folder, run or [], incidents, private, dry_run)
+        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
+    except (ValueError, OSError) as error:
+        raise fail(error) from None

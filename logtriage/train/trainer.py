@@ -1,0 +1,386 @@
+"""What `grpo.train` hands to TRL: settings, trainer, recorder of episodes, log of metrics.
+
+Importing this imports TRL, which takes seconds and must come after Unsloth where that is used:
+`grpo.train` does it once the model is loaded. `IncidentTrainer` overrides two private methods of
+TRL, which is pinned at 1.14.2; a test holds their signatures.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+from transformers import TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from ..bench.rollouts import episode_row
+from ..bench.runs import note_in_record
+from ..play.conversation import Message, unreadable
+from ..play.prompts import CLOSED
+from ..play.scoring import PARTS
+from ..play.tools import ToolSession, TriageTools
+from ..world.tasks import TASKS
+from .hub import keep_run
+from .settings import TrainingConfig
+from .tracking import tracker_arguments
+
+# of `episode_row`, what says nothing of an episode of training
+LEFT_OUT = ("policy", "seconds", "split", "confidence", "benchmark")
+
+
+# TRL's `scale_rewards` after its config is built: ours, by what may stand there.
+SCALES = {True: "group", False: "none", "group": "group", "batch": "batch", "none": "none"}
+
+
+def precision(config: TrainingConfig) -> dict[str, Any]:
+    """What a trainer is told of the machine: CPU or GPU, the number format, and whether activations
+    are computed again in the backward pass instead of being kept.
+    """
+    gpu = torch.cuda.is_available()
+    bf16 = gpu and torch.cuda.is_bf16_supported(including_emulation=False)  # a T4 has none
+    return {
+        "use_cpu": not gpu,
+        "bf16": bf16,  # True by default, which fails on a CPU
+        "fp16": gpu and not bf16,
+        # It does without kept keys and values, and so with our loop.
+        "gradient_checkpointing": gpu and config.loop == "trl",
+    }
+
+
+def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRPOConfig:
+    """TRL's settings of a run in `folder`, the same on every route: all that matters is set, since
+    Unsloth has other defaults, and looked at once they are built, since Unsloth changes some.
+
+    Args:
+        config: the run's settings.
+        folder: the run's.
+        track: one of `tracking.TRACKERS`; empty for none.
+
+    Raises:
+        RuntimeError: when one is not what was asked for.
+    """
+    asked: dict[str, Any] = {
+        "output_dir": str(folder),
+        "seed": config.seed,
+        "data_seed": config.seed,
+        "shuffle_dataset": False,  # `incident_rows` has the order
+        "remove_unused_columns": False,  # `TriageTools.reset` takes the row
+        "max_steps": config.steps,
+        # A step is one generation of all its episodes, and one update from them.
+        "num_generations": config.group,
+        "per_device_train_batch_size": config.at_once,
+        "gradient_accumulation_steps": config.micro_batches,
+        "steps_per_generation": config.micro_batches,
+        "num_iterations": 1,
+        "learning_rate": config.learning_rate,
+        "lr_scheduler_type": "linear",
+        "warmup_steps": config.warmup,
+        "optim": "adamw_torch",
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.99,
+        "weight_decay": 0.0,
+        "max_grad_norm": config.max_grad_norm,
+        "temperature": config.temperature,
+        "top_p": 1.0,
+        "top_k": 0,
+        "repetition_penalty": 1.0,  # Qwen2.5 brings 1.05, which is for chat
+        "beta": 0.0,  # no KL penalty, and so no reference model in memory
+        "epsilon": 0.2,
+        "loss_type": "dr_grpo",
+        "scale_rewards": config.scale_rewards,
+        "entropy_coef": config.entropy_bonus,
+        "mask_truncated_completions": False,
+        # The first counts a whole episode, tool answers included; the second one turn.
+        "max_completion_length": config.completion_tokens,
+        "generation_kwargs": {"max_new_tokens": config.turn_tokens},
+        "max_tool_calling_iterations": max(TASKS[task].max_steps for task in config.shares),
+        "reward_weights": [1.0],
+        "logging_steps": 1,
+        **tracker_arguments(config, folder, track),
+        "save_strategy": "steps",
+        "save_steps": config.save_every,
+        "save_total_limit": config.keep_checkpoints or None,
+        "disable_tqdm": True,
+        "dataloader_num_workers": 0,
+        **precision(config),
+    }
+    if config.loader == "unsloth" and config.scale_rewards == "group":
+        # Unsloth takes "group" for False with this loss, and None for "group".
+        arguments = GRPOConfig(**{**asked, "scale_rewards": None})
+    else:
+        arguments = GRPOConfig(**asked)
+    check_arguments(arguments, asked)
+    return arguments
+
+
+def check_arguments(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
+    """Raise `RuntimeError` unless TRL's settings are those that were asked for, one algorithm on
+    every route.
+    """
+    found = {name: getattr(arguments, name) for name in asked}
+    found["scale_rewards"] = SCALES.get(found["scale_rewards"], found["scale_rewards"])
+    changed = [
+        f"{name} {found[name]!r} instead of {value!r}"
+        for name, value in asked.items()
+        if found[name] != value
+    ]
+    if changed:
+        raise RuntimeError(
+            f"the trainer's settings were changed: {'; '.join(changed)}; install the versions of "
+            "trl and unsloth that requirements.txt and requirements-gpu.txt name"
+        )
+
+
+class IncidentTrainer(GRPOTrainer):
+    """TRL's trainer, which ends a sample when its incident is closed, pads less, and generates no
+    more at once than fits.
+
+    Attributes:
+        generated_at_once: episodes that write a turn together; None for all of a step.
+    """
+
+    args: GRPOConfig
+    generated_at_once: int | None = None
+    _buffered_inputs: Any  # TRL's: the micro-batches of the step, a dictionary of tensors each
+
+    def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
+        """Ids of the tools' answers, to go on generating from; here also the sign of the end.
+
+        TRL's loop has no channel by which an environment ends an episode: it would have the model
+        write one more turn. It does drop an answer that does not fit into `max_completion_length`,
+        and with it the turn to come; the sample stays as it was before the answer. So an answer
+        that closes the incident is declared not to fit.
+        """
+        if any(str(message["content"]).endswith(CLOSED) for message in tool_messages):
+            return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
+        return super()._get_tool_suffix_ids(tool_messages)
+
+    def _generate_single_turn(
+        self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any
+    ) -> tuple[Any, Any]:
+        """The next turn of each conversation. Where a GPU's memory ends, half as many write it
+        together from there on, which `config.json` then says.
+        """
+        turns: list[list[int]] = []
+        while len(turns) < len(prompt_ids):
+            size = min(self.generated_at_once or len(prompt_ids), len(prompt_ids))
+            some = prompt_ids[len(turns) : len(turns) + size]
+            try:
+                turns += super()._generate_single_turn(some, *args, **kwargs)[0]
+                continue
+            except torch.OutOfMemoryError:
+                if len(some) == 1:
+                    raise
+            self.generated_at_once = len(some) // 2
+            note_in_record(Path(self.args.output_dir), generated_at_once=self.generated_at_once)
+            print(f"out of memory: {len(some)} episodes write at once; now {len(some) // 2}")
+            torch.cuda.empty_cache()
+        return turns, None  # what a token's probability was is known of vLLM alone
+
+    def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
+        """The next micro-batch.
+
+        Right after a generation, which is when TRL has just split it up into `_buffered_inputs`,
+        all of them are regrouped by length.
+        """
+        fresh = self.model.training and self._step % self.args.steps_per_generation == 0
+        inputs = super()._prepare_inputs(generation_batch)
+        if fresh:
+            self._buffered_inputs = by_length(self._buffered_inputs)
+            inputs = self._buffered_inputs[0]
+        return inputs
+
+
+def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Regroup a step's micro-batches by length and cut their padding.
+
+    TRL pads every episode of a step to the longest one. The gradient is the sum over all of them
+    whatever the order, so short ones may share a short micro-batch; on a CPU that saves a third of
+    the backward pass.
+    """
+    size = len(batches[0]["completion_ids"])
+    # What has a row an episode; the rest (numbers of the whole step) stays as it is.
+    rows = {
+        key: torch.cat([batch[key] for batch in batches])
+        for key, value in batches[0].items()
+        if isinstance(value, torch.Tensor) and value.dim() and len(value) == size
+    }
+    order = (rows["prompt_mask"].sum(1) + rows["completion_mask"].sum(1)).argsort()
+    regrouped = []
+    for i, batch in enumerate(batches):
+        chosen = order[i * size : (i + 1) * size]
+        part = {**batch, **{key: value[chosen] for key, value in rows.items()}}
+        prompt = int(part["prompt_mask"].sum(1).max())
+        completion = int(part["completion_mask"].sum(1).max())
+        for key in rows:
+            value = part[key]
+            if key.startswith("prompt_"):
+                part[key] = value[:, value.shape[1] - prompt :]  # padded on the left
+            elif value.dim() == 2:
+                part[key] = value[:, :completion]  # padded on the right
+        regrouped.append(part)
+    return regrouped
+
+
+class EpisodeRecorder:
+    """Writes the episodes of a step down and logs their means.
+
+    TRL shows whole completions to reward functions only, so it is one. It leaves the reward to
+    `TriageTools.get_reward`: TRL asks that after the reward functions, and sums up. Its own share
+    is 0.
+
+    Logged metrics: `score/<task>`, `part/<part>`, `part/gate`, `part/steps`, `malformed` (calls
+    that were no valid action, an episode), `environment_seconds` (time spent in the simulator), and
+    on a GPU `peak_memory_gb` (the most that torch has reserved so far).
+
+    Args:
+        folder: the run's.
+        count: whether to count the calls that never reached a session, as in TRL's own loop.
+    """
+
+    __name__ = "episodes"
+
+    def __init__(self, folder: Path, count: bool) -> None:
+        self.folder, self.count = folder, count
+
+    def __call__(
+        self,
+        prompts: list[list[Message]],
+        completions: list[list[Message]],
+        environments: Sequence[TriageTools],
+        trainer_state: Any,
+        log_metric: Any,
+        **columns: Any,
+    ) -> list[float]:
+        # TRL has reset each of them
+        sessions = [tools.session for tools in environments if tools.session is not None]
+        for session, completion in zip(sessions, completions, strict=True):
+            session.malformed += unreachable_calls(completion) if self.count else 0
+            session.episode.abandon()  # the model has had its turns
+        played = [episode_row(session.episode, "training", 0.0) for session in sessions]
+        self._log_means(played, sessions, log_metric)
+
+        step = trainer_state.global_step + 1
+        rows = [
+            {"step": step, **{key: row[key] for key in row if key not in LEFT_OUT}}
+            for row in played
+        ]
+        self._append("episodes.jsonl", rows)
+        # TRL has the opening in the prompt that it generates from, and not in the one given here.
+        opening = {**prompts[0][-1], "content": sessions[0].opening}
+        shown = {key: rows[0][key] for key in ("step", "task", "index", "score")}
+        self._append("completions.jsonl", [{**shown, "messages": [opening, *completions[0]]}])
+        return [0.0] * len(sessions)
+
+    def _log_means(
+        self, played: list[dict[str, Any]], sessions: list[ToolSession], log_metric: Any
+    ) -> None:
+        values: dict[str, list[float]] = defaultdict(list)
+        for row in played:
+            values[f"score/{row['task']}"].append(row["score"])
+            for part in (*PARTS, "gate", "steps"):
+                values[f"part/{part}"].append(float(row[part]))
+        values["malformed"] = [session.malformed for session in sessions]
+        if torch.cuda.is_available():
+            values["peak_memory_gb"] = [torch.cuda.max_memory_reserved() / 1e9]
+        for name, each in values.items():
+            log_metric(name, sum(each) / len(each))
+        log_metric("environment_seconds", sum(session.seconds for session in sessions))
+
+    def _append(self, name: str, rows: list[dict[str, Any]]) -> None:
+        with (self.folder / name).open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def unreachable_calls(completion: list[Message]) -> int:
+    """Calls that TRL could not hand to the environment, and so no session has counted: unreadable
+    ones, unknown tools, wrong arguments.
+    """
+    unread = sum(message["role"] == "assistant" and unreadable(message) for message in completion)
+    # TRL answers such a call itself, as it does when the environment raises because the incident is
+    # closed; the latter is counted by the session.
+    answered = [str(message["content"]) for message in completion if message["role"] == "tool"]
+    return unread + sum(text.startswith("{'error'") and CLOSED not in text for text in answered)
+
+
+class StopAt(TrainerCallback):
+    """Ends training after a step before its last, with a checkpoint to go on from."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step >= self.step:
+            control.should_save = control.should_training_stop = True
+
+
+class MetricsLog(TrainerCallback):
+    """A line of `metrics.jsonl` a step; `seconds` and `cpu_seconds`, of this process, add up
+    attempts, each up to its last checkpoint.
+
+    Args:
+        folder: the run's.
+        steps: of the whole run.
+        progress: whether to show a bar.
+    """
+
+    def __init__(self, folder: Path, steps: int, progress: bool) -> None:
+        self.path = folder / "metrics.jsonl"
+        self.steps, self.progress = steps, progress
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        last = json.loads(lines[-1]) if lines else {"seconds": 0.0}
+        self.began = time.perf_counter() - last["seconds"]
+        self.cpu_began = time.process_time() - last.get("cpu_seconds", 0.0)  # older runs have none
+        self.bar = tqdm(
+            total=self.steps,
+            initial=state.global_step,
+            desc="grpo",
+            disable=not self.progress,
+            mininterval=2.0,
+        )
+
+    def on_log(
+        self,
+        args: Any,
+        state: Any,
+        control: Any,
+        logs: dict[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not logs or "reward" not in logs:  # the summary that ends a training is none of a step
+            return
+        taken = {
+            "seconds": round(time.perf_counter() - self.began, 2),
+            "cpu_seconds": round(time.process_time() - self.cpu_began, 2),
+        }
+        with self.path.open("a") as file:
+            row = {"step": state.global_step, **taken, **logs}
+            file.write(json.dumps(row) + "\n")
+        self.bar.update(state.global_step - self.bar.n)
+        self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.bar.close()
+
+
+class PushRun(TrainerCallback):
+    """Keeps the run in a private repository of the Hub at each checkpoint: see `hub.keep_run`.
+
+    Args:
+        folder: the run's.
+        name: of the repository, `owner/name`.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        keep_run(self.folder, self.name)

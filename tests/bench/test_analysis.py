@@ -1,0 +1,249 @@
+"""The analysis of a sweep: what is gathered, and what it comes to."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_up_sweeps import EPISODES_A_STEP, make_points
+
+from logtriage.bench import analysis
+from logtriage.bench.crossed import crossed_mean
+from logtriage.bench.intervals import paired_gain
+from logtriage.bench.strata import stratum_changes
+from logtriage.world.tasks import TASKS
+
+SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    return make_points(folder, SKILLS, seeds=3, incidents=20)
+
+
+@pytest.fixture(scope="module")
+def frame(points):
+    return analysis.gather(points)
+
+
+@pytest.fixture(scope="module")
+def table(frame):
+    return analysis.score(frame, against="recipe").set_index(["row", "task"])
+
+
+def test_what_is_shared_is_kept_once_and_what_is_not_is_all_there(points, frame):
+    assert list(frame.columns) == list(analysis.COLUMNS)
+    held_out = frame[frame["policy"] != analysis.TRAINING]
+    assert held_out.groupby("policy", observed=True).size().to_dict() == {
+        "trained": len(points) * 60,
+        "base": 60,
+        "loudest": 60,
+        "belief": 60,
+    }
+    assert set(held_out["step"]) == {0} and set(held_out["episodes"]) == {1}
+    assert analysis.rows_of(frame) == list(SKILLS)  # in the order given, not in that of letters
+    assert analysis.seeds_of(frame, "worse") == [0, 1, 2]
+    shared = frame[frame["policy"].isin(["base", "loudest", "belief"])]
+    assert set(shared["row"]) == {""} and set(shared["seed"]) == {-1}
+
+
+def test_a_step_of_training_is_a_row_a_task(points, frame):
+    row, seed, folder = points[3]
+    played = pd.read_json(folder / "episodes.jsonl", lines=True)
+    own = frame[(frame.row == row) & (frame.seed == seed) & (frame.policy == analysis.TRAINING)]
+    assert set(own["index"]) == {-1} and len(own) <= 30 * len(TASKS)
+    assert own["episodes"].sum() == len(played) == 30 * EPISODES_A_STEP
+    one = own.iloc[10]
+    cell = played[(played.step == one["step"]) & (played.task == one["task"])]
+    assert one["episodes"] == len(cell)
+    for column, close in (("score", 0.0006), ("severity", 0.006), ("steps", 0.006)):
+        assert one[column] == pytest.approx(cell[column].mean(), abs=close)
+
+
+def test_the_frame_survives_a_file_and_is_small(frame, tmp_path):
+    frame.to_parquet(tmp_path / "frame.parquet", index=False, compression="zstd")
+    back = pd.read_parquet(tmp_path / "frame.parquet")
+    pd.testing.assert_frame_equal(frame, back)
+    assert analysis.rows_of(back) == list(SKILLS)
+    # Forty points of 200 steps and 600 incidents are about 50,000 rows, and must stay below 500 kB.
+    assert (tmp_path / "frame.parquet").stat().st_size < 20_000 + 8 * len(frame)
+
+
+def test_bases_are_kept_once_each_and_found_by_their_points(tmp_path):
+    points = make_points(tmp_path, SKILLS, 2, 6, 4, bases={"better": "other"})
+    frame = analysis.gather(points)
+    assert (frame["policy"] == "base").sum() == 2 * 18
+    for row, _, folder in points[::2]:
+        evaluation = pd.read_parquet(folder / "evaluation.parquet")
+        for policy in ("base", "trained"):
+            own = evaluation[evaluation.policy == policy]
+            means = own.groupby("task", sort=False)["score"].mean()
+            found = [part[0].mean() for part in analysis.scores_of(frame, row, policy)]
+            assert found == pytest.approx(list(means))
+
+
+def test_only_what_all_points_have_played_counts(points, tmp_path):
+    # A point of eight incidents, one whose file was kept from twenty, and of eight the third is
+    # missing, of one task: whichever comes first, the table is of what they share.
+    (few,) = make_points(tmp_path, {"few": 0.5}, 1, 8, 3)
+    played = pd.read_parquet(few[2] / "evaluation.parquet")
+    third = (played["policy"] == "trained") & (played["task"] == "single_crash")
+    played[~(third & (played["index"] == 2))].to_parquet(few[2] / "evaluation.parquet")
+    counts = {"single_crash": 7, "all": 23}
+    for some in ([points[0], few], [few, points[0]]):
+        frame = analysis.gather(some)
+        held_out = frame[frame["policy"] != analysis.TRAINING]
+        assert set(held_out.groupby(["policy", "row"], observed=True).size()) == {23}
+        table = analysis.score(frame, against="few").set_index(["row", "task"])
+        for task, count in counts.items():
+            assert set(table.xs(task, level="task")["incidents"]) == {count}
+        kept = pd.read_parquet(points[0][2] / "evaluation.parquet")
+        kept = kept[(kept.policy == "trained") & (kept.task == "single_crash")]
+        own = kept[(kept["index"] < 8) & (kept["index"] != 2)]
+        assert table.loc[("worse", "single_crash"), "trained"] == pytest.approx(own["score"].mean())
+        steps = frame[(frame["policy"] == analysis.TRAINING) & (frame["row"] == "worse")]
+        assert steps["episodes"].sum() == 30 * EPISODES_A_STEP  # training stays whole
+
+
+def test_frames_are_joined_as_if_gathered_together(points, frame, tmp_path):
+    names = [(row, seed) for row, seed, _ in points]
+    frame.to_parquet(tmp_path / "first.parquet")
+    first = pd.read_parquet(tmp_path / "first.parquet")
+    halves = [analysis.gather(points[5:]), first]
+    pd.testing.assert_frame_equal(
+        _in_order(analysis.join(halves, names)), _in_order(frame), check_categorical=False
+    )
+    with pytest.raises(ValueError, match=r"no frame holds better/seed-7; run the sweep first"):
+        analysis.join([frame], [*names, ("better", 7)])
+    older = [frame[~frame["row"].isin(["worse"])], frame.assign(benchmark="0.9")]
+    with pytest.raises(ValueError, match=r"versions .*'0.9'.* never put together"):
+        analysis.join(older, names)
+
+
+def _in_order(frame):
+    return frame.astype(dict.fromkeys(["row", *analysis.CATEGORIES], str)).sort_values(
+        list(analysis.COLUMNS[:9]), ignore_index=True
+    )
+
+
+def test_unfinished_and_mixed_sweeps_are_refused(points, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"lacks episodes.jsonl; train and evaluate"):
+        analysis.gather([("gone", 0, tmp_path)])
+    with pytest.raises(ValueError, match=r"\('recipe', 0\)\] were given twice"):
+        analysis.gather([*points, ("recipe", 0, points[0][2])])
+    (old, *_), rest = make_points(tmp_path / "old", {"old": 0.5}, 1, 4, 3), points
+    evaluation = pd.read_parquet(old[2] / "evaluation.parquet")
+    evaluation.assign(benchmark="0.9").to_parquet(old[2] / "evaluation.parquet")
+    with pytest.raises(ValueError, match=r"versions .*'0.9'.* never put together"):
+        analysis.gather([*rest, old])
+
+
+def test_scores_are_means_with_crossed_intervals(points, table):
+    folders = [folder for row, _, folder in points if row == "recipe"]
+    frames = [pd.read_parquet(folder / "evaluation.parquet") for folder in folders]
+    for task in TASKS:
+        sides = [
+            [one[(one.task == task) & (one.policy == policy)] for one in frames]
+            for policy in ("base", "trained")
+        ]
+        before, after = (np.stack([one["score"] for one in side]) for side in sides)
+        row = table.loc[("recipe", task)]
+        assert (row["seeds"], row["incidents"]) == (3, 20)
+        for name, values in (("base", before), ("trained", after), ("gain", after - before)):
+            told = row[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
+            assert told == pytest.approx(tuple(crossed_mean([values])), abs=1e-6), name
+        assert row["smallest_gain"] == pytest.approx(
+            min(paired_gain(*pair).mean for pair in zip(*sides, strict=True)), abs=1e-6
+        )
+        middle = np.sort(after.ravel())[15:45].mean()
+        assert row["iqm"] == pytest.approx(middle, abs=1e-6)
+        assert row["iqm_low"] < row["iqm"] < row["iqm_high"]
+        changes = stratum_changes(*sides).set_index(["stratum", "group"])
+        for name in analysis.SHARES:
+            for side in ("base", "trained"):
+                told = row[f"{name}_{side}"]
+                if (name, "") in changes.index:
+                    assert told == pytest.approx(changes.loc[(name, ""), side])
+                else:
+                    assert np.isnan(told)
+
+
+def test_all_is_the_mean_of_the_tasks(table):
+    for row in SKILLS:
+        tasks, whole = table.loc[row].drop(analysis.ALL), table.loc[(row, analysis.ALL)]
+        assert whole["incidents"] == 60
+        for name in (
+            "base",
+            "trained",
+            "gain",
+            "difference",
+            "improvement",
+            "faults_detected_base",
+        ):
+            assert whole[name] == pytest.approx(tasks[name].mean(), nan_ok=True), name
+        width, widths = (one["trained_high"] - one["trained_low"] for one in (whole, tasks))
+        assert width < widths.mean()  # more incidents, less doubt
+        assert not np.isnan(whole["false_alarms_dismissed_trained"])
+
+
+def test_differences_are_paired(frame, table):
+    for row in ("worse", "better"):
+        own, recipe = (analysis.scores_of(frame, one)[0] for one in (row, "recipe"))
+        cell = table.loc[(row, "single_crash")]
+        assert cell["difference"] == pytest.approx(own.mean() - recipe.mean())
+        assert cell["difference_low"] <= cell["difference"] <= cell["difference_high"]
+    assert table.loc[("better", analysis.ALL), "difference_low"] > 0.0
+    assert table.loc[("worse", analysis.ALL), "difference_high"] < 0.0
+    assert table.loc[("better", analysis.ALL), "improvement"] > 0.8
+    # What incidents share cancels in a difference; the trained scores alone have it.
+    for row in ("worse", "better"):
+        cell = table.loc[(row, analysis.ALL)]
+        apart = np.hypot(
+            *(
+                table.loc[(one, analysis.ALL), "trained_high"]
+                - table.loc[(one, analysis.ALL), "trained_low"]
+                for one in (row, "recipe")
+            )
+        )
+        assert cell["difference_high"] - cell["difference_low"] < apart
+
+
+def test_beside_itself_a_row_has_nothing_that_was_measured(table):
+    cells = table.filter(regex="^(difference|improvement)")
+    assert cells.shape[1] == 6 and cells.loc["recipe"].isna().all(axis=None)
+    assert cells.drop("recipe", level="row").notna().all(axis=None)
+
+
+def test_rows_of_other_seeds_are_not_compared(points):
+    frame = analysis.gather(points[1:])
+    assert list(analysis.score(frame)["seeds"].unique()) == [2, 3]  # alone, each may stand
+    with pytest.raises(ValueError, match=r"worse has \[1, 2\] and recipe \[0, 1, 2\]; train both"):
+        analysis.score(frame, against="recipe")
+
+
+def test_the_table_is_flat(table, frame, tmp_path):
+    table.reset_index().to_parquet(tmp_path / "table.parquet", index=False)
+    back = pd.read_parquet(tmp_path / "table.parquet")
+    assert list(back["row"]) == [row for row in SKILLS for _ in range(4)]
+    assert list(back["task"][:4]) == [*TASKS, analysis.ALL]
+    alone = analysis.score(frame)
+    assert not {"difference", "improvement"} & set(alone.columns)
+
+
+def test_unknown_rows_and_other_incidents_are_refused(points, frame, tmp_path):
+    with pytest.raises(ValueError, match=r"no row 'best' .* choose one of worse, recipe, better"):
+        analysis.score(frame, against="best")
+    (few,) = make_points(tmp_path, {"few": 0.5}, 1, 8, 3)
+    played = pd.read_parquet(few[2] / "evaluation.parquet")
+    moved = played["index"].where(played["task"] != "single_crash", played["index"] + 20)
+    played.assign(index=moved).to_parquet(few[2] / "evaluation.parquet")
+    with pytest.raises(ValueError, match="no incident of single_crash was played by all points"):
+        analysis.gather([points[0], few])
+    # Frames that somebody has changed by hand.
+    bases, folder = {"moved": "other"}, tmp_path / "moved"
+    two = analysis.gather(make_points(folder, {"moved": 0.5, "recipe": 0.5}, 1, 8, 3, bases))
+    two["index"] += two["base"] == "other"  # as many incidents, but others
+    with pytest.raises(ValueError, match="moved and recipe were not evaluated on the same"):
+        analysis.score(two, against="recipe")
+    one = (frame["row"] == "worse") & (frame["seed"] == 1) & (frame["index"] == 0)
+    with pytest.raises(ValueError, match="seeds of worse were not evaluated on the same"):
+        analysis.score(frame[~one])

@@ -1,0 +1,299 @@
+"""The audit: its posterior is `belief`'s own, its verdicts and regrets are what they are called,
+and whoever is audited plays as if nobody looked.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from talking_server import refused, talking
+
+from logtriage.bench.audit import (
+    COLUMNS,
+    GROUNDED,
+    NO_FAULT,
+    VERDICTS,
+    audit,
+    audit_policies,
+    audit_table,
+    judge,
+    verdict_of,
+)
+from logtriage.bench.registry import make_policy
+from logtriage.bench.rollouts import rollout
+from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, prior_of
+from logtriage.ceiling.lookahead import Lookahead
+from logtriage.ceiling.posterior import Posterior
+from logtriage.play.conversation import tool_call
+from logtriage.play.episode import Episode
+from logtriage.play.recording import RecordedEpisode
+from logtriage.policies.llm.endpoint import EndpointPolicy
+from logtriage.policies.llm.language_models import ConversationPolicy
+from logtriage.policies.scripted import ConstantPolicy, FunctionPolicy
+from logtriage.world.tasks import TASKS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+from logtriage.world.topology_file import load_topology
+
+SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")
+SILENT = "silent_degradation"
+
+
+@pytest.fixture(scope="module")
+def belief():
+    return audit(BeliefPolicy(), list(TASKS), "test", 30, progress=False)
+
+
+def judged(script, task=SILENT, index=0):
+    """The audit of one incident played by a fixed script."""
+    episode = RecordedEpisode(Episode.open(task, "test", index))
+    ConstantPolicy(script).play([episode])
+    return judge(episode)
+
+
+def believed(asked, task=SILENT, index=0):
+    """The posterior of an incident after the opening and these questions, and the steps used."""
+    episode = Episode.open(task, "test", index)
+    posterior = Posterior(prior_of(DEFAULT_TOPOLOGY, TASKS[task], "test"))
+    posterior.see(episode.opening, None)
+    for name in asked:
+        posterior.see(episode.act("request_more_logs", name), name)
+    return posterior, episode.record.steps
+
+
+def test_the_posterior_is_beliefs_own(belief):
+    # When belief plays, it states the probability of its answer: the audit must find the same.
+    answered = belief[belief["answer"].notna()]
+    assert len(answered) >= 0.95 * len(belief)
+    assert list(answered["posterior"]) == list(answered["confidence"])
+
+
+def test_belief_is_grounded_and_regrets_nothing(belief):
+    assert (belief["verdict"] == "grounded").mean() > 0.95
+    assert belief["weighed"].sum() > 30 and (belief["weighed"] == belief["questions"]).all()
+    assert belief["question_regret"].max() == pytest.approx(0.0, abs=1e-12)
+    assert belief["answer_regret"].max() <= WORTHWHILE
+
+
+@pytest.mark.parametrize("name", ["random", "junior", "loudest", "trace"])
+def test_whoever_is_audited_plays_as_if_nobody_looked(name):
+    plain, audited = (
+        play(make_policy(name), list(TASKS), "test", 12, batch=5, progress=False)
+        for play in (rollout, audit)
+    )
+    assert list(audited.columns) == [*plain.columns, *COLUMNS]
+    drop = ["seconds"]
+    pd.testing.assert_frame_equal(
+        audited[plain.columns].drop(columns=drop), plain.drop(columns=drop)
+    )
+    assert (audited[["question_regret", "answer_regret"]].min().dropna() >= 0.0).all()
+    assert set(audited["verdict"]) <= set(VERDICTS)
+    # The first answer decides: right is what earns the root cause, whoever answered.
+    right = audited["verdict"].isin(["grounded", "lucky"])
+    assert (right == (audited["root_cause"] == 1.0)).all()
+
+
+class Talker(ConversationPolicy):
+    """Asks the edge and an unknown service at once, then blames a database; plays in batches."""
+
+    def reply(self, conversations, seats):
+        asks = [("request_more_logs", "api-gateway"), ("request_more_logs", "nobody")]
+        blames = [("identify_root_cause", "user-db"), ("resolve", "")]
+        turn = blames if conversations[0][-1]["role"] == "tool" else asks
+        message = {"role": "assistant", "content": "", "tool_calls": [tool_call(a) for a in turn]}
+        return [message for _ in seats]
+
+
+def test_a_conversation_is_the_same_to_the_letter():
+    talkers = Talker("talker"), Talker("talker")
+    rollout(talkers[0], [SILENT], "test", 4, progress=False)
+    rows = audit(talkers[1], [SILENT], "test", 4, progress=False)
+    assert talkers[0].transcripts == talkers[1].transcripts and len(talkers[0].transcripts) == 4
+    # the call that was refused is no question, and took a step all the same
+    assert set(rows["questions"]) == {1} and set(rows["steps"]) == {4}
+    for index, posterior in enumerate(rows["posterior"]):
+        roots = believed(["api-gateway"], index=index)[0].roots()
+        assert posterior == pytest.approx(roots[DEFAULT_TOPOLOGY.position["user-db"]], abs=1e-12)
+
+
+def test_an_audit_that_lost_episodes_is_none():
+    # After ten errors in a row nothing more is begun: a table of the rest would not say so.
+    with (
+        talking(lambda *_: refused(413)) as (url, _),
+        pytest.raises(ConnectionError, match="errors in a row"),
+    ):
+        audit(EndpointPolicy(url, "toy", workers=1), [SILENT], "test", 20, progress=False)
+
+
+def test_every_row_is_of_its_own_incident():
+    # Each incident audited alone, as against in batches over two tasks.
+    blame = [("request_more_logs", "payment-db"), ("identify_root_cause", "payment-db")]
+    rows = audit(
+        ConstantPolicy(blame), ["cascading_failure", SILENT], "test", 7, 3, 4, progress=False
+    )
+    assert rows["posterior"].nunique() > 7
+    for found in rows.to_dict("records"):
+        alone = judged(blame, found["task"], found["index"])
+        assert {name: found[name] for name in COLUMNS} == alone
+
+
+def test_blame_without_evidence_is_luck_or_recklessness():
+    def blames(topology, observations):
+        if len(observations) > 1:
+            return "resolve", ""
+        # any service, by what the opening says of none: the length of its first line
+        return "identify_root_cause", topology.names[len(observations[0].lines[0]) % 7]
+
+    rows = audit(FunctionPolicy(blames, "blind"), [SILENT], "test", 60, progress=False)
+    assert rows["verdict"].isin(["lucky", "reckless"]).mean() > 0.9
+    assert (rows["questions"] == 0).all() and rows["question_regret"].isna().all()
+    assert rows["answer_regret"].mean() > 0.1  # it should have asked
+
+
+def test_who_is_told_the_answer_is_right_and_often_lucky():
+    rows = audit(make_policy("oracle"), [SILENT], "test", 40, progress=False)
+    assert set(rows["verdict"]) == {"grounded", "lucky"}
+    assert (rows["verdict"] == "lucky").mean() > 0.3
+
+
+def test_ignoring_answers_that_there_is_no_fault():
+    for index in range(12):
+        found = judged([("ignore", "")], index=index)
+        alarm = Episode.open(SILENT, "test", index).incident.root is None
+        assert found["answer"] == NO_FAULT
+        assert found["posterior"] == believed([], index=index)[0].roots()[-1]
+        assert found["verdict"] == verdict_of(alarm, found["posterior"])
+    # no incident of this task is a false alarm, and the posterior knows it
+    found = judged([("ignore", "")], "single_crash")
+    assert (found["posterior"], found["verdict"]) == (0.0, "reckless")
+
+
+def test_the_first_answer_counts_and_an_invalid_one_is_none():
+    first = judged([("identify_root_cause", "user-db"), ("ignore", "")])
+    assert first["answer"] == "user-db"
+    second = judged([("identify_root_cause", "nobody"), ("identify_root_cause", "email-queue")])
+    assert second["answer"] == "email-queue"
+
+
+def test_who_never_answers_has_no_posterior_but_asked_what_it_asked():
+    found = judged([("request_more_logs", "user-db"), ("escalate", "sre"), ("resolve", "")])
+    assert (found["answer"], found["verdict"], found["questions"]) == (None, "unanswered", 1)
+    assert np.isnan(found["posterior"]) and np.isnan(found["answer_regret"])
+    assert found["question_regret"] >= 0.0
+
+
+def test_what_a_remedy_changes_is_left_out():
+    ask, blame = ("request_more_logs", "user-db"), ("identify_root_cause", "payment-db")
+    treated = judged([ask, ("remediate", "restart:payment-db"), ask, ask, blame])
+    assert treated == pytest.approx(judged([ask, blame]))
+
+
+def test_all_services_at_once_are_heard_and_not_weighed():
+    found = judged([("request_more_logs", "all"), ("identify_root_cause", "user-db")])
+    assert (found["questions"], found["weighed"]) == (1, 0) and np.isnan(found["question_regret"])
+    at = DEFAULT_TOPOLOGY.position["user-db"]
+    assert found["posterior"] == believed(["all"])[0].roots()[at]
+    assert found["posterior"] != believed([])[0].roots()[at]
+
+
+def test_a_question_too_late_for_all_answers_is_not_weighed():
+    steps = TASKS["single_crash"].max_steps
+    found = judged([("request_more_logs", "user-db")] * steps, "single_crash")
+    assert found["questions"] == steps and found["verdict"] == "unanswered"
+    assert found["weighed"] == steps - 5  # severity, root cause, remedy, team, resolve
+
+
+@pytest.mark.parametrize("index", range(6))
+def test_regret_is_the_best_choice_less_the_choice_made(index):
+    posterior, steps = believed([], index=index)
+    gains = Lookahead(posterior, steps).gains()
+    best = max(0.0, *gains.values())
+    for name in DEFAULT_TOPOLOGY.names:
+        worth = Lookahead(posterior, steps).gains(also=name)[name]
+        found = judged([("request_more_logs", name), ("ignore", "")], index=index)
+        assert found["question_regret"] == pytest.approx(max(best, worth) - worth)
+    assert judged([("ignore", "")], index=index)["answer_regret"] == pytest.approx(best)
+
+
+def test_asking_what_is_known_is_regretted():
+    # Once the root is all but certain, a question costs its step, and the step a hundredth.
+    for index in range(40):
+        posterior, _ = believed([], "single_crash", index)
+        root = int(posterior.roots().argmax())
+        if posterior.roots()[root] > 0.9999:
+            name = DEFAULT_TOPOLOGY.names[root]
+            found = judged([("request_more_logs", name)] * 3, "single_crash", index)
+            assert found["question_regret"] > 0.005
+            return
+    pytest.fail("no opening settles a single crash")
+
+
+def test_an_answer_is_borne_out_when_likelier_than_not():
+    assert [verdict_of(True, p) for p in (GROUNDED, 0.499)] == ["grounded", "lucky"]
+    assert [verdict_of(False, p) for p in (GROUNDED, 0.499)] == ["misled", "reckless"]
+
+
+def test_a_graph_of_ones_own_has_a_posterior_of_its_own():
+    rows = audit(
+        BeliefPolicy(), [SILENT], "test", 6, progress=False,
+        open_episode=partial(Episode.open, topology=SHOP),
+    )  # fmt: skip
+    assert set(rows["answer"].dropna()) <= {*SHOP.names, NO_FAULT}
+    answered = rows[rows["answer"].notna()]
+    assert list(answered["posterior"]) == list(answered["confidence"]) and len(answered) > 3
+
+
+def test_two_faults_are_refused_before_anything_is_played():
+    def untouched(*where):
+        pytest.fail("an episode was opened")
+
+    with pytest.raises(ValueError, match=r"single faults; play double_fault .* without an audit"):
+        audit(make_policy("trace"), ["double_fault"], "test", 2, open_episode=untouched)
+
+
+def row(verdict, questions=0, weighed=0, question=float("nan"), answer=0.0, policy="p", index=0):
+    return {
+        "task": "t", "index": index, "policy": policy, "verdict": verdict, "questions": questions,
+        "weighed": weighed, "question_regret": question, "answer_regret": answer,
+    }  # fmt: skip
+
+
+def test_the_table_counts_verdicts_and_weighs_questions():
+    frame = pd.DataFrame(
+        [
+            row("grounded", 3, 3, 0.1, 0.2, index=0), row("grounded", 1, 1, 0.5, 0.0, index=1),
+            row("lucky", index=2), row("misled", 2, 0, index=3),
+            row("unanswered", answer=float("nan"), index=4),
+            row("reckless", policy="q", index=0), row("reckless", policy="q", index=1),
+        ]
+    )  # fmt: skip
+    one, other = audit_table(frame).to_dict("records")
+    assert [one[verdict] for verdict in VERDICTS] == [0.4, 0.2, 0.2, 0.2, 0.0]
+    assert one["grounded_share_of_right"] is None  # three right answers bear no interval
+    assert one["questions"] == 1.2
+    assert one["question_regret"] == pytest.approx((3 * 0.1 + 0.5) / 4)  # a question, not a row
+    assert one["answer_regret"] == pytest.approx(0.05)
+    assert (other["policy"], other["reckless"]) == ("q", 1.0)
+    assert other["grounded_share_of_right"] is None and np.isnan(other["question_regret"])
+
+
+def test_the_same_incidents_after_another_seed_are_no_further_evidence():
+    # Five seeds whose every verdict is the same say no more than one of them does.
+    verdicts = ["grounded"] * 20 + ["lucky"] * 10 + ["misled"] * 10
+    one = pd.DataFrame([row(verdict, index=i) for i, verdict in enumerate(verdicts)])
+    five = pd.concat([one.assign(seed=f"seed-{seed}") for seed in range(5)])
+    other = one.assign(policy="untrained")  # beside it, and without a seed
+    five = pd.concat([five, other])
+    [alone], [together, beside] = (audit_table(frame).to_dict("records") for frame in (one, five))
+    assert beside["grounded_share_of_right"] == alone["grounded_share_of_right"]
+    share, same = alone["grounded_share_of_right"], together["grounded_share_of_right"]
+    assert share.mean == same.mean == pytest.approx(2 / 3) and share.low < share.mean < share.high
+    assert share.high - share.low == pytest.approx(same.high - same.low, rel=0.05)
+
+
+def test_the_registrys_policies_are_audited_in_order():
+    frame = audit_policies(("trace", "loudest"), incidents=3, processes=1)
+    played = [(r["policy"], r["task"], r["index"]) for r in frame.to_dict("records")]
+    assert played == [(p, t, i) for p in ("trace", "loudest") for t in TASKS for i in range(3)]
+    assert "seconds" not in frame

@@ -1,0 +1,53 @@
+"""A trained agent on a log that somebody pasted."""
+
+import pytest
+
+from logtriage.bench.log_agent import load_agent, triage
+from logtriage.play.conversation import tool_call
+from logtriage.policies.llm.language_models import ConversationPolicy
+from logtriage.world.topology_file import load_topology
+
+ANSWERS = [
+    [("request_more_logs", "user-db")],
+    [
+        ("classify_severity", "P1"),
+        ("identify_root_cause", "user-db"),
+        ("remediate", "restart:user-db"),
+        ("escalate", "dba"),
+        ("resolve", ""),
+    ],
+]
+
+
+class Scripted(ConversationPolicy):
+    def reply(self, conversations, seats):
+        turn = sum(message["role"] == "assistant" for message in conversations[0])
+        calls = [tool_call(action) for action in ANSWERS[turn]]
+        return [{"role": "assistant", "content": "", "tool_calls": calls}]
+
+
+def test_a_pasted_log_becomes_a_diagnosis():
+    diagnosis = triage(Scripted("scripted"), "ERROR user-db is down\nINFO api-gateway fine")
+    assert diagnosis[:5] == ("P1", "user-db", "restart user-db", "dba", "resolve")
+    assert diagnosis.decisions == 2 and diagnosis.seconds >= 0.0
+    (asked,) = [m for m in diagnosis.messages if m.get("name") == "request_more_logs"]
+    assert "ERROR user-db is down" in asked["content"] and "fine" not in asked["content"]
+    lines = str(diagnosis).splitlines()
+    assert lines[1] == "root cause: user-db" and lines[-1].startswith("2 decisions, 0.0")
+
+
+def test_services_of_another_cluster_need_its_call_graph():
+    shop = load_topology("examples/shop.yaml")
+    refused = triage(Scripted("scripted"), "ERROR basket-db is down", shop)
+    assert refused.root_cause == "" and refused.closed_by == "resolve"
+
+
+def test_an_agent_is_loaded_from_a_folder(tiny_base):
+    agent = load_agent(tiny_base)
+    diagnosis = triage(agent, "ERROR user-db is down")
+    assert diagnosis.decisions >= 1 and diagnosis.closed_by  # whatever it says
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no folder here holds it"):
+        load_agent("nobody/nothing")

@@ -1,0 +1,270 @@
+"""Trajectories played again: what was done is confirmed, what was changed afterwards is found."""
+
+import json
+from copy import deepcopy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from talking_server import call, refused, said, talking
+
+from logtriage.bench.episode_file import Journal, read_journal
+from logtriage.bench.evaluation import Plan, evaluate
+from logtriage.bench.registry import make_policy
+from logtriage.bench.replay import DRIFT, FORGED, MATCH, UNSCORED, replay, replay_line
+from logtriage.play.conversation import tool_call
+from logtriage.play.text_protocol import TEXT
+from logtriage.policies.llm.conversing import ConversationPolicy
+from logtriage.policies.llm.endpoint import EndpointPolicy
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+
+# Written out, so that a column that is left out of what is confirmed is missed.
+COLUMNS = (
+    *("score", "severity", "root_cause", "remediation", "escalation", "speed"),
+    *("cost", "gate", "steps", "closed_by", "confidence", "solved", "blamed"),
+)
+
+
+class Talker(ConversationPolicy):
+    """Asks well and badly, walks away from every third incident, and resolves the others."""
+
+    def reply(self, conversations, seats):
+        turn = sum(message["role"] == "assistant" for message in conversations[0])
+        return [self._say(turn, seat) for seat in seats]
+
+    def _say(self, turn, seat):
+        if turn == 0:
+            calls = [("request_more_logs", "all"), ("escalate", "nobody"), ("escalate", "sre")]
+        elif turn == 1:
+            return {"role": "assistant", "content": "<tool_call>{broken"}
+        else:
+            calls = [("resolve", ""), ("resolve", "")] if seat % 3 else []
+        made = [tool_call(one) for one in calls]
+        return {"role": "assistant", "content": "", **({"tool_calls": made} if made else {})}
+
+
+def written(path, policies, plan):
+    evaluate(policies, plan, Journal(path, {"split": plan.split}), progress=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def talked(tmp_path_factory):
+    path = tmp_path_factory.mktemp("talked") / "out.jsonl"
+    return written(path, [Talker("talker")], Plan(["cascading_failure"], "test", 6))
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory):
+    """A trajectory of `trace`."""
+    path = tmp_path_factory.mktemp("line") / "out.jsonl"
+    written(path, [make_policy("trace")], Plan(["cascading_failure"], "test", 2))
+    return read_journal(path)[1][1]
+
+
+def verdicts(path):
+    return [one.verdict for one in replay(path)]
+
+
+def test_six_hundred_trajectories_match(tmp_path):
+    policies = [make_policy(name) for name in ("random", "junior", "loudest", "trace")]
+    path = written(tmp_path / "out.jsonl", policies, Plan(list(TASKS), "test", 50))
+    assert verdicts(path) == [MATCH] * 600
+
+
+@pytest.mark.parametrize("split", ["unseen_topology", "unseen_wording"])
+def test_other_splits_match_and_confidence_is_kept(split, tmp_path):
+    path = written(tmp_path / "out.jsonl", [make_policy("trace")], Plan(["single_crash"], split, 5))
+    assert verdicts(path) == [MATCH] * 5
+    path = written(
+        tmp_path / "own.jsonl", [make_policy("belief")], Plan(["single_crash"], "test", 3)
+    )
+    lines = read_journal(path)[1]
+    assert verdicts(path) == [MATCH] * 3 and all(one["row"]["confidence"] for one in lines)
+
+
+def test_conversations_match_with_all_that_went_wrong_in_them(talked):
+    lines = read_journal(talked)[1]
+    assert verdicts(talked) == [MATCH] * 6
+    assert {one["row"]["closed_by"] for one in lines} == {"timeout", "resolve"}
+    kinds = [step["action"] for step in lines[1]["steps"]]
+    assert kinds == ["request_more_logs", "escalate", "escalate", "", "resolve"]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_changed_part_of_the_score_is_forged(name, line):
+    changed = deepcopy(line)
+    value = changed["row"][name]
+    changed["row"][name] = value + 1e-9 if isinstance(value, float) else {1: 2}.get(value, "0")
+    if name == "confidence":
+        changed["row"][name] = 0.5
+    if name == "solved":
+        changed["row"][name] = not value
+    found = replay_line(changed)
+    assert found.verdict == FORGED and name in found.reason
+    changed["row"].pop(name)
+    assert replay_line(changed).verdict == FORGED
+
+
+@pytest.mark.parametrize(
+    "field, value", [("index", 0), ("task", "single_crash"), ("split", "train")]
+)
+def test_a_changed_incident_is_forged(field, value, line):
+    changed = deepcopy(line)
+    changed["row"][field] = value
+    assert replay_line(changed).verdict == FORGED
+
+
+def changes(line):
+    """The line with each of its steps changed, left out, or done twice."""
+    for at, step in enumerate(line["steps"]):
+        for new in (
+            [{**step, "action": "escalate", "value": "security"}],
+            [{**step, "value": "nobody"}],
+            [{**step, "observation": step["observation"] + " "}],
+            [],
+            [step, step],
+        ):
+            steps = [*line["steps"][:at], *new, *line["steps"][at + 1 :]]
+            yield {**line, "steps": steps}
+
+
+def test_a_changed_action_is_forged(line, talked):
+    for told in (line, read_journal(talked)[1][1]):
+        for changed in changes(told):
+            assert changed["steps"] == told["steps"] or replay_line(changed).verdict == FORGED
+
+
+def test_a_changed_opening_or_conversation_is_forged(talked):
+    line = read_journal(talked)[1][1]
+    assert replay_line({**line, "opening": line["opening"] + "!"}).verdict == FORGED
+    for at, message in enumerate(line["messages"]):
+        # the last call came after the end, and was no step
+        if message["role"] in ("user", "tool") and message["content"] != "Incident closed.":
+            changed = deepcopy(line)
+            changed["messages"][at]["content"] = "nothing"
+            assert replay_line(changed).verdict == FORGED, at
+
+
+def test_what_the_model_wrote_is_what_was_done(talked):
+    line = read_journal(talked)[1][1]
+    others = [tool_call(("identify_root_cause", "checkout")), tool_call(("resolve", ""))]
+    for at, message in enumerate(line["messages"]):
+        if message["role"] != "assistant":
+            continue
+        for new in ({"tool_calls": others}, {"tool_calls": None, "content": "I looked."}):
+            changed = deepcopy(line)
+            changed["messages"][at] |= new
+            assert replay_line(changed).verdict == FORGED, (at, new)
+    longer = {**line, "messages": [*line["messages"], {"role": "assistant", "content": "Done!"}]}
+    assert "after the end" in replay_line(longer).reason
+    counted = {**line, "row": {**line["row"], "prompt_tokens": 5}}
+    assert replay_line(counted).verdict == MATCH
+    assert "left out" in replay_line({**counted, "messages": []}).reason
+
+
+def test_a_conversation_cannot_be_left_out_of_a_models_file(tmp_path):
+    path, plan = tmp_path / "out.jsonl", Plan(["single_crash"], "test", 2)
+    settings = {"split": "test", "models": {"talker": ""}, "endpoint": ["", ""]}
+    evaluate([Talker("talker")], plan, Journal(path, settings), progress=False)
+    assert verdicts(path) == [MATCH] * 2
+    head, *lines = map(json.loads, path.read_text().splitlines())
+    lines[0]["messages"] = []
+    path.write_text("".join(json.dumps(one) + "\n" for one in (head, *lines)))
+    assert verdicts(path) == [FORGED, MATCH]
+
+
+def test_what_was_played_with_another_version_drifts(line):
+    changed = deepcopy(line)
+    changed["row"]["benchmark"] = "1.0"
+    changed["row"]["score"] = 1.0
+    found = replay_line(changed)
+    assert found.verdict == DRIFT and "1.0" in found.reason
+
+
+def test_an_episode_counts_once(tmp_path):
+    # Who played one twice could show the better one.
+    path = written(
+        tmp_path / "out.jsonl", [make_policy("trace")], Plan(["single_crash"], "test", 2)
+    )
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines, lines[1]]))
+    assert verdicts(path) == [MATCH, MATCH, FORGED]
+
+
+def test_errors_have_no_score_and_are_superseded(tmp_path):
+    path = tmp_path / "out.jsonl"
+    plan, asks = Plan(["single_crash"], "test", 3), call("request_more_logs", '{"service": "all"}')
+
+    def answer(body, number):
+        return said(asks) if len(body["messages"]) == 2 else refused(413, "too long")
+
+    with talking(answer) as (url, _):
+        written(path, [EndpointPolicy(url, "toy")], plan)
+    assert verdicts(path) == [UNSCORED] * 3
+    _, *lines = map(json.loads, path.read_text().splitlines())
+    for name in COLUMNS:
+        if name != "closed_by":
+            forged = deepcopy(lines[0])
+            forged["row"][name] = True if name == "solved" else 0.5
+            assert replay_line(forged).verdict == FORGED, name
+    lines[1]["row"]["error"] = ""
+    assert replay_line(lines[1]).verdict == FORGED
+    wrote = '{"name": "resolve", "arguments": {}}'
+    with talking(lambda *_: said(content=wrote)) as (url, _):
+        journal = Journal(path, {"split": "test"}, resume=True, again=True)
+        evaluate([EndpointPolicy(url, "toy", protocol=TEXT)], plan, journal, progress=False)
+    assert verdicts(path) == [MATCH] * 3  # seven lines, three episodes
+
+
+NESTED = json.loads('{"a":' * 50 + "1" + "}" * 50)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(["row", "opening", "steps", "messages", "more"]), ANYTHING)
+def test_a_line_may_hold_anything(line, field, value):
+    found = replay_line({**line, field: value})
+    assert found.verdict == (MATCH if (field, value) == ("messages", []) else FORGED)
+
+
+@given(st.sampled_from(["task", "split", "index", "policy", "closed_by", "benchmark"]), ANYTHING)
+def test_a_row_may_hold_anything(line, field, value):
+    found = replay_line({**line, "row": {**line["row"], field: value}})
+    assert found.verdict in (MATCH, DRIFT, FORGED)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: one["row"].pop("prompt_tokens"),
+        lambda one: one["row"].pop("score"),
+        lambda one: one["row"].update(score=[1.0]),
+        lambda one: one["row"].update(speed={"a": 1}),
+        lambda one: one["row"].update(completion_tokens="7"),
+        lambda one: one["row"].update(prompt_tokens=-7),
+        lambda one: one["messages"][0].pop("role"),
+        lambda one: one["messages"][1].update(content=[]),
+        lambda one: one["messages"][2]["tool_calls"][0].pop("function"),
+        lambda one: one["messages"][2]["tool_calls"][0]["function"].update(arguments=NESTED),
+        lambda one: one["messages"].append(7),
+    ],
+)
+def test_what_is_used_of_a_line_is_looked_at_first(change, talked):
+    # Of another version, too, of which all else is believed: it is exported as it stands.
+    for version in (BENCHMARK_VERSION, "1.0"):
+        line = deepcopy(read_journal(talked)[1][1])
+        line["row"]["benchmark"] = version
+        change(line)
+        found = replay_line(line)
+        assert found.verdict == FORGED and "no trajectory" in found.reason
+
+
+def test_a_line_of_anything_is_forged():
+    for told in (None, [], 7, "x", {}):
+        assert replay_line(told).verdict == FORGED

@@ -1,0 +1,295 @@
+"""Strata: the truth of incidents, shares over some of them, and paired changes."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from logtriage.bench.intervals import KEYS, mean_interval, paired_gain
+from logtriage.bench.registry import make_policy
+from logtriage.bench.rollouts import rollout
+from logtriage.bench.strata import (
+    FEWEST,
+    TRUTH,
+    describe_falls,
+    detection_table,
+    gains,
+    group_order,
+    hidden_falls,
+    label,
+    named_once,
+    strata,
+    stratum_changes,
+    with_truth,
+)
+from logtriage.play.episode import Episode
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+from logtriage.world.topology_file import load_topology
+
+SHOP = "examples/shop.yaml"
+
+
+def frame(rows, task="silent_degradation", policy="p"):
+    """A rollout with its truth, from rows of (real, root kind, depth, severity, and what was done):
+    `found` the root, `ignored`, or `blamed` another.
+    """
+    table = []
+    for index, (real, kind, depth, severity, done) in enumerate(rows):
+        right = done == ("found" if real else "ignored")
+        table.append(
+            {
+                **{"task": task, "split": "test", "index": index, "policy": policy},
+                **dict.fromkeys(("root_cause", "remediation", "escalation"), float(right)),
+                "score": float(right),
+                "severity": float(severity == "P3"),
+                "steps": 3.0 if done == "ignored" else 6.0,
+                "closed_by": "ignore" if done == "ignored" else "resolve",
+                "benchmark": BENCHMARK_VERSION,
+                **{"real": real, "severity_true": severity, "root": kind and f"the-{kind}"},
+                **{"root_kind": kind, "root_depth": depth, "fault": kind and "crash"},
+            }
+        )
+    return pd.DataFrame(table).astype({"root_depth": "Int64"})
+
+
+def faults(count, kind, depth, done, severity="P2"):
+    return [(True, kind, depth, severity, done)] * count
+
+
+def alarms(count, done):
+    return [(False, None, None, "P3", done)] * count
+
+
+def cell(table, stratum, group=""):
+    """The one row of that stratum and group."""
+    (row,) = table[(table.stratum == stratum) & (table.group == group)].itertuples()
+    return row
+
+
+# -- truth --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def played():
+    """`loudest` and `oracle` on incidents of every task, some of them false alarms."""
+    policies = [make_policy(name) for name in ("loudest", "oracle")]
+    return pd.concat([rollout(one, list(TASKS), "test", 30, progress=False) for one in policies])
+
+
+def test_the_truth_is_that_of_the_incident(played):
+    frame = with_truth(played)
+    assert len(frame) == len(played) and list(frame.columns) == [*played.columns, *TRUTH]
+    assert frame.index.equals(played.index)
+    frame = frame.rename(columns={"index": "number"})  # a tuple's `index` is a method
+    for row in frame.itertuples():
+        incident = sample_incident(row.task, row.split, row.number)
+        assert row.real == (incident.injection is not None)
+        assert row.severity_true == incident.severity
+        if row.real:
+            assert row.root == incident.root and row.fault == incident.injection.fault.name
+            assert row.root_kind == DEFAULT_TOPOLOGY.service(incident.root).kind
+            assert row.root_depth == DEFAULT_TOPOLOGY.depth[incident.root]
+        else:
+            assert pd.isna([row.root, row.root_kind, row.root_depth, row.fault]).all()
+    assert 0 < (~frame.real).sum() < 30
+
+
+def test_the_truth_is_looked_up_on_the_graph_that_was_played():
+    shop = load_topology(SHOP)
+    own = partial(Episode.open, topology=shop)
+    frame = rollout(make_policy("oracle"), ["single_crash"], "test", 6, open_episode=own)
+    assert set(with_truth(frame, shop)["root"]) <= set(shop.names)
+    random = rollout(make_policy("oracle"), ["single_crash"], "unseen_topology", 6)
+    for row in with_truth(random).to_dict("records"):
+        graph = sample_incident(row["task"], row["split"], row["index"]).topology
+        assert row["root_depth"] == graph.depth[row["root"]]
+
+
+def test_what_is_known_is_not_asked_again():
+    own = frame(faults(3, "queue", 2, "found"))
+    assert with_truth(own) is own
+
+
+def test_the_incidents_of_another_benchmark_were_others(played):
+    frame = rollout(make_policy("loudest"), ["silent_degradation"], "test", 10, progress=False)
+    with pytest.raises(ValueError, match=r"benchmark 1\.0 are not known, only those of"):
+        with_truth(frame.assign(benchmark="1.0"))
+    with pytest.raises(ValueError, match=r"1\.0 and 2\.0 do not compare"):
+        stratum_changes(frame, frame.assign(benchmark="1.0"))
+
+
+# -- shares -------------------------------------------------------------------------------------
+
+
+def test_shares_of_a_frame_with_known_answers():
+    rows = [
+        *faults(12, "edge", 0, "found", "P1"),
+        *faults(4, "edge", 0, "blamed", "P3"),
+        *faults(8, "database", 2, "ignored", "P3"),
+        *alarms(15, "ignored"),
+        *alarms(5, "blamed"),
+    ]
+    table = strata(frame(rows))
+    assert list(table.columns) == [
+        *("task", "policy", "stratum", "group", "episodes", "mean", "low", "high")
+    ]
+    expected = {
+        ("faults_detected", ""): (24, 12 / 24),
+        ("false_alarms_dismissed", ""): (20, 15 / 20),
+        ("detection_balanced", ""): (44, (12 / 24 + 15 / 20) / 2),
+        ("faults_dismissed", ""): (24, 8 / 24),
+        ("root_by_kind", "edge"): (16, 12 / 16),
+        ("root_by_kind", "database"): (8, 0.0),
+        ("root_by_depth", "0"): (16, 12 / 16),
+        ("root_by_depth", "2"): (8, 0.0),
+        ("severity_by_class", "P1"): (12, 0.0),
+        ("severity_by_class", "P3"): (32, 1.0),  # false alarms are P3, too
+        ("steps", ""): (44, (23 * 3 + 21 * 6) / 44),
+    }
+    found = {(row.stratum, row.group): (row.episodes, row.mean) for row in table.itertuples()}
+    assert found.keys() == expected.keys()
+    for key, (episodes, mean) in expected.items():
+        assert found[key] == (episodes, pytest.approx(mean)), key
+    detected = cell(table, "faults_detected")
+    assert (detected.mean, detected.low, detected.high) == mean_interval([1.0] * 12 + [0.0] * 12)
+    few = cell(table, "root_by_depth", "2")
+    assert few.episodes < FEWEST and np.isnan([few.low, few.high]).all()
+
+
+def test_a_false_alarm_is_dismissed_only_when_nothing_was_done():
+    own = frame(alarms(12, "ignored"))
+    for part in ("root_cause", "remediation", "escalation"):  # blamed, fixed, or paged before
+        row = cell(strata(own.assign(**{part: 0.0})), "false_alarms_dismissed")
+        assert row.mean == 0.0
+
+
+def test_oracle_finds_and_dismisses_all_and_loudest_dismisses_nothing(played):
+    table = strata(played)
+    oracle, loudest = (table[table.policy == name] for name in ("oracle", "loudest"))
+    for stratum in ("faults_detected", "false_alarms_dismissed", "root_by_kind"):
+        assert (oracle[oracle.stratum == stratum]["mean"] == 1.0).all()
+    assert (oracle[oracle.stratum == "faults_dismissed"]["mean"] == 0.0).all()
+    assert (loudest[loudest.stratum == "false_alarms_dismissed"]["mean"] == 0.0).all()
+    assert (played.groupby(["task", "policy"]).size() == 30).all()
+    for (task, _), rows in table[table.stratum == "severity_by_class"].groupby(["task", "policy"]):
+        assert rows["episodes"].sum() == 30, task  # every incident has a class, and one only
+    alarmed = set(table[table.stratum == "detection_balanced"]["task"])
+    assert alarmed == {"silent_degradation"}
+
+
+def test_groups_stand_in_the_order_of_the_project(played):
+    for _, rows in strata(played).groupby(["task", "policy", "stratum"]):
+        places = [group_order(group) for group in rows["group"]]
+        assert places == sorted(places)
+
+
+def test_detection_is_told_in_words():
+    table = detection_table(frame([*faults(4, "app", 1, "found"), *alarms(2, "blamed")]))
+    assert table.to_dict("records") == [
+        {
+            "policy": "p",
+            "task": "silent_degradation",
+            "real faults detected": "1.00 of 4",
+            "false alarms dismissed": "0.00 of 2",
+            "real faults dismissed": "0.00 of 4",
+        }
+    ]
+
+
+# -- changes ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def looks_away():
+    """Version 1.0's agent: it gains on false alarms what it loses on the faults it dismisses."""
+    base = [*faults(20, "app", 1, "found"), *faults(20, "edge", 0, "blamed"), *alarms(60, "blamed")]
+    trained = [
+        *faults(10, "app", 1, "found"),
+        *faults(10, "app", 1, "ignored"),
+        *faults(20, "edge", 0, "ignored"),
+        *alarms(60, "ignored"),
+    ]
+    return frame(base), frame(trained)
+
+
+def test_a_mean_that_rises_hides_what_fell(looks_away):
+    base, trained = looks_away
+    table = stratum_changes(base, trained)
+    detected = cell(table, "faults_detected")
+    assert (detected.base, detected.trained, detected.incidents) == (0.5, 0.25, 40)
+    assert (detected.change, detected.low, detected.high) == paired_gain(
+        base[base.real], trained[trained.real], "root_cause"
+    )
+    assert detected.fell and detected.high < 0.0
+    assert cell(table, "root_by_kind", "app").fell and not cell(table, "root_by_kind", "edge").fell
+    alarmed = cell(table, "false_alarms_dismissed")
+    assert alarmed.change == 1.0 and not alarmed.fell
+    dismissed = cell(table, "faults_dismissed")  # it rose, and that is worse
+    assert dismissed.change == 0.75 and dismissed.fell
+    assert not cell(table, "steps").fell
+    assert gains(base, trained)["silent_degradation"].low > 0.0
+
+    hidden = hidden_falls(base, trained)
+    told = [label(row.stratum, row.group) for row in hidden.itertuples()]
+    assert told == ["real faults detected", "real faults dismissed", "app roots found"]
+    assert describe_falls(table) == [
+        "silent degradation: real faults detected 0.50 → 0.25 (40), real faults dismissed 0.00 → "
+        "0.75 (40), app roots found 1.00 → 0.50 (20)"
+    ]
+    assert hidden_falls(trained, base).empty  # the other way the mean falls, and tells it
+
+
+def test_depths_that_are_kinds_are_named_once(looks_away):
+    table = stratum_changes(*looks_away)
+    assert set(table[table.stratum == "root_by_depth"]["group"]) == {"0", "1"}
+    once = named_once(table)
+    assert not (once.stratum == "root_by_depth").any()
+    assert len(once) == len(table) - 2
+    # Two databases below and a queue beside them: depth 2 holds more than either kind.
+    rows = [*faults(6, "database", 2, "found"), *faults(6, "queue", 2, "blamed")]
+    assert "root_by_depth" in set(named_once(stratum_changes(frame(rows), frame(rows)))["stratum"])
+
+
+def test_a_change_is_paired_whatever_the_order_of_rows(looks_away):
+    base, trained = looks_away
+    shuffled = trained.sample(frac=1.0, random_state=3)
+    pd.testing.assert_frame_equal(
+        stratum_changes(base, trained), stratum_changes(base, shuffled), check_like=True
+    )
+    with pytest.raises(ValueError, match="same incidents once each"):
+        stratum_changes(base, trained[1:])
+    with pytest.raises(ValueError, match="of the same seeds, got 1 and 2"):
+        stratum_changes(base, [trained, trained])
+
+
+def test_too_few_incidents_have_not_fallen():
+    base = frame([*faults(FEWEST - 1, "edge", 0, "found"), *faults(FEWEST, "app", 1, "found")])
+    table = stratum_changes(base, base.assign(root_cause=0.0))
+    edge, app = (cell(table, "root_by_kind", kind) for kind in ("edge", "app"))
+    assert edge.change == app.change == -1.0
+    assert np.isnan([edge.low, edge.high]).all() and not edge.fell and app.fell
+
+
+def test_seeds_are_taken_together(looks_away):
+    base, trained = looks_away
+    same = stratum_changes([base] * 3, [base] * 3)
+    assert (same["change"] == 0.0).all() and not same["fell"].any()
+    mixed = stratum_changes([base, base], [base, trained])
+    detected = cell(mixed, "faults_detected")
+    assert (detected.base, detected.trained, detected.incidents) == (0.5, 0.375, 40)
+    assert not detected.fell  # one of two seeds may be chance
+    again = stratum_changes([base] * 4, [trained] * 4)
+    once = cell(stratum_changes(base, trained), "faults_detected")
+    # The same seed four times knows no more than once: the incidents are the same.
+    assert cell(again, "faults_detected").low == pytest.approx(once.low, abs=0.03)
+
+
+def test_a_frame_is_left_as_it_was(looks_away):
+    base, trained = (table.drop(columns=list(TRUTH)) for table in looks_away)
+    before = base.copy()
+    with_truth(base), strata(base), stratum_changes(base, trained)
+    pd.testing.assert_frame_equal(base, before)
+    assert list(base[KEYS].iloc[0]) == ["silent_degradation", "test", 0]

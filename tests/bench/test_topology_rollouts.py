@@ -1,0 +1,186 @@
+"""Every policy plays on a call graph of one's own as it does on the default."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pandas as pd
+import pytest
+
+from logtriage.bench.registry import POLICIES, make_policy
+from logtriage.bench.rollouts import rollout
+from logtriage.ceiling import belief, prior
+from logtriage.ceiling.belief import BeliefPolicy
+from logtriage.play.episode import Episode
+from logtriage.policies import scripted
+from logtriage.policies.novice import JuniorPolicy
+from logtriage.policies.scripted import TrainedConstantPolicy, best_constant_script
+from logtriage.world.call_graph import Service
+from logtriage.world.incidents import UnplayableError, is_held_out, sample_incident
+from logtriage.world.random_topology import random_topology
+from logtriage.world.tasks import ALL_TASKS, TASKS, splits_on
+from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
+from logtriage.world.topology_file import load_topology
+
+SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")
+SMALL = Topology((Service("web", "edge", calls=("db",)), Service("db", "database")))
+LONE = Topology((Service("web", "edge"),))
+open_on_shop = partial(Episode.open, topology=SHOP)
+
+
+@pytest.mark.parametrize("task", ALL_TASKS)
+def test_incidents_are_on_that_graph_and_the_same_whenever_asked(task):
+    for split in splits_on(SHOP):
+        for index in range(20):
+            incident = sample_incident(task, split, index, SHOP)
+            assert incident.topology is SHOP
+            assert incident == sample_incident(task, split, index, Topology(SHOP.services))
+            for injection in incident.injections:
+                at = SHOP.services[injection.position]
+                assert is_held_out(at, injection.fault) == (split == "unseen_faults")
+
+
+def test_the_default_graph_given_is_the_default_graph():
+    for task in ALL_TASKS:
+        for split in splits_on(DEFAULT_TOPOLOGY):
+            given = sample_incident(task, split, 3, Topology(DEFAULT_TOPOLOGY.services))
+            assert given == sample_incident(task, split, 3)
+
+
+@pytest.mark.parametrize("split", ["test", "unseen_faults"])
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_plays_on_it(name, split):
+    policy = TrainedConstantPolicy(10) if name == "constant" else make_policy(name)
+    played = []
+
+    def open_episode(*where):
+        played.append(open_on_shop(*where))
+        return played[-1]
+
+    rows = rollout(policy, list(TASKS), split, 4, progress=False, open_episode=open_episode)
+    assert len(rows) == 12 and rows["score"].between(0.0, 1.0).all()
+    if name == "oracle":
+        assert (rows["score"] == 1.0).all()
+    if name != "random":  # an unknown service would be answered, and named to nobody
+        for episode in played:
+            assert set(episode.record.root_causes) <= set(SHOP.names)
+            assert {service for _, service in episode.record.remediations} <= set(SHOP.names)
+
+
+def test_the_constant_script_is_that_of_the_graph():
+    policy = TrainedConstantPolicy(10)
+    policy.play([open_on_shop("single_crash", "test", 0)])
+    trained = best_constant_script(TASKS["single_crash"], 10, SHOP)
+    assert policy.script == tuple(trained)
+    assert policy.script != tuple(best_constant_script(TASKS["single_crash"], 10, DEFAULT_TOPOLOGY))
+
+
+def test_a_policy_that_knows_the_graph_beats_one_that_does_not():
+    # The belief's hypotheses are those of the graph that is played.
+    scores = {
+        policy.name: rollout(
+            policy, ["cascading_failure"], "test", 40, progress=False, open_episode=open_on_shop
+        )["score"].mean()
+        for policy in (make_policy("belief"), make_policy("trace"), make_policy("random"))
+    }
+    assert scores["belief"] > 0.75 and scores["belief"] >= scores["trace"] - 0.05
+    assert scores["random"] < 0.2
+
+
+def test_the_prior_of_a_graph_is_built_once(monkeypatch):
+    built = []
+
+    class Counted(prior.Prior):
+        def __init__(self, *arguments):
+            built.append(arguments[0])
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(prior, "Prior", Counted)
+    monkeypatch.setattr(belief, "Prior", Counted)
+    prior.cached_prior.cache_clear()
+    policy = BeliefPolicy()
+    for topology in (SMALL, Topology(SMALL.services), SMALL):  # equal is enough: it may be a copy
+        episodes = [Episode.open("single_crash", "test", i, topology) for i in range(2)]
+        policy.play(episodes)
+    assert len(built) == 1
+    # A random graph never comes again: its prior would only fill the memory.
+    policy.play([Episode.open("single_crash", "unseen_topology", i) for i in range(2)])
+    assert len(built) == 3 and prior.cached_prior.cache_info().currsize == 1
+    prior.cached_prior.cache_clear()
+
+
+def test_the_belief_knows_an_intensity_that_is_no_range():
+    fixed = replace(TASKS["single_crash"], intensity=(0.5, 0.5))
+    rows = rollout(make_policy("belief"), [fixed], "test", 10, progress=False)
+    assert rows["score"].mean() > 0.8
+
+
+def test_the_constant_script_names_services_of_the_graph():
+    found = scripted.best_constant_script("single_crash", incidents=8, topology=SMALL)
+    named = {
+        str(value).rpartition(":")[2] for kind, value in found if kind.startswith(("id", "re"))
+    }
+    assert named <= {*SMALL.names, ""}
+
+
+def test_rows_are_the_same_in_any_batch():
+    frames = [
+        rollout(
+            JuniorPolicy(Random(0)), ["single_crash"], "test", 6, batch=batch, progress=False,
+            open_episode=open_on_shop,
+        ).drop(columns="seconds")
+        for batch in (1, 6)
+    ]  # fmt: skip
+    pd.testing.assert_frame_equal(*frames)
+
+
+@pytest.mark.parametrize(
+    "task, split, topology, told",
+    [
+        ("cascading_failure", "test", LONE, "below_edge=True.*has 0; let services call more"),
+        ("double_fault", "test", SMALL, "needs 2 services that others wait for.*has 1"),
+        ("single_crash", "unseen_topology", SHOP, "draws its own call graphs; choose one of train"),
+        (
+            replace(TASKS["single_crash"], services=9),
+            "test",
+            SHOP,
+            "services=9 .*leave out the topol",
+        ),
+        (
+            replace(TASKS["single_crash"], decoys=2),
+            "test",
+            SMALL,
+            "decoys=2 must be fewer than the 2",
+        ),
+    ],
+)
+def test_what_cannot_be_played_on_a_graph_is_said(task, split, topology, told):
+    with pytest.raises(ValueError, match=told):
+        Episode.open(task, split, 0, topology)
+
+
+def test_a_split_without_any_pair_on_a_graph_is_said():
+    # Which pairs are held out is a checksum of names: this service has none.
+    name = next(
+        name
+        for name in (f"web{i}" for i in range(999))
+        if not any(
+            is_held_out(Service(name, "edge"), fault)
+            for fault in scripted.FAULTS.values()
+            if fault.can_strike(Service(name, "edge"))
+        )
+    )
+    bare = Topology((Service(name, "edge"),))
+    with pytest.raises(UnplayableError, match=r"split unseen_faults allows.*choose another split"):
+        sample_incident("single_crash", "unseen_faults", 0, bare)
+    assert sample_incident("single_crash", "test", 0, bare).root == name
+
+
+def test_the_largest_graphs_are_played():
+    largest = random_topology(Random("own"), 30, 30)
+    rows = rollout(
+        make_policy("trace"), list(TASKS), "test", 3, progress=False,
+        open_episode=partial(Episode.open, topology=largest),
+    )  # fmt: skip
+    assert len(rows) == 9

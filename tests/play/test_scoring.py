@@ -1,0 +1,315 @@
+"""Section by section, what the score promises; and every known way to cheat, over 200 held-out
+incidents a task.
+"""
+
+import copy
+import json
+import subprocess
+import sys
+from itertools import chain, cycle
+from random import Random
+
+import pytest
+
+from logtriage.play.actions import ACTION_TYPES
+from logtriage.play.episode import Episode
+from logtriage.play.scoring import WEIGHTS, Record, paid, score
+from logtriage.policies.scripted import LoudestPolicy, OraclePolicy, RandomPolicy
+from logtriage.world.call_graph import TEAMS
+from logtriage.world.faults import REMEDIES
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+
+INCIDENTS = 200
+
+
+def play(incident, actions):
+    """The score of doing `actions` and then walking away, unless the incident is closed before."""
+    episode = Episode(incident)
+    for action in actions:
+        episode.act(*action)
+        if episode.done:
+            break
+    episode.abandon()
+    return episode.score
+
+
+def incident_where(condition, task="cascading_failure"):
+    return next(i for i in (sample_incident(task, "train", k) for k in range(500)) if condition(i))
+
+
+def right_answers(i, team=None):
+    return [
+        ("classify_severity", i.severity),
+        ("identify_root_cause", i.root),
+        ("remediate", f"{i.remedy}:{i.root}"),
+        ("escalate", team or i.team),
+        ("resolve", ""),
+    ]
+
+
+IMPORT = """
+import sys, time
+began = time.process_time()
+import logtriage.play.episode
+seconds = time.process_time() - began
+heavy = {"openenv", "pydantic", "numpy", "torch", "pandas", "yaml", "jinja2"} & set(sys.modules)
+assert not heavy, f"an episode must not import {heavy}"
+print(seconds)
+"""
+
+
+def test_an_episode_and_its_score_need_the_standard_library_only():
+    """Every worker process and every command pays for what playing an episode imports."""
+    runs = [
+        subprocess.run([sys.executable, "-c", IMPORT], check=True, capture_output=True, text=True)
+        for _ in range(3)
+    ]
+    assert min(float(run.stdout) for run in runs) < 0.2
+
+
+def test_the_score_is_a_pure_function_of_what_was_done_and_what_was_true():
+    incident = incident_where(lambda i: True)
+    record = Record("P1", [incident.root], [incident.team], [(incident.remedy, incident.root)])
+    record.closed_by, record.fault_active, record.steps = "resolve", False, 5
+    before = copy.deepcopy(record)
+    assert score(record, incident) == score(record, incident)
+    assert record == before
+    assert score(record, incident).root_cause == 1.0
+
+
+def test_weights_sum_to_one():
+    assert sum(WEIGHTS.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_oracle_scores_exactly_one_everywhere(task, split):
+    for index in range(INCIDENTS):
+        episode = Episode(sample_incident(task, split, index))
+        OraclePolicy().play([episode])
+        assert episode.score.total == 1.0, index
+
+
+def test_the_gate_right_cause_and_wrong_team_is_nothing():
+    incident = incident_where(lambda i: True)
+    for team in TEAMS:
+        total = play(incident, right_answers(incident, team)).total
+        assert total == (1.0 if team == incident.team else 0.0)
+
+
+def test_the_gate_nobody_paged_is_a_wrong_team_for_p1_and_p2_only():
+    for severity, passes in (("P1", False), ("P2", False), ("P3", True)):
+        task = "silent_degradation" if severity == "P3" else "cascading_failure"
+        incident = incident_where(lambda i, s=severity: i.severity == s and i.injection, task)
+        score = play(incident, [a for a in right_answers(incident) if a[0] != "escalate"])
+        assert (score.total > 0.5) is passes and score.gate == float(passes)
+
+
+def test_a_rule_that_is_left_out_is_left_out_alone():
+    incident = incident_where(lambda i: i.severity == "P1")
+
+    def total(reward, actions):
+        episode = Episode(incident)
+        for action in actions:
+            episode.act(*action)
+        episode.abandon()
+        return paid(episode.record, incident, reward).total
+
+    other = next(team for team in TEAMS if team != incident.team)
+    right, wrong = right_answers(incident), right_answers(incident, other)
+    nobody, dismissed = [*right[:3], right[4]], [right[0], ("ignore", "")]
+    rewards = ("no_speed", "no_gate", "no_paging")
+    assert [total(reward, right) for reward in rewards] == [0.9, 1.0, 1.0]
+    assert [total(reward, wrong) for reward in rewards] == [0.0, 0.9, 0.0]
+    assert [total(reward, nobody) for reward in rewards] == [0.0, 0.9, 0.9]
+    assert [total(reward, dismissed) for reward in rewards] == [0.0, 0.2, 0.0]
+
+
+def test_ignoring_a_real_p1_is_nothing():
+    incident = incident_where(lambda i: i.severity == "P1")
+    assert play(incident, [*right_answers(incident)[:-1], ("ignore", "")]).total == 0.0
+
+
+def test_the_first_answer_counts_and_answering_again_costs():
+    incident = incident_where(lambda i: True)
+    wrong = next(name for name in incident.topology.names if name != incident.root)
+    rest = right_answers(incident)[1:]
+    assert (
+        play(
+            incident, [*right_answers(incident)[:2], ("identify_root_cause", wrong), *rest[1:]]
+        ).root_cause
+        == 1.0
+    )
+    changed = play(incident, [right_answers(incident)[0], ("identify_root_cause", wrong), *rest])
+    assert changed.root_cause == 0.0 and changed.cost == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    "at, part", enumerate(("severity", "root_cause", "remediation", "escalation"))
+)
+def test_every_wrong_answer_earns_nothing_even_if_the_right_one_follows(at, part):
+    incident = incident_where(lambda i: True)
+    answers, names = right_answers(incident), incident.topology.names
+    kind, right = answers[at]
+    values = (
+        SEVERITIES,
+        names,
+        [f"{remedy}:{name}" for remedy in REMEDIES for name in names],
+        TEAMS,
+    )[at]
+    for value in set(values) - {right}:
+        only = play(incident, [*answers[:at], (kind, value), *answers[at + 1 :]])
+        first = play(incident, [*answers[:at], *[(kind, value)] * 4, *answers[at:]])
+        assert getattr(only, part) == getattr(first, part) == 0.0, value
+
+
+def test_innocents_cost_and_speed_wants_the_fault_gone():
+    incident = incident_where(lambda i: True)
+    innocent = next(name for name in incident.topology.names if name != incident.root)
+    answers = right_answers(incident)
+    blast = play(
+        incident, [answers[0], answers[1], ("remediate", f"restart:{innocent}"), *answers[2:]]
+    )
+    assert blast.cost == pytest.approx(0.15) and blast.remediation == 0.0 and blast.speed > 0.0
+    assert play(incident, [a for a in answers if a[0] != "remediate"]).speed == 0.0
+
+
+def test_speed_falls_with_steps():
+    incident = incident_where(lambda i: True)
+    speeds = [
+        play(incident, [("request_more_logs", "all")] * n + right_answers(incident)).speed
+        for n in range(8)
+    ]
+    assert speeds[0] == 1.0 and speeds == sorted(speeds, reverse=True) and speeds[7] == 0.0
+
+
+def test_a_false_alarm_pays_in_full_for_p3_and_ignore_only():
+    incident = incident_where(lambda i: i.injection is None, "silent_degradation")
+    name = incident.topology.names[0]
+    p3, ignore = ("classify_severity", "P3"), ("ignore", "")
+    assert play(incident, [p3, ignore]).total == 1.0
+    assert play(incident, [p3, ("resolve", "")]).total == pytest.approx(0.2)
+    for extra in (
+        ("escalate", "sre"),
+        ("remediate", f"restart:{name}"),
+        ("identify_root_cause", name),
+    ):
+        assert play(incident, [p3, extra, ignore]).total < 0.9
+
+
+CHEATS = {
+    "do nothing": lambda topology: [],
+    "say P3": lambda topology: [("classify_severity", "P3")],
+    "say P1": lambda topology: [("classify_severity", "P1")],
+    "garbage": lambda topology: cycle([("hack", "the planet"), ("remediate", "rm -rf:/")]),
+    "farm logs": lambda topology: cycle([("request_more_logs", "all")]),
+    "farm logs, then guess": lambda topology: (
+        [("request_more_logs", name) for name in topology.names]
+        + [
+            ("classify_severity", "P1"),
+            ("identify_root_cause", topology.names[-1]),
+            ("escalate", "sre"),
+        ]
+    ),
+    "blame each service in turn": lambda topology: [
+        ("identify_root_cause", name) for name in topology.names
+    ],
+    "page every team": lambda topology: [
+        ("classify_severity", "P1"),
+        *(("escalate", team) for team in TEAMS),
+    ],
+    "try every remedy": lambda topology: [
+        ("remediate", f"{remedy}:{name}") for name in topology.names for remedy in REMEDIES
+    ],
+    "restart everything": lambda topology: [
+        ("classify_severity", "P1"),
+        ("escalate", "backend"),
+        *(("remediate", f"restart:{name}") for name in topology.names),
+    ],
+    "answer each question with everything": lambda topology: [
+        *(("classify_severity", s) for s in SEVERITIES),
+        *(("identify_root_cause", n) for n in topology.names),
+    ],
+    **{
+        f"blame {name} and page every team": lambda topology, name=name: [
+            ("classify_severity", "P1"),
+            ("identify_root_cause", name),
+            *(("escalate", team) for team in TEAMS),
+        ]
+        for name in DEFAULT_TOPOLOGY.names
+    },
+}
+ENDINGS = {"walk away": [], "resolve": [("resolve", "")], "ignore": [("ignore", "")]}
+
+
+@pytest.fixture(scope="module")
+def incidents():
+    return [sample_incident(task, "test", index) for task in TASKS for index in range(INCIDENTS)]
+
+
+def check_range(score):
+    assert 0.0 <= score.total <= 1.0 and all(
+        0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS
+    ), score
+    assert score.cost >= 0.0 and score.gate in (0.0, 1.0), score
+
+
+def mean_total(scores):
+    """Also the mean of the tasks' means, as each has the same number of incidents."""
+    for one in scores:
+        check_range(one)
+    return sum(one.total for one in scores) / len(scores)
+
+
+def scores_of(policy, incidents):
+    episodes = [Episode(incident) for incident in incidents]
+    policy.play(episodes)
+    return [episode.score for episode in episodes]
+
+
+@pytest.fixture(scope="module")
+def loudest(incidents):
+    return mean_total(scores_of(LoudestPolicy(), incidents))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
+    scores = [
+        play(incident, chain(CHEATS[cheat](incident.topology), ENDINGS[ending]))
+        for incident in incidents
+    ]
+    assert mean_total(scores) < loudest - 0.02
+
+
+def test_nor_does_chance_or_the_best_open_loop_script(incidents, loudest, constant):
+    for policy in (RandomPolicy(), constant):
+        assert mean_total(scores_of(policy, incidents)) < loudest - 0.02, policy.name
+
+
+def test_every_score_is_a_fraction_whatever_is_done(incidents):
+    random = Random("scores")
+    for incident in incidents:
+        names = incident.topology.names
+        values = {
+            "classify_severity": SEVERITIES,
+            "identify_root_cause": names,
+            "escalate": TEAMS,
+            "remediate": [f"{r}:{n}" for r in REMEDIES for n in names],
+            "request_more_logs": names,
+            "resolve": [""],
+            "ignore": [""],
+        }
+        kinds = random.choices(ACTION_TYPES, weights=(3, 3, 3, 3, 3, 1, 1), k=16)
+        check_range(play(incident, [(kind, random.choice(values[kind])) for kind in kinds]))
+
+
+def test_observations_and_scores_are_pinned_under_this_version():
+    from score_digest import GOLDEN, digests
+
+    pinned = json.loads(GOLDEN.read_text())[BENCHMARK_VERSION]
+    assert digests() == pinned, (
+        "observations or scores have changed; raise BENCHMARK_VERSION and say why in LOG.md"
+    )

@@ -1,0 +1,90 @@
+"""Messages and ids: the text protocol with chat templates that no library knows."""
+
+from shutil import copytree
+
+import pytest
+
+from logtriage.play.conversation import NATIVE
+from logtriage.play.episode import Episode
+from logtriage.play.text_protocol import TEXT, text_opening
+from logtriage.play.tools import ToolSession
+from logtriage.policies.llm.chat_ids import TextChat
+from logtriage.policies.llm.language_models import LanguageModelPolicy
+from logtriage.policies.llm.loading import load_language_model, load_player
+
+# A template that nobody knows, in the tokens of the embedded model, without a role for a system.
+UNKNOWN = """\
+{%- for message in messages -%}
+{%- if message.role == "system" -%}{{ raise_exception("System role not supported") }}{%- endif -%}
+<|im_start|>{{ message.role }}
+{{ message.content | trim }}<|im_end|>
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|im_start|>assistant
+{% endif -%}"""
+
+
+@pytest.fixture(scope="module")
+def unknown(tiny_base, tmp_path_factory):
+    """A model of another family, under a chat template of its own."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    _, tokenizer = load_language_model(tiny_base)
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **sizes, **heads))
+    folder = tmp_path_factory.mktemp("unknown") / "model"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "chat_template.jinja").write_text(UNKNOWN)
+    return folder
+
+
+def test_a_template_that_nobody_knows_is_played_through_text(unknown, tiny_base):
+    model, tokenizer, protocol = load_player(unknown)
+    assert protocol is TEXT
+    assert load_player(tiny_base)[2] is NATIVE and load_player(tiny_base, protocol=TEXT)[2] is TEXT
+    policy = LanguageModelPolicy(model, tokenizer, name="x", turn_tokens=8, protocol=TEXT)
+    played = [Episode.open("single_crash", "test", index) for index in range(2)]
+    ends = list(policy.play_each(played))
+    assert all(one.episode.done and one.tokens.prompt > 0 for one in ends)
+    assert all(0 < one.tokens.completion <= 8 * policy.max_turns for one in ends)
+
+
+def test_a_model_without_a_template_cannot_be_talked_to(tiny_base, tmp_path):
+    folder = copytree(tiny_base, tmp_path / "base")
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(ValueError, match="has no chat template"):
+        load_player(folder)
+
+
+def test_turn_by_turn_the_ids_are_the_templates(unknown):
+    _, tokenizer, _ = load_player(unknown)
+    chat, session = TextChat(tokenizer), ToolSession(Episode.open("single_crash", "test", 0))
+    messages = text_opening(session.opening)
+    ids = chat.prompt(messages)
+    said = f"{messages[0]['content']}\n\n{messages[1]['content']}"  # no role for a system
+    messages = [{"role": "user", "content": said}]
+    assert tokenizer.decode([chat.end]) == "<|im_end|>"
+    for wrote, told in (("resolve", "step 1 of 8"), ("ignore", "step 2 of 8")):
+        turn = [*tokenizer.encode(wrote, add_special_tokens=False), chat.end]
+        assert chat.parse(turn, ids) == {"role": "assistant", "content": wrote}
+        answer = {"role": "user", "content": told}
+        cut = chat.answers([answer], ended=False)
+        assert cut == [chat.end, *chat.answers([answer], ended=True)]  # it is given an end
+        messages += [{"role": "assistant", "content": wrote}, answer]
+        ids = [*ids, *turn, *chat.answers([answer], ended=True)]
+        whole = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False
+        )
+        assert ids == whole
+
+
+def test_attempts_that_are_sampled_differ_and_can_be_had_again(tiny_base):
+    model, tokenizer, _ = load_player(tiny_base)
+    policy = LanguageModelPolicy(model, tokenizer, name="x", temperature=1.5, turn_tokens=12)
+
+    def written(attempt):
+        played = [Episode.open("single_crash", "test", index) for index in range(3)]
+        return [one.messages for one in policy.play_each(played, attempt=attempt)]
+
+    assert written(0) == written(0) and written(1) == written(1) and written(0) != written(1)

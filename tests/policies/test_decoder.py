@@ -1,0 +1,98 @@
+"""Conversations that go on from kept keys and values are those that a model would write anyway."""
+
+from random import Random
+
+import torch
+
+from logtriage.play.conversation import tool_call
+from logtriage.play.episode import Episode
+from logtriage.play.tools import ToolSession
+from logtriage.policies.llm.decoder import Writer
+from logtriage.policies.llm.language_models import LanguageModelPolicy
+from logtriage.policies.llm.loading import load_language_model
+
+QUESTION = ("request_more_logs", "user-db")
+
+
+def sessions(count):
+    names = ("single_crash", "silent_degradation")
+    return [ToolSession(Episode.open(name, "train", i)) for name in names for i in range(count)]
+
+
+def test_kept_keys_and_values_predict_what_the_whole_conversation_read_anew_does(tiny_base):
+    model, tokenizer = load_language_model(tiny_base)
+    plain, _ = load_language_model(tiny_base)  # with attention as `transformers` has it
+    random = Random(0)
+    some = [[random.randrange(3, 400) for _ in range(random.randint(3, 30))] for _ in range(5)]
+    prompts = [some[i % 5] for i in range(12)]  # several begin alike
+    conversations = [list(prompt) for prompt in prompts]
+    own = [[False] * len(prompt) for prompt in prompts]
+    turns_left = [random.randint(1, 6) for _ in prompts]
+
+    def answer(seat, turn):
+        conversations[seat] += turn
+        own[seat] += [True] * len(turn)
+        turns_left[seat] -= 1
+        if not turns_left[seat]:
+            return None
+        then = [random.randrange(3, 400) for _ in range(random.randint(1, 200))]
+        conversations[seat] += then
+        own[seat] += [False] * len(then)
+        return then
+
+    Writer(model, 0.0, turn_tokens=4, eos=tokenizer.eos_token_id).write(prompts, answer)
+    assert turns_left == [0] * 12
+    for ids, mine in zip(conversations, own, strict=True):
+        with torch.no_grad():
+            logits = plain(torch.tensor([ids])).logits[0, :-1]
+        shown = torch.tensor(mine)[1:]
+        chosen = logits[shown].gather(1, torch.tensor(ids)[1:][shown, None])[:, 0]
+        # the likeliest, but for rounding where two are as likely
+        assert torch.allclose(chosen, logits[shown].max(1).values, atol=1e-3)
+
+
+def test_the_order_of_conversations_changes_nothing(tiny_base):
+    policy = LanguageModelPolicy(*load_language_model(tiny_base), name="tiny")
+    forwards = [one.ids for one in policy.converse(sessions(5))]
+    backwards = [one.ids for one in policy.converse(sessions(5)[::-1])]
+    assert forwards == backwards[::-1]
+
+
+def test_sampling_is_decided_by_the_seed_and_differs_within_a_group(tiny_base):
+    policy = LanguageModelPolicy(*load_language_model(tiny_base), name="tiny", temperature=1.0)
+    played = []
+    for seed in (0, 0, 1):
+        policy.seed = seed
+        policy.play([Episode.open("single_crash", "train", 0) for _ in range(8)])
+        played.append(policy.transcripts)
+    assert played[0] == played[1] != played[2]
+    assert any(one != played[0][0] for one in played[0])
+
+
+def test_sampled_tokens_come_as_often_as_the_model_says(tiny_base):
+    model, tokenizer = load_language_model(tiny_base)
+    prompt = tokenizer("step 0 of 8")["input_ids"]
+    firsts = []
+    writer = Writer(model, temperature=2.0, turn_tokens=1, eos=tokenizer.eos_token_id)
+    torch.manual_seed(0)
+    writer.write([prompt] * 4000, lambda seat, turn: firsts.append(turn[0]))
+    with torch.no_grad():
+        shares = torch.softmax(model(torch.tensor([prompt])).logits[0, -1] / 2.0, -1)
+    counts = torch.bincount(torch.tensor(firsts), minlength=len(shares))
+    likely = shares.argsort(descending=True)[:5]
+    error = (shares * (1 - shares) / 4000).sqrt()
+    assert ((counts / 4000 - shares).abs()[likely] < 4 * error[likely]).all()
+
+
+def test_a_turn_is_cut_at_its_bound_and_a_conversation_at_its_own(tiny_base):
+    model, tokenizer = load_language_model(tiny_base)
+    cut = LanguageModelPolicy(model, tokenizer, name="tiny", turn_tokens=2)
+    for one in cut.converse(sessions(3)):
+        assert one.own == [True] * 2 and one.turns == 1  # two tokens are no call
+    # One that always asks, in place of a model: answers come until there is no room for the next.
+    asks = LanguageModelPolicy(model, tokenizer, name="tiny", completion_tokens=200)
+    message = {"role": "assistant", "content": "", "tool_calls": [tool_call(QUESTION)]}
+    asks._chat.parse = lambda turn, prompt: message
+    for one in asks.converse(sessions(3)):
+        assert one.turns > 1 and len(one.ids) - asks.turn_tokens < 200
+        assert one.messages[-1]["role"] == "tool"  # the answer that found no room

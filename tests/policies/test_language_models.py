@@ -1,0 +1,112 @@
+"""Language models as policies, with a model that learned nothing. What is about messages is tested
+with `play.conversation`, and calls with `play.tools`.
+"""
+
+import pytest
+from test_scoring import right_answers
+
+from logtriage.play.conversation import answers, opening_messages, tool_call
+from logtriage.play.episode import Episode
+from logtriage.play.tools import ToolSession, tool_schemas
+from logtriage.policies.llm.conversing import ConversationPolicy
+from logtriage.policies.llm.language_models import LanguageModelPolicy
+from logtriage.policies.llm.loading import load_language_model
+
+
+def episodes(count=3):
+    return [Episode.open("cascading_failure", "train", index) for index in range(count)]
+
+
+def right_calls(incident):
+    return [tool_call(action) for action in right_answers(incident)]
+
+
+class Scripted(ConversationPolicy):
+    """Replies from a list of messages a seat."""
+
+    def __init__(self, replies):
+        super().__init__("scripted")
+        self.replies = replies
+
+    def reply(self, conversations, seats):
+        return [{"role": "assistant", "content": "", **self.replies[seat].pop(0)} for seat in seats]
+
+
+def test_several_calls_in_one_message_are_several_steps():
+    played = episodes(2)
+    Scripted([[{"tool_calls": right_calls(episode.incident)}] for episode in played]).play(played)
+    assert [episode.score.total for episode in played] == [1.0, 1.0]
+    assert [episode.record.steps for episode in played] == [5, 5]
+
+
+def test_a_message_without_a_call_walks_away():
+    played = episodes(1)
+    Scripted([[{"content": "I give up."}]]).play(played)
+    assert (
+        played[0].done and played[0].record.closed_by == "timeout" and played[0].score.total == 0.0
+    )
+
+
+def test_a_call_that_cannot_be_read_is_answered_and_the_episode_goes_on():
+    played = episodes(1)
+    policy = Scripted(
+        [
+            [
+                {"content": '<tool_call>\n{"name": "resolve", "argu'},
+                {"tool_calls": right_calls(played[0].incident)},
+            ]
+        ]
+    )
+    policy.play(played)
+    assert "could not be read" in policy.transcripts[0][3]["content"]
+    assert played[0].record.closed_by == "resolve" and played[0].record.steps == 6
+
+
+def test_a_model_in_memory_plays_all_at_once(tiny_base):
+    policy = LanguageModelPolicy(*load_language_model(tiny_base), name="tiny", temperature=1.0)
+    played = episodes(4)
+    policy.play(played)
+    assert all(episode.done for episode in played) and len(policy.transcripts) == 4
+
+
+def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
+    # Turn by turn the ids are concatenated, never re-tokenized; for the mini tokenizer both must
+    # agree.
+    model, tokenizer = load_language_model(tiny_base)
+    policy = LanguageModelPolicy(model, tokenizer, name="tiny")
+    episode = episodes(1)[0]
+    session = ToolSession(episode)
+    conversation = opening_messages(session.opening)
+    (opened,) = policy._opened([session])
+    ids = opened.prompt
+    for action in (("request_more_logs", episode.incident.root), ("escalate", "sre")):
+        call = tool_call(action)
+        said = (
+            tokenizer.apply_chat_template(
+                [
+                    {"role": "user", "content": ""},
+                    {"role": "assistant", "content": "", "tool_calls": [call]},
+                ],
+                tokenize=False,
+            )
+            .split("<|im_start|>assistant\n")[1]
+            .removesuffix("\n")
+        )
+        ids = ids + tokenizer.encode(said, add_special_tokens=False)
+        message = {"role": "assistant", "content": "", "tool_calls": [call]}
+        told = answers(session, message)
+        conversation += [message, *told]
+        ids = ids + policy._chat.answers(told, ended=True)
+        whole = tokenizer.apply_chat_template(
+            conversation, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
+        )
+        assert ids == whole
+
+
+def test_four_bit_needs_a_gpu(tiny_base):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
+        load_language_model(tiny_base, load_in_4bit=True)

@@ -1,0 +1,111 @@
+"""Our rule: a service is suspect for what its callees do not explain."""
+
+import pytest
+
+from logtriage.ceiling.grounding import gather
+from logtriage.play.episode import Observation
+from logtriage.real.unexplained import shares, suspicion, votes
+from logtriage.world.call_graph import CallGraph, Service
+from logtriage.world.rows import Alert, CallTime, LineCount, Measure
+
+GRAPH = CallGraph(
+    (
+        Service("web", "unknown", ("shop", "ads")),
+        Service("shop", "unknown", ("stock",)),
+        Service("ads", "unknown"),
+        Service("stock", "unknown"),
+    )
+)
+
+
+def seen(rows, alert="latency", calls=None, counts=None):
+    """`rows`: service, name, value, usual, and how wide the usual band is."""
+    measures = [
+        Measure(service, name, "", (usual, usual, value), usual, usual - wide, usual + wide)
+        for service, name, value, usual, wide in rows
+    ]
+    alerts = [Alert("web", alert, "1")] if alert else []
+    answer = Observation(1, 20, measures=measures, calls=calls, counts=counts)
+    return gather(GRAPH, [Observation(0, 20, alerts=alerts), answer])
+
+
+def worst(evidence):
+    found = suspicion(evidence)
+    return max(found, key=found.get)
+
+
+def requests(**rates):
+    return [(name, "requests", rate, rate, 1.0) for name, rate in rates.items()]
+
+
+def test_who_waits_for_a_callee_owes_nothing():
+    slow = [(name, "latency", 400.0, 100.0, 5.0) for name in ("web", "shop", "stock")]
+    found = votes(seen(slow))["waiting"]
+    assert found["stock"] > 0.9 and found["shop"] == found["web"] == 0.0
+
+
+def test_debts_are_counted_in_requests():
+    # ads fails all of its two requests; stock one in twenty of a thousand, and the users feel that.
+    rows = [
+        *(
+            (name, "available", value, 100.0, 0.0)
+            for name, value in (("web", 95.0), ("shop", 95.0), ("stock", 95.0), ("ads", 0.0))
+        ),
+        *requests(web=1000.0, shop=1000.0, stock=1000.0, ads=2.0),
+    ]
+    assert worst(seen(rows, "errors")) == "stock"
+    # An alert of latency alone does not look at them.
+    assert "failures" not in votes(seen(rows, "latency"))
+
+
+def test_a_delay_on_the_wire_is_owed_by_whom_all_wait_for():
+    calls = [
+        CallTime("shop", "stock", 500.0, 10.0, 9.0, 9.0, 60.0, 60.0),
+        CallTime("web", "shop", 510.0, 20.0, 508.0, 18.0, 60.0, 60.0),
+        CallTime("web", "ads", 30.0, 5.0, 28.0, 3.0, 60.0, 60.0),
+    ]
+    slow = [("web", "p95", 600.0, 100.0, 20.0), ("shop", "p95", 590.0, 90.0, 20.0)]
+    evidence = seen([*slow, *requests(web=1.0, shop=1.0)], "p95", calls)
+    assert worst(evidence) == "stock"
+    assert votes(evidence)["wire"]["stock"] > 0.9 > votes(evidence)["wire"]["ads"]
+    # What shop waits for on the wire below it is not its own.
+    assert votes(evidence)["waiting"]["shop"] < 0.1
+
+
+def test_of_several_callers_the_one_in_the_middle_is_believed():
+    graph = CallGraph(
+        (
+            Service("a", "unknown", ("c", "d")),
+            Service("b", "unknown", ("c", "d")),
+            Service("e", "unknown", ("c", "d")),
+            Service("c", "unknown"),
+            Service("d", "unknown"),
+        )
+    )
+    calls = [
+        CallTime(caller, "c", 400.0 if caller == "a" else 10.0, 10.0, 5.0, 5.0) for caller in "abe"
+    ] + [CallTime(caller, "d", 150.0, 10.0, 5.0, 5.0) for caller in "abe"]
+    evidence = gather(graph, [Observation(0, 20, alerts=[], calls=calls)])
+    assert worst(evidence) == "d"
+
+
+def test_own_metrics_and_error_lines_single_out():
+    rows = [(name, "cpu", 10.0, 10.0, 2.0) for name in ("web", "shop", "stock")]
+    assert worst(seen([*rows, ("ads", "cpu", 90.0, 10.0, 2.0)], "")) == "ads"
+    counts = [LineCount("shop", 50.0, 50.0, 40.0, 1.0), LineCount("web", 50.0, 50.0, 9.0, 9.0)]
+    assert worst(seen([], "", counts=counts)) == "shop"
+
+
+def test_noise_singles_nobody_out():
+    rows = [
+        (name, kind, 101.0, 100.0, 5.0)
+        for name in GRAPH.names
+        for kind in ("latency", "cpu", "memory")
+    ]
+    assert max(suspicion(seen(rows)).values()) < 0.05
+
+
+def test_shares_are_of_all_that_is_owed_and_of_nothing():
+    assert shares({"a": 3.0, "b": 4.0}) == {"a": pytest.approx(0.36), "b": pytest.approx(0.64)}
+    assert shares({"a": 5.0}, nothing=5.0) == {"a": pytest.approx(0.5)}
+    assert shares({"a": 0.0}) == {"a": 0.0}

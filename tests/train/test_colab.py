@@ -1,0 +1,96 @@
+"""What a notebook on a borrowed GPU needs around training."""
+
+import json
+import sys
+import types
+
+import pytest
+
+from logtriage.bench.runs import Gpu
+from logtriage.train import colab
+from logtriage.train.colab import choose_gpu, choose_preset, command, problems, progress, run_folder
+
+T4, L4 = Gpu("Tesla T4", 16.1, bf16=False), Gpu("NVIDIA L4", 24.2, bf16=True)
+OTHERS = Gpu("NVIDIA GeForce RTX 5090", 34.0, bf16=True), Gpu("Quadro RTX 6000", 25.0, bf16=False)
+
+
+@pytest.mark.parametrize(
+    "gpu, preset, costs",
+    [
+        (T4, "recommended", "T4"),
+        (L4, "l4", "L4"),
+        (Gpu("NVIDIA A100-SXM4-40GB", 42.0, bf16=True), "a100", "A100"),
+        (OTHERS[0], "a100", "A100"),
+        (OTHERS[1], "recommended", "T4"),
+    ],
+)
+def test_the_gpu_chooses_the_preset(gpu, preset, costs, monkeypatch):
+    monkeypatch.setattr(colab, "find_gpu", lambda: gpu)
+    assert choose_preset("auto") == preset and choose_gpu().name == costs
+
+
+def test_a_profile_may_be_asked_for(monkeypatch):
+    monkeypatch.setattr(colab, "find_gpu", lambda: None)
+    assert choose_preset("t4") == "recommended" and choose_preset("l4") == "l4"
+    with pytest.raises(RuntimeError, match="no NVIDIA GPU; on Colab choose Runtime >"):
+        choose_preset("auto")
+    with pytest.raises(ValueError, match="unknown profile 'tpu'; choose one of auto, t4, l4, a100"):
+        choose_preset("tpu")
+
+
+def test_wrong_versions_are_told_a_sentence_each(tmp_path, monkeypatch):
+    asked = tmp_path / "requirements.txt"
+    asked.write_text("# what it needs\ntorch==0.1\ntrl==0.1  # an old one\nabsent==1\npandas\n")
+    (told,) = problems([asked])
+    assert told.startswith("trl ") and told.endswith("trl==0.1 is needed: install it")
+    stale = types.SimpleNamespace(__version__="0.1")  # loaded before the install cell ran
+    monkeypatch.setitem(sys.modules, "pyarrow", stale)
+    (told,) = problems([])
+    assert told.startswith("pyarrow 0.1 is loaded") and "Restart session" in told
+
+
+def test_runs_are_kept_on_drive_where_there_is_one(tmp_path, monkeypatch):
+    for name in list(colab.os.environ):
+        if "COLAB_" in name:
+            monkeypatch.delenv(name)
+    assert run_folder(str(tmp_path), "t4/seed-0") == tmp_path / "t4" / "seed-0"
+    assert run_folder("auto", "x").parts == ("..", "runs", "x")
+    with pytest.raises(RuntimeError, match="on Colab only; set keep to a folder"):
+        run_folder("drive", "x")
+    mounted = []
+    drive = types.SimpleNamespace(mount=mounted.append)
+    monkeypatch.setenv("COLAB_GPU", "1")
+    monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(drive=drive))
+    place = run_folder("auto", "t4/seed-0")
+    assert mounted == ["/content/drive"]
+    assert str(place) == "/content/drive/MyDrive/logtriage/t4/seed-0"
+
+
+def test_a_command_says_what_it_does_and_how_it_ends(capfd):
+    command("evaluate", policy="trace", task="single_crash", episodes=2, env_url="", model=None)
+    said = capfd.readouterr().out
+    assert "-m logtriage evaluate --policy trace --task single_crash --episodes 2\n" in said
+    assert "95 % bootstrap intervals" in said
+    with pytest.raises(RuntimeError, match="logtriage evaluate failed with exit status 2"):
+        command("evaluate", policy="nobody")
+    assert "unknown policy 'nobody'" in capfd.readouterr().out
+
+
+def test_progress_is_measured(tmp_path):
+    settings = {"steps": 10, "incidents": 3, "group": 4}
+    (tmp_path / "config.json").write_text(json.dumps({"settings": settings}))
+    rows = [
+        {"step": 1, "seconds": 50.0, "num_tokens": 12_000, "peak_memory_gb": 8.0, "malformed": 2},
+        {
+            "step": 2,
+            "seconds": 80.0,
+            "num_tokens": 24_000,
+            "peak_memory_gb": 9.26,
+            "malformed": 1.25,
+        },
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (row,) = progress(tmp_path).to_dict("records")
+    assert row["seconds a step"] == 30.0 and row["peak memory, GB"] == 9.3
+    assert row["tokens an episode"] == 1000 and row["steps"] == "2 of 10"
+    assert row["hours left"] == 0.07 and row["malformed calls"] == 1.25

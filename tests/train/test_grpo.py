@@ -1,0 +1,561 @@
+"""GRPO end to end with a model that learns nothing: the machinery, the files, and resuming after
+kill -9.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from conftest import free_port
+from safetensors.torch import load_file, save_file
+from test_command_line import refusal
+from trl import GRPOTrainer
+
+from logtriage.adapters.remote import Server
+from logtriage.bench.runs import (
+    Gpu,
+    keep_until,
+    last_checkpoint,
+    model_of,
+    note_in_record,
+    start_run,
+)
+from logtriage.play.episode import Episode
+from logtriage.play.tools import MALFORMED_COST
+from logtriage.train import choice, grpo
+from logtriage.train.choice import incident_rows
+from logtriage.train.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
+from logtriage.train.grpo import LONGEST, check_route, on_this_machine, run_settings, train
+from logtriage.train.loop import KeptTrainer
+from logtriage.train.presets import PRESETS, make_config
+from logtriage.train.settings import NEWER, TrainingConfig
+from logtriage.train.summaries import first_and_last
+from logtriage.world.tasks import TASKS
+
+ROOT = Path(__file__).parents[2]
+
+
+def tiny(model, **changes):
+    return make_config(
+        "mini",
+        model=str(model),
+        **{"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1, **changes},
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tiny_base, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "seed-0"
+    train(tiny(tiny_base), folder, progress=False)
+    return folder
+
+
+@pytest.fixture(scope="module", params=["kept", "trl"])
+def either(request, run, tiny_base, tmp_path_factory):
+    """A run by each loop."""
+    if request.param == "kept":
+        return run
+    folder = tmp_path_factory.mktemp("trl") / "seed-0"
+    train(tiny(tiny_base, loop="trl", credit="episode"), folder, progress=False)
+    return folder
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_run_leaves_what_it_says(either):
+    run = either
+    metrics, episodes, completions = (
+        lines(run / f"{name}.jsonl") for name in ("metrics", "episodes", "completions")
+    )
+    assert [row["step"] for row in metrics] == [1, 2, 3]
+    assert {
+        "reward",
+        "seconds",
+        "frac_reward_zero_std",
+        "environment_seconds",
+        "part/root_cause",
+        "entropy",
+    } <= set(metrics[0])
+    assert len(episodes) == 3 * 2 * 2 and {"step", "task", "index", "score", "root_cause"} <= set(
+        episodes[0]
+    )
+    assert (
+        completions[0]["messages"][0]["role"] == "user"
+        and "calls: " in completions[0]["messages"][0]["content"]
+    )
+    config = json.loads((run / "config.json").read_text())
+    assert (
+        config["settings"]["steps"] == 3
+        and config["versions"]["trl"] == "1.14.2"
+        and "cores" in config["machine"]
+    )
+    assert (run / "model" / "model.safetensors").exists()
+
+
+def test_the_reward_is_the_score_less_what_malformed_calls_cost(either):
+    # TRL adds up what `get_reward` and the recorder return: the sum must be the reward, once,
+    # whether malformed calls reach the environment, or TRL answers them without asking it.
+    run = either
+    scores = pd.DataFrame(lines(run / "episodes.jsonl")).groupby("step")["score"].mean()
+    metrics = lines(run / "metrics.jsonl")
+    assert any(row["malformed"] for row in metrics)
+    for row in metrics:
+        expected = scores[row["step"]] - MALFORMED_COST * row["malformed"]
+        assert row["reward"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base):
+    before = (run / "metrics.jsonl").read_bytes()
+    assert train(tiny(tiny_base), run, progress=False) == run / "model"
+    assert (run / "metrics.jsonl").read_bytes() == before
+    with pytest.raises(ValueError, match="learning_rate differ"):
+        train(tiny(tiny_base, learning_rate=1.0), run, progress=False)
+
+
+def test_a_finished_run_without_its_checkpoints_keeps_its_logs(run, tiny_base, tmp_path):
+    moved = tmp_path / "seed-0"
+    shutil.copytree(run, moved, ignore=shutil.ignore_patterns("checkpoint-*"))
+    settings = json.loads((moved / "config.json").read_text())
+    settings["settings"]["model"] = os.path.relpath(tiny_base, moved)
+    (moved / "config.json").write_text(json.dumps(settings))
+    train(tiny(tiny_base), moved, progress=False)
+    assert len(lines(moved / "metrics.jsonl")) == 3
+
+
+def test_a_run_names_its_base_relative_to_itself(run, tiny_base):
+    name = json.loads((run / "config.json").read_text())["settings"]["model"]
+    assert not Path(name).is_absolute() and Path(model_of(run)) == tiny_base.resolve()
+
+
+def test_training_on_a_server_is_the_same(run, tiny_base, tmp_path, url):
+    with Server(url) as server:
+        train(tiny(tiny_base), tmp_path / "there", progress=False, open_episode=server.open)
+    for name in ("episodes.jsonl", "completions.jsonl"):
+        assert (tmp_path / "there" / name).read_bytes() == (run / name).read_bytes()
+    weights = (Path(folder) / "model" / "model.safetensors" for folder in (run, tmp_path / "there"))
+    assert len({path.read_bytes() for path in weights}) == 1
+    for here, there in zip(
+        lines(run / "metrics.jsonl"), lines(tmp_path / "there" / "metrics.jsonl"), strict=True
+    ):
+        timings = {name for name in here if "seconds" in name or "time" in name}
+        assert {name: here[name] for name in here if name not in timings} == {
+            n: there[n] for n in there if n not in timings
+        }
+
+
+def test_a_server_that_is_not_there_leaves_nothing_behind(tiny_base, tmp_path):
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    said = refusal("train", tmp_path / "lost", "--model", tiny_base, "--env-url", nowhere)
+    assert nowhere in said and "Failed to connect" in said
+    assert not (tmp_path / "lost").exists()
+
+
+class Outage:
+    """A server that vanishes after so many episodes were opened."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def open(self, task, split, index):
+        self.calls -= 1
+        kind = Lost if self.calls < 0 else Episode
+        return kind.open(task, split, index)
+
+
+class Lost(Episode):
+    def act(self, *action):
+        raise ConnectionError("gone")
+
+    def refuse(self, error):
+        raise ConnectionError("gone")
+
+    def abandon(self):
+        raise ConnectionError("gone")
+
+
+def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(tiny_base, tmp_path):
+    # TRL answers whatever a tool raises by a text for the model: scoring such an episode would be a
+    # result of nothing.
+    with pytest.raises(ConnectionError, match="gone"):
+        train(tiny(tiny_base), tmp_path / "run", progress=False, open_episode=Outage(4).open)
+    assert len(lines(tmp_path / "run" / "episodes.jsonl")) == 4
+
+
+def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
+    frame = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    assert frame.groupby("policy", sort=False).size().to_dict() == {
+        "base": 6,
+        "trained": 6,
+        "loudest": 6,
+    }
+    again = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    pd.testing.assert_frame_equal(frame, again)  # `seconds` included: nothing was played again
+    other = evaluate_run(run, episodes=2, split="train", references=("loudest",), progress=False)
+    assert set(other["split"]) == {"train"}
+    evaluate_run(run, episodes=4, references=("loudest",), progress=False)
+    kept = (run / "evaluation.parquet").read_bytes()
+    fewer = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    pd.testing.assert_frame_equal(fewer.drop(columns="seconds"), frame.drop(columns="seconds"))
+    assert (run / "evaluation.parquet").read_bytes() == kept  # a quick look costs no results
+    curve = evaluate_checkpoints(run, episodes=2, progress=False)
+    assert sorted(set(curve["step"])) == [1, 2, 3] and len(curve) == 3 * 6
+    comparison = compare_transcripts(run)
+    assert comparison["telling"] in (True, False) and compare_transcripts(run) == comparison
+    assert compare_transcripts(run, task="single_crash")["task"] == "single_crash"
+
+
+def test_first_and_last_counts_different_incidents():
+    rows = pd.DataFrame(
+        {"task": "a", "index": [0, 0, 1, 1, 2, 2, 3], "score": [0.0, 1.0, 0.2, 1.0, 0.4, 1.0, 0.6]}
+    )
+    table = first_and_last(rows, count=2).iloc[0]
+    assert (table["first 2"], table["last 2"], table["incidents"]) == (0.1, pytest.approx(0.5), 4)
+    few = first_and_last(rows, count=3).iloc[0]  # two incidents would be among first and last
+    assert (few["first 3"], few["last 3"], few["change"]) == ("too few",) * 3
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
+    folder = tmp_path / "killed"
+    code = (
+        "import sys; from logtriage.train.presets import make_config; "
+        "from logtriage.train.grpo import train; "
+        "config = make_config('mini', model=sys.argv[1], steps=6, incidents=2, group=2, "
+        "micro_batches=2, save_every=2); "
+        "train(config, sys.argv[2], progress=False)"
+    )
+    command = [sys.executable, "-c", code, str(tiny_base), str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 240
+    while (
+        last_checkpoint(folder) is None and process.poll() is None and time.monotonic() < deadline
+    ):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert last_checkpoint(folder) is not None and not (folder / "model").exists()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    metrics, episodes = lines(folder / "metrics.jsonl"), lines(folder / "episodes.jsonl")
+    assert [row["step"] for row in metrics] == [1, 2, 3, 4, 5, 6]  # no step lost, none twice
+    due = incident_rows(
+        tiny(tiny_base, steps=6)
+    )  # the incidents are those of a run that was never interrupted
+    assert [(row["step"], row["task"], row["index"]) for row in episodes] == [
+        (1 + i // 2, row["task"], row["index"]) for i, row in enumerate(due) for _ in range(2)
+    ]
+    assert [row["seconds"] for row in metrics] == sorted(row["seconds"] for row in metrics)
+    assert (folder / "model").exists()
+
+
+def test_lines_after_the_checkpoint_are_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps({"step": step}) + "\n" for step in range(1, 6)))
+    keep_until(path, 3)
+    assert [row["step"] for row in lines(path)] == [1, 2, 3]
+    path.write_text(path.read_text() + '{"step": 3, "rew')  # killed while writing
+    keep_until(path, 3)
+    assert [row["step"] for row in lines(path)] == [1, 2, 3]
+
+
+def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
+    rows = [incident_rows(TrainingConfig(model="x", seed=seed)) for seed in (0, 1)]
+    assert {row["split"] for both in rows for row in both} == {"train"}
+    indices = [{row["index"] for row in both} for both in rows]
+    config = TrainingConfig(model="x")
+    assert len(indices[0]) == config.steps * config.incidents and not indices[0] & indices[1]
+    assert set(config.shares) == set(TASKS)
+
+
+@pytest.mark.parametrize(
+    "changes, answer",
+    [
+        ({"group": 1}, "no advantage to learn from"),
+        ({"loader": "vllm"}, "choose one of transformers, unsloth"),
+        ({"micro_batches": 7}, "must divide"),
+        ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
+        ({"shares": {"single_crash": 0.0}}, "not all 0"),
+        ({"colour": 1}, "unknown setting 'colour'"),
+        ({"seed": 2840, "steps": 44}, "the highest is 2839"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": True}, "seed must be a whole number from 0"),
+        ({"max_grad_norm": -0.1}, "max_grad_norm must be >= 0"),
+        ({"max_grad_norm": float("nan")}, "max_grad_norm must be >= 0"),
+        ({"deal": "in_turn"}, "dealt in turn have equal shares"),
+        ({"deal": "shuffled"}, "choose one of drawn, in_turn"),
+        ({"warm_up": "trace:200"}, "choose a lora_rank > 0"),
+        ({"load_in_4bit": True}, "choose a lora_rank > 0, or the loader 'transformers'"),
+        ({"loader": "unsloth", "loop": "trl", "credit": "episode"}, "lora_rank 0 trains all"),
+        ({"warm_up": "oracle:200", "lora_rank": 4}, "a teacher .junior, trace., a colon"),
+        ({"warm_up": "trace:0", "lora_rank": 4}, "got 'trace:0'"),
+        ({"warm_up": "trace", "lora_rank": 4}, "as trace:200; got 'trace'"),
+        ({"credit": "guess"}, "choose one of episode, part, to_go, anchor, belief"),
+        ({"reward": "no_score"}, "choose one of score, no_speed, no_gate, no_paging, stored"),
+        ({"loop": "trl", "credit": "to_go"}, "credit 'to_go' needs the loop 'kept'"),
+        ({"loop": "trl", "credit": "episode", "answers_in_loss": True}, "choose answers_in_loss F"),
+        ({"loop": "trl", "credit": "episode", "choose": "learnable"}, "needs the loop 'kept'"),
+        ({"loop": "trl", "credit": "episode", "reward": "stored"}, "needs the loop 'kept'"),
+        ({"credit": "anchor", "scale_rewards": "group"}, "credit 'anchor' has advantages of its"),
+        ({"reward": "stored"}, "no parts that credit 'part'"),
+        ({"credit": "belief", "reward": "no_gate"}, "choose another credit, or reward 'score'"),
+        ({"credit": "belief", "varied": True}, "varied True"),
+        ({"credit": "belief", "shares": {"double_fault": 1.0}}, "tasks double_fault"),
+        ({"entropy_bonus": -0.1}, "entropy_bonus must be from 0 to 1"),
+        ({"entropy_bonus": float("nan")}, "entropy_bonus must be from 0 to 1"),
+    ],
+)
+def test_bad_settings_are_answered(changes, answer):
+    with pytest.raises(ValueError, match=answer):
+        make_config("mini", model="x", **changes)
+
+
+def test_another_model_in_the_same_folder_is_another_run(tiny_base, tmp_path):
+    # Or the old run's end would be compared with the new base's beginning.
+    base, run = tmp_path / "base", tmp_path / "seed-0"
+    shutil.copytree(tiny_base, base)
+    train(tiny(base, steps=1), run, progress=False)
+    weights = load_file(base / "model.safetensors")
+    save_file({name: one * 1.01 for name, one in weights.items()}, base / "model.safetensors")
+    with pytest.raises(ValueError, match=r"other settings \(weights differ\)"):
+        train(tiny(base, steps=1), run, progress=False)
+
+
+def test_presets_are_what_they_are_called():
+    card = make_config("model_card")
+    assert (card.model, card.load_in_4bit, card.lora_rank, card.lora_alpha) == (
+        "Qwen/Qwen2.5-3B-Instruct",
+        True,
+        16,
+        32,
+    )
+    assert card.learning_rate == 1e-5 and card.at_once <= 4 and card.steps == 10
+    dealt = Counter(row["task"] for row in incident_rows(card))
+    assert {task: count * card.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
+    assert make_config("recommended").loader == "unsloth"
+    with pytest.raises(ValueError, match="choose one of mini, taught, general, recommended"):
+        make_config("fast")
+    for preset in set(PRESETS) - {"mini", "taught", "general"}:
+        config = make_config(preset)
+        assert config.completion_tokens + 1500 <= LONGEST  # and the longest opening
+        assert config.save_every <= 5
+
+
+def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
+    # What a GPU run does, with a small model: adapter weights out, base weights untouched.
+    config = tiny(tiny_base, lora_rank=4, steps=1, loop="trl", credit="episode")
+    model = train(config, tmp_path / "lora", progress=False)
+    assert (model / "adapter_model.safetensors").exists()
+    from logtriage.policies.llm.loading import load_language_model
+
+    loaded, _ = load_language_model(tiny_base, adapter=model)
+    assert any("lora" in name for name, _ in loaded.named_parameters())
+
+
+def test_a_run_stops_where_it_is_told_and_goes_on(run, tiny_base, tmp_path):
+    stopped = train(tiny(tiny_base), tmp_path / "run", progress=False, until=2)
+    assert stopped == tmp_path / "run" and not (stopped / "model").exists()
+    assert len(lines(stopped / "metrics.jsonl")) == 2
+    assert train(tiny(tiny_base), stopped, progress=False, until=1) == stopped
+    assert len(lines(stopped / "metrics.jsonl")) == 2  # it is beyond that already
+    train(tiny(tiny_base), tmp_path / "run", progress=False)
+    for name in ("episodes.jsonl", "completions.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_memory_that_ends_halves_what_is_done_at_once(tiny_base, tmp_path, monkeypatch, capsys):
+    config = tiny(tiny_base, steps=2, incidents=3, group=4, micro_batches=1)
+    train(config, tmp_path / "whole", progress=False)
+    taken, loss = [], KeptTrainer._compute_loss
+
+    def limited(self, model, inputs):
+        taken.append(len(inputs["completion_ids"]))
+        if len(taken) > 1 and taken[-1] > 3:  # not before the second step
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return loss(self, model, inputs)
+
+    monkeypatch.setattr(KeptTrainer, "_compute_loss", limited)
+    train(config, tmp_path / "halved", progress=False)
+    assert taken == [12, 12, 6, 3, 3, 3, 3]  # the first step's checkpoint was gone on from
+    said = capsys.readouterr().out
+    assert "12 episodes in a backward pass; now 6" in said and "6 episodes in" in said
+    record = json.loads((tmp_path / "halved" / "config.json").read_text())
+    assert record["at_once"] == 3 and record["settings"]["micro_batches"] == 1
+    whole, halved = (lines(tmp_path / name / "metrics.jsonl") for name in ("whole", "halved"))
+    assert [row["step"] for row in halved] == [1, 2]
+    assert halved[1]["reward"] == whole[1]["reward"]  # the same episodes
+    assert halved[1]["grad_norm"] == pytest.approx(whole[1]["grad_norm"], rel=1e-3)
+
+
+def test_memory_that_ends_while_turns_are_written_costs_no_step(tiny_base, tmp_path, monkeypatch):
+    # TRL has all of a step write at once, however small its micro-batches are.
+    config = tiny(tiny_base, steps=2, incidents=3, micro_batches=6, loop="trl", credit="episode")
+    sizes, generate = [], GRPOTrainer._generate_single_turn
+
+    def limited(self, prompt_ids, *args, **kwargs):
+        sizes.append(len(prompt_ids))
+        if len(prompt_ids) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return generate(self, prompt_ids, *args, **kwargs)
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", limited)
+    train(config, tmp_path / "run", progress=False)
+    assert sizes[:3] == [6, 3, 3] and max(sizes[1:]) == 3
+    record = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert record["generated_at_once"] == 3 and "at_once" not in record
+    episodes = lines(tmp_path / "run" / "episodes.jsonl")
+    assert [row["step"] for row in episodes] == [1] * 6 + [2] * 6
+
+
+def test_a_model_that_does_not_fit_is_told(tiny_base, tmp_path, monkeypatch):
+    def never(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(grpo, "load_language_model", never)
+    with pytest.raises(ValueError, match="not even the model fits"):
+        train(tiny(tiny_base), tmp_path / "run", progress=False)
+
+
+def test_a_checkpoint_that_lacks_something_is_none(run, tmp_path):
+    torn = tmp_path / "run"
+    shutil.copytree(run, torn)
+    assert last_checkpoint(torn).name == "checkpoint-3"
+    whole = (torn / "checkpoint-3" / "optimizer.pt").read_bytes()
+    (torn / "checkpoint-3" / "optimizer.pt").write_bytes(whole[: len(whole) // 2])
+    assert last_checkpoint(torn).name == "checkpoint-2"
+    weights = (torn / "checkpoint-2" / "model.safetensors").read_bytes()
+    (torn / "checkpoint-2" / "model.safetensors").write_bytes(weights[:-4])
+    assert last_checkpoint(torn).name == "checkpoint-1"
+    (torn / "checkpoint-1" / "trainer_state.json").unlink()
+    assert last_checkpoint(torn) is None
+
+
+def test_not_even_one_episode_fits(tiny_base, tmp_path, monkeypatch):
+    def never(self, model, inputs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(KeptTrainer, "_compute_loss", never)
+    with pytest.raises(ValueError, match="not even one episode fits"):
+        train(tiny(tiny_base, steps=1), tmp_path / "run", progress=False)
+
+
+def test_turns_are_generated_as_many_at_once_as_fit(tiny_base, tmp_path, monkeypatch):
+    config = tiny(tiny_base, steps=1, incidents=3, loop="trl", credit="episode")
+    sizes, generate = [], GRPOTrainer._generate_single_turn
+
+    def counted(self, prompt_ids, *args, **kwargs):
+        sizes.append(len(prompt_ids))
+        return generate(self, prompt_ids, *args, **kwargs)
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", counted)
+    (tmp_path / "run").mkdir()
+    start_run(run_settings(config, tmp_path / "run"), tmp_path / "run", {})
+    note_in_record(tmp_path / "run", generated_at_once=2)  # as if memory had ended before
+    train(config, tmp_path / "run", progress=False)
+    assert max(sizes) == 2 and len(lines(tmp_path / "run" / "episodes.jsonl")) == 6
+
+
+def test_what_a_gpu_cannot_train_is_refused(monkeypatch):
+    card = make_config("model_card")
+    config = replace(card, loader="transformers")
+    monkeypatch.setattr(grpo, "find_gpu", lambda: Gpu("Tesla T4", 16.1, bf16=False))
+    with pytest.raises(ValueError, match=r"a Tesla T4 has no bf16.*choose the loader 'unsloth'"):
+        check_route(config)
+    check_route(card)
+    assert on_this_machine(card) == (card, "")
+    monkeypatch.setattr(grpo, "find_gpu", lambda: Gpu("NVIDIA L4", 24.2, bf16=True))
+    check_route(config)
+    monkeypatch.setattr(grpo, "find_gpu", lambda: None)
+    elsewhere, told = on_this_machine(card)
+    assert (elsewhere.loader, elsewhere.load_in_4bit) == ("transformers", False)
+    assert "no NVIDIA GPU here" in told
+
+
+def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
+    changes = {"lora_rank": 4, "steps": 1, "loop": "trl", "credit": "episode"}
+    config = tiny(tiny_base, warm_up="trace:8", **changes)
+    train(config, tmp_path / "run", progress=False)
+    warmed = load_file(tmp_path / "run" / "warm-up" / "adapter_model.safetensors")
+    assert any(one.any() for name, one in warmed.items() if "lora_B" in name)  # 0 before
+    # An interrupted run takes the adapter that is there, and so starts from the same.
+    again = tmp_path / "again"
+    again.mkdir()
+    shutil.copytree(tmp_path / "run" / "warm-up", again / "warm-up")
+    train(config, again, progress=False)
+    assert (again / "episodes.jsonl").read_bytes() == (
+        tmp_path / "run" / "episodes.jsonl"
+    ).read_bytes()
+
+
+def test_a_run_made_before_a_setting_was_there_is_the_same_run(run, tiny_base, tmp_path):
+    old = tmp_path / "seed-0"
+    shutil.copytree(run, old)
+    record = json.loads((old / "config.json").read_text())
+    record["settings"]["model"] = os.path.relpath(tiny_base, old)
+    for name in NEWER:
+        del record["settings"][name]
+    (old / "config.json").write_text(json.dumps(record))
+    assert train(tiny(tiny_base), old, progress=False) == old / "model"
+    with pytest.raises(ValueError, match=r"other settings \(deal, shares differ\)"):
+        shares = dict.fromkeys(TASKS, 1.0)
+        train(tiny(tiny_base, deal="in_turn", shares=shares), old, progress=False)
+
+
+def test_a_stored_reward_teaches_nothing_and_is_stored_once(run, tiny_base, tmp_path):
+    config, folder = tiny(tiny_base, reward="stored", credit="episode"), tmp_path / "stored"
+    train(config, folder, progress=False, until=2)
+    stored = json.loads((folder / "stored.json").read_text())
+    assert list(stored) == [f"{row['task']}/{row['index']}" for row in incident_rows(config)]
+    changed = dict.fromkeys(stored, 0.625)  # to be read when the run goes on, and not played again
+    (folder / "stored.json").write_text(json.dumps(changed))
+    train(config, folder, progress=False)
+    metrics, episodes = lines(folder / "metrics.jsonl"), lines(folder / "episodes.jsonl")
+    assert [row["grad_norm"] for row in metrics] == [0.0] * 3
+    assert metrics[2]["reward"] == 0.625 and metrics[0]["reward"] != 0.625
+    before, after = (load_file(one / "model.safetensors") for one in (tiny_base, folder / "model"))
+    assert all(torch.equal(after[name], one) for name, one in before.items())
+    # Results are told in scores: the episodes of the first step are those of a run that learns.
+    assert episodes[:4] == lines(run / "episodes.jsonl")[:4]
+
+
+def test_another_reward_is_paid_and_the_score_is_told(run, tiny_base, tmp_path):
+    for reward in ("no_speed", "no_gate", "no_paging"):
+        config = tiny(tiny_base, reward=reward, credit="to_go", steps=1)
+        train(config, tmp_path / reward, progress=False)
+        plain = lines(run / "episodes.jsonl")[:4]
+        assert lines(tmp_path / reward / "episodes.jsonl") == plain
+
+
+def test_incidents_played_again_are_those_of_a_run_that_was_never_interrupted(
+    tiny_base, tmp_path, monkeypatch
+):
+    # A model that learns nothing gets nothing everywhere: as if all scores lay apart.
+    monkeypatch.setattr(choice, "pvariance", lambda scores: 1.0)
+    config = tiny(tiny_base, choose="learnable", group=4, steps=4)
+    train(config, tmp_path / "whole", progress=False)
+    train(config, tmp_path / "halves", progress=False, until=2)
+    train(config, tmp_path / "halves", progress=False)
+    whole, halves = (tmp_path / name / "episodes.jsonl" for name in ("whole", "halves"))
+    assert whole.read_bytes() == halves.read_bytes()
+    played = [(row["step"], row["task"], row["index"]) for row in lines(whole)][::4]
+    assert len(played) == 8 and len({one[1:] for one in played}) < 8  # some came again
+
+
+def test_a_server_does_not_tell_what_some_credits_ask(tiny_base, tmp_path):
+    for changes in ({"credit": "belief"}, {"reward": "no_gate"}):
+        with pytest.raises(ValueError, match="which a server does not tell"):
+            train(tiny(tiny_base, **changes), tmp_path / "run", open_episode=Episode.open)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,362 @@
+"""Our loop learns what TRL's would: the same gradient, from what is read once instead of often."""
+
+import inspect
+import itertools
+from collections import defaultdict
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+from accelerate import Accelerator
+from datasets import Dataset
+from trl import GRPOTrainer
+
+from logtriage.play.conversation import tool_call
+from logtriage.play.episode import Episode, final_score
+from logtriage.play.scoring import WEIGHTS
+from logtriage.play.tools import TriageTools
+from logtriage.policies.llm.language_models import LanguageModelPolicy
+from logtriage.policies.llm.loading import load_language_model
+from logtriage.train.choice import incident_rows
+from logtriage.train.credit import call_advantages
+from logtriage.train.loop import KeptTrainer, _calls_of_tokens, _whole_calls_of_tokens
+from logtriage.train.presets import make_config
+from logtriage.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
+
+HOOKS = {  # private methods of TRL that `KeptTrainer` overrides
+    "_generate": ("self", "prompts"),
+    "_generate_and_score_completions": ("self", "inputs"),
+    "_compute_loss": ("self", "model", "inputs"),
+    "_get_per_token_logps_and_entropies": (
+        "self",
+        "model",
+        "args",
+        "batch_size",
+        "compute_aux_loss",
+        "kwargs",
+    ),
+}
+
+
+def test_trl_has_the_private_parts_that_are_relied_on():
+    for name, parameters in HOOKS.items():
+        assert name in vars(KeptTrainer)
+        found = tuple(inspect.signature(vars(GRPOTrainer)[name]).parameters)
+        assert found == parameters, name
+    source = inspect.getsource(GRPOTrainer)
+    for part in (
+        "images,\n            tool_images,\n        ) = self._generate(prompts)",
+        "per_token_logps, entropies, aux_loss = self._get_per_token_logps_and_entropies(",
+        "if advantages.dim() == 1:",  # they may have a column a token
+        '"advantages": advantages,',
+    ):
+        assert part in source, part
+
+
+def a_trainer(**attributes):
+    """What the methods under test use of a trainer, and nothing else."""
+    trainer = KeptTrainer.__new__(KeptTrainer)
+    vars(trainer).update(
+        {"_entropy_bonus_enabled": False, "accelerator": Accelerator(cpu=True), **attributes}
+    )
+    return trainer
+
+
+def groups_of_episodes(tiny_base, incidents=3, group=4):
+    """Sampled conversations of a few groups, as the padded tensors that TRL makes of them."""
+    model, tokenizer = load_language_model(tiny_base)
+    policy = LanguageModelPolicy(model, tokenizer, name="tiny", temperature=1.5)
+    torch.manual_seed(0)
+    tools = []
+    for index in range(incidents):
+        for _ in range(group):
+            one = TriageTools()
+            one.reset("cascading_failure", "train", index)
+            tools.append(one)
+    written = policy.converse([one.session for one in tools])
+
+    def padded(rows, left):
+        longest = max(map(len, rows))
+        pad = [[0] * (longest - len(row)) for row in rows]
+        return torch.tensor(
+            [p + list(r) if left else list(r) + p for p, r in zip(pad, rows, strict=True)]
+        )
+
+    inputs = {
+        "prompt_ids": padded([one.prompt for one in written], left=True),
+        "prompt_mask": padded([[1] * len(one.prompt) for one in written], left=True),
+        "completion_ids": padded([one.ids for one in written], left=False),
+        "completion_mask": padded([[1] * len(one.ids) for one in written], left=False),
+        "tool_mask": padded([[int(own) for own in one.own] for one in written], left=False),
+    }
+    return model, tokenizer, tools, written, inputs
+
+
+def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
+    # TRL's own trainer and ours, each whole, are handed the same episodes.
+    _, _, _, _, inputs = groups_of_episodes(tiny_base)
+    config = make_config("mini", model=str(tiny_base), incidents=3, group=4)
+    rewards = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    rewards[1] = 0.5  # a group that agrees, and so tells nothing
+    inputs["advantages"] = (rewards - rewards.mean(1, keepdim=True)).flatten()
+    inputs["num_items_in_batch"] = (inputs["completion_mask"] * inputs["tool_mask"]).sum()
+    found = []
+    for kind in (IncidentTrainer, KeptTrainer):
+        model, tokenizer = load_language_model(tiny_base)
+        trainer = kind(
+            model=model,
+            args=grpo_arguments(config, tmp_path / kind.__name__),
+            processing_class=tokenizer,
+            train_dataset=Dataset.from_list(incident_rows(config)),
+            environment_factory=partial(TriageTools, Episode.open),
+            reward_funcs=[EpisodeRecorder(tmp_path, count=False)],
+        )
+        trainer.credit, trainer.current_gradient_accumulation_steps = "episode", 1
+        loss = trainer._compute_loss(model.train(), dict(inputs))
+        loss.backward()
+        found.append((loss.item(), [one.grad for one in model.parameters()]))
+    (theirs, their_gradient), (ours, gradient) = found
+    assert ours == pytest.approx(theirs, abs=1e-6)
+    for one, other in zip(gradient, their_gradient, strict=True):
+        assert other.abs().max() > 0.0
+        assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max()))
+
+
+def test_what_is_read_once_has_the_gradient_of_what_is_read_often(tiny_base):
+    _, _, _, _, inputs = groups_of_episodes(tiny_base)
+    inputs = {key: torch.cat([value, value[3:6]]) for key, value in inputs.items()}  # some twice
+    order = torch.randperm(len(inputs["prompt_ids"]), generator=torch.Generator().manual_seed(1))
+    inputs = {key: value[order] for key, value in inputs.items()}  # TRL shuffles
+    ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
+    mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
+    kept, width = inputs["completion_ids"].shape[1], inputs["prompt_ids"].shape[1]
+    own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+    telling = torch.arange(len(ids)) % 5 != 2
+    weights = torch.randn(own.shape, generator=torch.Generator().manual_seed(0))
+    weights = weights * own * telling[:, None]
+    found = []
+    for kind in ("ours", "plain"):
+        model, _ = load_language_model(tiny_base)
+        if kind == "ours":
+            trainer = a_trainer(_own=own, _telling=telling, temperature=1.5)
+            logps, entropies, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, kept)
+        else:
+            positions = (mask.cumsum(1) - 1).clamp(min=0)
+            logits = model(ids, attention_mask=mask, position_ids=positions).logits / 1.5
+            all_logps = logits[:, width - 1 : -1].log_softmax(-1)
+            logps = all_logps.gather(2, ids[:, width:, None])[..., 0]
+            entropies = -(all_logps.exp() * all_logps).sum(-1)
+        (logps * weights).sum().backward()
+        shown = own & telling[:, None]
+        found.append((logps[shown], entropies[shown], [p.grad for p in model.parameters()]))
+    (ours, entropy, gradient), (theirs, their_entropy, their_gradient) = found
+    assert torch.allclose(ours, theirs, atol=1e-4) and torch.allclose(
+        entropy, their_entropy, atol=1e-4
+    )
+    for one, other in zip(gradient, their_gradient, strict=True):
+        assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max() + 1e-6))
+
+
+def test_an_episode_without_advantage_is_not_read_again(tiny_base):
+    model, _, _, _, inputs = groups_of_episodes(tiny_base)
+    ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
+    mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
+    read = []
+    forward = model.base_model.forward
+    model.base_model.forward = lambda **given: (
+        read.append(len(given["input_ids"])) or forward(**given)
+    )
+    own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+    trainer = a_trainer(_own=own, _telling=torch.arange(len(ids)) < 5, temperature=1.0)
+    logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, own.shape[1])
+    assert read == [2, 5]  # the prompts of two groups, once each, and five episodes
+    assert (logps[5:] == 0).all() and (logps[:5][own[:5]] < 0).all()
+
+
+def written_by(tokenizer, *turns):
+    """A conversation of these turns, each a list of calls or a text, with an answer after each."""
+    ids, own, messages = [], [], []
+    for turn in turns:
+        message = {"role": "assistant", "content": ""}
+        if isinstance(turn, str):
+            message["content"] = text = turn
+        else:
+            message["tool_calls"] = [tool_call(call) for call in turn]
+            before = [{"role": "user", "content": ""}, message]
+            text = tokenizer.apply_chat_template(before, tokenize=False)
+            text = text.split("<|im_start|>assistant\n")[1].removesuffix("\n")
+        said, told = tokenizer(text)["input_ids"], tokenizer("\nstep 1 of 8")["input_ids"]
+        ids += said + told
+        own += [True] * len(said) + [False] * len(told)
+        messages.append(message)
+    return SimpleNamespace(ids=ids, own=own, messages=messages)
+
+
+def told_apart(conversation, tokenizer, numbered=_calls_of_tokens):
+    """What is given to each call, as text, by its number."""
+    told = {}
+    numbers = numbered(conversation, tokenizer)
+    for token, number in zip(conversation.ids, numbers, strict=True):
+        told[number] = told.get(number, "") + tokenizer.decode([token])
+    return told
+
+
+def test_tokens_are_told_apart_by_the_call_they_are_an_argument_of(tiny_base):
+    _, tokenizer = load_language_model(tiny_base)
+    calls = [("request_more_logs", "user-db"), ("classify_severity", "P1"), ("resolve", "")]
+    told = told_apart(written_by(tokenizer, calls[:1], calls[1:]), tokenizer)
+    assert told[0].startswith("user-db") and told[1].startswith("P1") and set(told) == {0, 1, None}
+    assert "request_more_logs" in told[None] and "resolve" in told[None]
+
+
+def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
+    # Given the credit of the answer that follows it, a turn cut short would be learned.
+    _, tokenizer = load_language_model(tiny_base)
+    cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
+    told = told_apart(written_by(tokenizer, cut, [("classify_severity", "P2")]), tokenizer)
+    # it is a call of the session's all the same, and has a number
+    assert told[1].startswith("P2") and cut in told[None] and 0 not in told
+    # likewise one that is cut off behind a whole one
+    whole = written_by(tokenizer, [("escalate", "dba")], [("classify_severity", "P2")])
+    more = tokenizer(cut)["input_ids"]
+    end = whole.own.index(False)
+    whole.ids[end:end], whole.own[end:end] = more, [True] * len(more)
+    told = told_apart(whole, tokenizer)
+    assert told[0].startswith("dba") and told[1].startswith("P2") and cut in told[None]
+
+
+def played(tokenizer, *turns):
+    """Tools whose session has made these calls, and the conversation that says so."""
+    tools = TriageTools()
+    tools.reset("cascading_failure", "train", 0)
+    for call in itertools.chain(*turns):
+        function = tool_call(call)["function"]
+        tools.session.call(function["name"], function["arguments"])
+    return tools, written_by(tokenizer, *turns)
+
+
+def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_episode(tiny_base):
+    _, tokenizer = load_language_model(tiny_base)
+    incident = Episode.open("cascading_failure", "train", 0).incident
+    wrong = next(one for one in ("P1", "P2", "P3") if one != incident.severity)
+    rest = [
+        ("identify_root_cause", incident.root),
+        ("remediate", f"{incident.remedy}:{incident.root}"),
+        ("escalate", incident.team),
+        ("resolve", ""),
+    ]
+    group = [
+        # one is right in all, the other in all but the severity, of which the first is no word
+        played(tokenizer, [("classify_severity", incident.severity), *rest]),
+        played(tokenizer, [("classify_severity", "P9"), ("classify_severity", wrong)], rest),
+    ]
+    trainer = a_trainer(
+        environments=[tools for tools, _ in group],
+        num_generations=2,
+        _written=[_calls_of_tokens(written, tokenizer) for _, written in group],
+    )
+    rewards = [tools.get_reward() for tools, _ in group]
+    whole = (rewards[0] - rewards[1]) / 2
+    speeds = [WEIGHTS["speed"] * final_score(tools.session.episode).speed for tools, _ in group]
+    faster = (speeds[0] - speeds[1]) / 2  # by the step that the malformed call cost
+    table = trainer._advantages_by_part(max(len(written.ids) for _, written in group))
+    expected = [
+        {None: whole, 0: 0.1, 1: faster, 2: faster, 3: 0.0},
+        {None: -whole, 0: -whole, 1: -0.1, 2: -faster, 3: -faster, 4: 0.0},
+    ]
+    assert whole > 0.1 > faster > 0.0
+    for row, kinds, calls in zip(table, expected, trainer._written, strict=True):
+        assert set(calls) == set(kinds)
+        assert row[: len(calls)].tolist() == pytest.approx([kinds[call] for call in calls])
+        assert (row[len(calls) :] == 0).all()
+
+
+def test_a_whole_call_is_told_apart_with_all_that_leads_to_it(tiny_base):
+    _, tokenizer = load_language_model(tiny_base)
+    calls = [("request_more_logs", "user-db"), ("classify_severity", "P1"), ("resolve", "")]
+    written = written_by(tokenizer, "Hm.", calls[:2], "<tool_call>{", calls[2:], "Bye.")
+    told = told_apart(written, tokenizer, _whole_calls_of_tokens)
+    assert set(told) == {None, 0, 1, 2, 3} and told[None].startswith("Hm.")
+    assert "request_more_logs" in told[0] and "user-db" in told[0] and "P1" not in told[0]
+    assert "classify_severity" in told[1] and "P1" in told[1] and "step 1" in told[1]
+    assert told[2].startswith("<tool_call>{") and "resolve" in told[3] and "Bye." in told[3]
+
+
+def test_every_token_has_the_advantage_of_its_call(tiny_base):
+    _, tokenizer = load_language_model(tiny_base)
+    incident = Episode.open("cascading_failure", "train", 0).incident
+    right = [("classify_severity", incident.severity), ("identify_root_cause", incident.root)]
+    group = [played(tokenizer, right[:1], right[1:]), played(tokenizer, right)]
+    for tools, _ in group:
+        tools.get_reward()
+    sessions = [tools.session for tools, _ in group]
+    sessions[1].call("ignore", {})  # too late
+    for credit in ("to_go", "anchor", "belief"):
+        trainer = a_trainer(
+            environments=[tools for tools, _ in group],
+            num_generations=2,
+            credit=credit,
+            _written=[_whole_calls_of_tokens(written, tokenizer) for _, written in group],
+        )
+        table = trainer._advantages_by_part(max(len(written.ids) for _, written in group))
+        for row, calls, given in zip(
+            table, trainer._written, call_advantages(credit, sessions), strict=True
+        ):
+            assert set(calls) == {0, 1}
+            assert row[: len(calls)].tolist() == pytest.approx([given[call] for call in calls])
+            assert (row[len(calls) :] == 0).all()
+
+
+def gradient_of(tiny_base, tmp_path, inputs, **changes):
+    config = make_config("mini", model=str(tiny_base), incidents=3, group=4, **changes)
+    model, tokenizer = load_language_model(tiny_base)
+    trainer = KeptTrainer(
+        model=model,
+        args=grpo_arguments(config, tmp_path),
+        processing_class=tokenizer,
+        train_dataset=Dataset.from_list(incident_rows(config)),
+        environment_factory=partial(TriageTools, Episode.open),
+        reward_funcs=[EpisodeRecorder(tmp_path, count=False)],
+    )
+    trainer.current_gradient_accumulation_steps = 1
+    trainer._compute_loss(model.train(), dict(inputs)).backward()
+    return torch.cat([one.grad.flatten() for one in model.parameters() if one.grad is not None])
+
+
+def test_an_entropy_bonus_has_a_gradient_of_its_own(tiny_base, tmp_path):
+    _, _, _, _, inputs = groups_of_episodes(tiny_base)
+    inputs["advantages"] = torch.zeros(12)  # nothing else to learn
+    inputs["num_items_in_batch"] = torch.tensor(1)
+    assert not gradient_of(tiny_base, tmp_path, inputs).any()
+    once, twice = (gradient_of(tiny_base, tmp_path, inputs, entropy_bonus=b) for b in (0.1, 0.2))
+    assert once.abs().max() > 0.0 and torch.allclose(twice, 2 * once, rtol=1e-3, atol=1e-7)
+
+
+def test_answers_are_learned_where_that_is_asked_for(tiny_base, tmp_path, monkeypatch):
+    # What `_generate` hands on is the mask of what is learned, and it is read with gradient.
+    _, _, _, _, inputs = groups_of_episodes(tiny_base)
+    inputs["advantages"] = torch.ones(12)
+    inputs["num_items_in_batch"] = torch.tensor(1)
+    own = gradient_of(tiny_base, tmp_path, inputs)
+    inputs["tool_mask"] = torch.ones_like(inputs["tool_mask"])
+    assert not torch.allclose(gradient_of(tiny_base, tmp_path, inputs), own, rtol=0.01)
+    model, tokenizer = load_language_model(tiny_base)
+    written = written_by(tokenizer, [("escalate", "dba")], [("resolve", "")])
+    written.prompt = [0]
+    monkeypatch.setattr(LanguageModelPolicy, "converse", lambda self, sessions: [written])
+    for answers_in_loss in (False, True):
+        trainer = a_trainer(
+            model=model,
+            processing_class=tokenizer,
+            temperature=1.0,
+            generation_kwargs={"max_new_tokens": 40},
+            max_completion_length=640,
+            environments=[],
+            answers_in_loss=answers_in_loss,
+            credit="episode",
+            state=SimpleNamespace(num_input_tokens_seen=0),
+            _metrics={"train": defaultdict(list)},
+        )
+        mask = trainer._generate([[]])[2][0]
+        assert mask == [int(own or answers_in_loss) for own in written.own] and 0 in written.own

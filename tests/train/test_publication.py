@@ -1,0 +1,271 @@
+"""A run as a model of the Hub: the folder, its card, and the snippets that the card prints, run as
+they are printed.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+import yaml
+from huggingface_hub import metadata_load
+from huggingface_hub.repocard_data import model_index_to_eval_results
+from test_command_line import refusal
+from test_command_line import run as run_command
+
+from logtriage.play.prompts import SYSTEM_PROMPT
+from logtriage.policies.llm.loading import load_language_model
+from logtriage.train import hub
+from logtriage.train.experiment import evaluate_run
+from logtriage.train.grpo import train
+from logtriage.train.model_card import LICENCES
+from logtriage.train.presets import make_config
+from logtriage.train.publication import publish_model, write_model
+from logtriage.world.tasks import TASKS
+
+ROOT = Path(__file__).parents[2]
+NAME = "you/logtriage-demo"
+# Of the Hub's, those that a card here may have.
+IDENTIFIERS, TASK_TAGS = {"mit", "apache-2.0", "other", "unknown"}, {"text-generation"}
+TINY = {"steps": 1, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1}
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_base, tmp_path_factory):
+    """A finished run that has been evaluated; not to be written to."""
+    folder = tmp_path_factory.mktemp("runs") / "demo" / "seed-0"
+    train(make_config("mini", model=str(tiny_base), **TINY), folder, progress=False)
+    evaluate_run(folder, episodes=12, references=("junior", "loudest"), progress=False)
+    (folder / "gain.png").write_bytes(b"a figure")
+    return folder
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A copy of that run, beside its base."""
+    copy = tmp_path / "runs" / "demo" / "seed-0"
+    shutil.copytree(finished, copy)
+    settings = json.loads((copy / "config.json").read_text())
+    base = (finished / settings["settings"]["model"]).resolve()
+    settings["settings"]["model"] = os.path.relpath(base, copy.resolve())
+    (copy / "config.json").write_text(json.dumps(settings))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def adapter(tiny_base, tmp_path_factory):
+    """A finished run that trained an adapter; not to be written to."""
+    folder = tmp_path_factory.mktemp("runs") / "lora" / "seed-0"
+    config = make_config("mini", model=str(tiny_base), lora_rank=4, **TINY)
+    train(config, folder, progress=False)
+    return folder
+
+
+def check_metadata(folder):
+    """The card's metadata, read as the Hub reads it, as far as that can be done offline."""
+    metadata = metadata_load(folder / "README.md")
+    assert metadata["license"] in IDENTIFIERS and metadata["pipeline_tag"] in TASK_TAGS
+    assert (metadata["license"] == "other") == ("license_name" in metadata)
+    assert metadata["library_name"] in ("transformers", "peft")
+    if "model-index" in metadata:
+        name, results = model_index_to_eval_results(metadata["model-index"])
+        assert name == folder.name and all(result.verified is False for result in results)
+    return metadata
+
+
+def run_snippets(folder):
+    """Run every python block of the card as it is printed, where its name leads to the folder, and
+    return what the last one printed.
+    """
+    at, printed = folder.parents[1], ""
+    (at / "incident.log").write_text("ERROR payment-service call to payment-db failed\n")
+    blocks = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", block], cwd=at, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        printed = done.stdout
+    return printed
+
+
+def test_a_model_is_published_whole_and_its_card_is_true(run, tmp_path):
+    folder = write_model(run, NAME, tmp_path / NAME)
+    text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
+    evaluation = pd.read_parquet(run / "evaluation.parquet")
+    trained = evaluation[evaluation.policy == "trained"].groupby("task")["score"].mean()
+    _, results = model_index_to_eval_results(metadata["model-index"])
+    assert {one.dataset_config: one.metric_value for one in results} == pytest.approx(
+        dict(trained), abs=1e-4
+    )
+    assert {one.dataset_split for one in results} == {"test"} and len(results) == len(TASKS)
+    assert (metadata["license"], metadata["library_name"]) == ("mit", "transformers")
+    assert "base_model" not in metadata and "datasets" not in metadata
+    for task in TASKS:
+        assert f"| {task.replace('_', ' ')} | " in text
+    assert "{{" not in text.replace("{{The", "") and "None" not in text and "nan" not in text
+    assert "2 of the split `train` (indices 0 to 1)" in text and "4, 2 of each" in text
+    assert "![" in text and "gain.png" in text  # the run's own figure, and one drawn from it
+    assert (folder / "gain.png").read_bytes() == b"a figure" and (folder / "learning.png").exists()
+    example = json.loads((folder / "example.json").read_text())
+    assert example["messages"][0]["content"] == SYSTEM_PROMPT and len(example["tools"]) == 7
+
+
+@pytest.mark.slow
+def test_the_snippets_of_a_card_run(run, tmp_path):
+    assert run_snippets(write_model(run, NAME, tmp_path / NAME)).strip()
+
+
+def test_nothing_of_the_machine_is_published(run, tmp_path):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f'folder = "{run}"')])
+    notebook.metadata["papermill"] = {"output_path": str(run)}
+    nbformat.write(notebook, run / "03_grpo_training.ipynb")
+    folder = write_model(run, NAME, tmp_path / NAME)
+    assert not {"training_args.bin", "config.json.partial"} & {one.name for one in folder.iterdir()}
+    for path in folder.iterdir():
+        if path.suffix in (".md", ".json", ".jsonl", ".ipynb"):
+            assert str(tmp_path) not in path.read_text(), path.name
+    copied = nbformat.read(folder / "03_grpo_training.ipynb", as_version=4)
+    nbformat.validate(copied)
+    assert copied.cells[0].source == 'folder = "demo/seed-0"'
+    assert "03_grpo_training.ipynb" in (folder / "README.md").read_text()
+
+
+def test_a_run_that_was_not_evaluated_says_so(run, tmp_path):
+    (run / "evaluation.parquet").unlink()
+    folder = write_model(run, NAME, tmp_path / NAME, dataset="you/logtriage-conversations")
+    text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
+    assert "model-index" not in metadata and "not been evaluated on held-out incidents" in text
+    assert metadata["datasets"] == ["you/logtriage-conversations"]
+    assert "`python -m logtriage evaluate-run runs/demo/seed-0`" in text
+    assert "gain [" not in text and not (folder / "summary.json").exists()
+
+
+def test_results_of_other_weights_are_refused(run, tmp_path):
+    evaluation = pd.read_parquet(run / "evaluation.parquet")
+    evaluation["weights"] = "another"
+    evaluation.to_parquet(run / "evaluation.parquet")
+    with pytest.raises(ValueError, match=r"results of other weights .*; evaluate the run again"):
+        write_model(run, NAME, tmp_path / NAME)
+
+
+def test_what_got_worse_is_told(run, tmp_path):
+    evaluation = pd.read_parquet(run / "evaluation.parquet")
+    for name, value in (("base", 1.0), ("trained", 0.0)):
+        evaluation.loc[evaluation.policy == name, ["root_cause", "severity"]] = value
+    evaluation.to_parquet(run / "evaluation.parquet")
+    text = (write_model(run, NAME, tmp_path / NAME) / "README.md").read_text()
+    assert "**What got worse**" in text
+    assert "- single crash: real faults detected 1.00 → 0.00 (12)" in text
+
+
+def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base, tmp_path):
+    with pytest.raises(ValueError, match="which nobody else has; publish it --merged"):
+        write_model(adapter, NAME, tmp_path / NAME)
+    folder = write_model(adapter, NAME, tmp_path / NAME, merged=True)
+    assert not list(folder.glob("adapter*"))
+    merged, tokenizer = load_language_model(folder)
+    put_on, _ = load_language_model(tiny_base, adapter=adapter / "model")
+    ids = tokenizer("api-gateway 10%", return_tensors="pt")["input_ids"]
+    difference = merged.float()(ids).logits - put_on.float()(ids).logits
+    assert difference.abs().max() < 0.05  # of 16 bit
+    assert check_metadata(folder)["library_name"] == "transformers"
+
+
+def trained_elsewhere(adapter, trained_on, folder):
+    """A copy of the adapter's run that says it was trained on a model of the Hub."""
+    run = folder / "seed-0"
+    shutil.copytree(adapter, run)
+    record = json.loads((run / "config.json").read_text())
+    record["settings"]["model"] = trained_on
+    del record["settings"]["weights"]
+    (run / "config.json").write_text(json.dumps(record))
+    adapter_config = run / "model" / "adapter_config.json"
+    config = json.loads(adapter_config.read_text())
+    adapter_config.write_text(json.dumps({**config, "base_model_name_or_path": trained_on}))
+    return run
+
+
+@pytest.mark.slow  # the other card's snippets run in every test
+def test_the_snippets_of_an_adapter_s_card_run(adapter, tiny_base, tmp_path):
+    run = trained_elsewhere(adapter, "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", tmp_path)
+    folder = write_model(run, NAME, tmp_path / NAME)
+    # so that the name leads to a model, offline
+    shutil.copytree(tiny_base, tmp_path / "Qwen/Qwen2.5-3B-Instruct")
+    assert run_snippets(folder).strip()
+
+
+@pytest.mark.parametrize(
+    "trained_on, base",
+    [
+        ("unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", "Qwen/Qwen2.5-3B-Instruct"),
+        ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"),
+    ],
+)
+def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter, tmp_path):
+    run = trained_elsewhere(adapter, trained_on, tmp_path)
+    folder = write_model(run, NAME, tmp_path / NAME)
+    metadata = check_metadata(folder)
+    assert (metadata["base_model"], metadata["base_model_relation"]) == (base, "adapter")
+    assert metadata["library_name"] == "peft" and "lora" in metadata["tags"]
+    licence = LICENCES[base]
+    assert (metadata["license"], metadata.get("license_name")) == licence[:2]
+    text = (folder / "README.md").read_text()
+    # What Qwen's research licence asks of whoever passes its models on.
+    research = licence.name == "qwen-research"
+    assert ("**Improved using Qwen.**" in text) == research == (folder / "NOTICE").exists()
+    assert (folder / "adapter_config.json").exists() and not list(folder.glob("model*"))
+
+
+def test_mistakes_are_answered_before_anything_is_written(run, tmp_path):
+    with pytest.raises(ValueError, match="lacks its owner; write owner/name"):
+        write_model(run, "logtriage-demo", tmp_path / NAME)
+    with pytest.raises(ValueError, match="has no adapter: all weights were trained"):
+        write_model(run, NAME, tmp_path / NAME, merged=True)
+    with pytest.raises(ValueError, match="is no finished run"):
+        write_model(tmp_path, NAME, tmp_path / NAME)
+    assert not (tmp_path / "you").exists()
+
+
+def test_publishing_needs_a_token_and_goes_to_the_hub(run, fake_hub, monkeypatch):
+    address = publish_model(run, NAME, private=True)
+    assert address == f"https://huggingface.co/{NAME}"
+    assert fake_hub.calls == [
+        ("create", NAME, {"repo_type": "model", "private": True}),
+        ("list", NAME, {}),
+        ("upload", NAME, {"repo_type": "model"}),
+    ]
+    there = {path.name for path in (fake_hub.root / NAME).iterdir()}
+    assert there == {path.name for path in (run / "hub").iterdir()} - {hub.MARK}
+    shutil.rmtree(run / "hub")
+    monkeypatch.setattr(hub, "get_token", lambda: None)
+    with pytest.raises(ValueError, match="run `hf auth login`, or set HF_TOKEN"):
+        publish_model(run, NAME)
+    assert not (run / "hub").exists()
+
+
+def test_the_command_line_writes_a_folder_to_look_at(run):
+    result = run_command("publish-model", run, NAME, "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"written to {run / 'hub'}\n"
+    check = (run / "hub" / "README.md").read_text()
+    assert check.startswith("---\n")
+    assert "lacks its owner" in refusal("publish-model", run, "demo", "--dry-run")
+
+
+def test_cards_cite_what_is_to_be_cited():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    for name in ("model_card", "dataset_card"):
+        template = ROOT / "logtriage" / "training" / "templates" / f"{name}.md"
+        text = template.read_text()
+        assert f"title = {{{citation['title']}}}" in text
+        assert citation["authors"][0]["name"] in text
+        assert f"year = {{{citation['date-released'][:4]}}}" in text

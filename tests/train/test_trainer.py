@@ -1,0 +1,193 @@
+"""What TRL is handed, and the private parts of TRL that this relies on."""
+
+import inspect
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+from trl import GRPOTrainer
+
+from logtriage.play.tools import MALFORMED_COST, TriageTools
+from logtriage.train.presets import make_config
+from logtriage.train.trainer import (
+    SCALES,
+    EpisodeRecorder,
+    IncidentTrainer,
+    MetricsLog,
+    by_length,
+    check_arguments,
+    grpo_arguments,
+    unreachable_calls,
+)
+
+HOOKS = {  # private methods of TRL that `IncidentTrainer` overrides
+    "_get_tool_suffix_ids": ("self", "tool_messages"),
+    "_generate_single_turn": (
+        "self",
+        "prompt_ids",
+        "images",
+        "multimodal_fields",
+        "num_generations",
+        "has_tool_images",
+    ),
+    "_prepare_inputs": ("self", "generation_batch"),
+}
+
+
+def test_trl_has_the_private_parts_that_are_relied_on():
+    # Overriding what is no longer called would train on, a turn longer an episode and slower, and
+    # say nothing. A newer TRL that fails here has to be read again.
+    for name, parameters in HOOKS.items():
+        assert name in vars(IncidentTrainer)
+        assert tuple(inspect.signature(vars(GRPOTrainer)[name]).parameters) == parameters
+    overridden = {name for name in vars(IncidentTrainer) if name.startswith("_")} - {"__module__"}
+    assert {name for name in overridden if not name.startswith("__")} == set(HOOKS)
+    source = inspect.getsource(GRPOTrainer)
+    for part in (
+        "suffix_ids = self._get_tool_suffix_ids(tool_messages)",
+        "> self.max_completion_length",  # an answer that does not fit is dropped
+        "del completions[idx_with_tool][completions_len_before[idx] :]",
+        "if self._step % generate_every == 0 or self._buffered_inputs is None:",
+        "inputs = self._buffered_inputs[self._step % self.args.steps_per_generation]",
+        "self.reward_funcs.append(get_reward)",  # after the recorder, which counts calls for it
+        "nansum(dim=1)",  # rewards are summed up
+        "prompt_ids, images, multimodal_fields, num_generations\n",  # turns, some at once
+        "num_generations=1,  # each sample has its own history",
+    ):
+        assert part in source, part
+
+
+def test_a_step_is_one_generation_and_one_update(tmp_path):
+    config = make_config("mini", model="x", max_grad_norm=0.25)
+    arguments = grpo_arguments(config, tmp_path)
+    assert arguments.max_grad_norm == 0.25
+    episodes = config.incidents * config.group
+    assert arguments.generation_batch_size == episodes
+    assert arguments.per_device_train_batch_size * config.micro_batches == episodes
+    assert arguments.gradient_accumulation_steps == arguments.steps_per_generation
+    assert arguments.max_tool_calling_iterations == 15  # the longest task's steps
+    assert (arguments.bf16, arguments.fp16, arguments.use_cpu) == (False, False, True) or (
+        torch.cuda.is_available()
+    )
+
+
+def test_what_a_trainer_changes_of_its_settings_is_an_error(tmp_path):
+    config = make_config("l4", model="x", scale_rewards="group")
+    arguments = grpo_arguments(config, tmp_path)
+    assert SCALES[arguments.scale_rewards] == "group" and arguments.repetition_penalty == 1.0
+    asked = {"scale_rewards": "group", "temperature": 1.0}
+    check_arguments(arguments, asked)
+    arguments.scale_rewards = False  # what Unsloth 2026.10.7 makes of "group" with dr_grpo
+    with pytest.raises(RuntimeError, match="scale_rewards 'none' instead of 'group'"):
+        check_arguments(arguments, asked)
+
+
+def answer(content):
+    return {"role": "tool", "name": "resolve", "content": content}
+
+
+def test_an_answer_that_closes_the_incident_does_not_fit():
+    trainer = IncidentTrainer.__new__(IncidentTrainer)
+    trainer.max_completion_length = 8
+    trainer._tokenizer = SimpleNamespace(pad_token_id=0)
+    closing = [answer("step 3 of 8\nclosed by resolve\nIncident closed."), answer("{'error': 'x'}")]
+    assert len(trainer._get_tool_suffix_ids(closing)) > trainer.max_completion_length
+
+
+def test_the_recorder_leaves_the_reward_to_the_session(tmp_path):
+    # What TRL sums up: the recorder's share, and after it that of `get_reward`.
+    environments = [TriageTools() for _ in range(2)]
+    for tools in environments:
+        tools.reset("single_crash", "train", 0)
+        tools.escalate("ceo")
+    ended = [answer("{'error': 'Tool rm not found.'}"), {"role": "assistant", "content": ""}]
+    completions = [ended, [{"role": "assistant", "content": "I give up."}]]
+    logged = {}
+    shares = EpisodeRecorder(tmp_path, count=True)(
+        prompts=[[{"role": "user", "content": ""}]] * 2,
+        completions=completions,
+        environments=environments,
+        trainer_state=SimpleNamespace(global_step=4),
+        log_metric=logged.__setitem__,
+        task=["single_crash"] * 2,
+    )
+    rewards = [tools.get_reward() for tools in environments]
+    assert [share + reward for share, reward in zip(shares, rewards, strict=True)] == [
+        pytest.approx(-2 * MALFORMED_COST),  # one the session saw, one that TRL answered
+        pytest.approx(-MALFORMED_COST),
+    ]
+    assert logged["malformed"] == 1.5 and logged["score/single_crash"] == 0.0
+    rows = [json.loads(line) for line in (tmp_path / "episodes.jsonl").read_text().splitlines()]
+    assert [(row["step"], row["closed_by"]) for row in rows] == [(5, "timeout")] * 2
+    (shown,) = (tmp_path / "completions.jsonl").read_text().splitlines()
+    assert json.loads(shown)["messages"][0]["content"] == environments[0].session.opening
+
+
+def test_calls_that_never_reach_the_environment_are_counted():
+    completion = [
+        {"role": "assistant", "content": "", "tool_calls": [{}]},
+        {"role": "tool", "name": "rm", "content": "{'error': 'Tool rm not found.'}"},
+        {"role": "tool", "name": "resolve", "content": "{'error': 'Incident closed.'}"},
+        {"role": "tool", "name": "escalate", "content": "step 3 of 8\nerror: unknown team 'ceo'"},
+        {"role": "assistant", "content": "<tool_call>{"},
+    ]
+    assert unreachable_calls(completion) == 2  # the others are counted by the environment itself
+
+
+def test_regrouping_by_length_changes_no_row_only_padding():
+    random = torch.Generator().manual_seed(0)
+    prompt = torch.randint(1, 9, (8, 5), generator=random)
+    completion = torch.randint(1, 9, (8, 6), generator=random)
+    prompt_mask, completion_mask = torch.ones_like(prompt), torch.ones_like(completion)
+    for i in range(8):
+        prompt_mask[i, : i % 4] = 0
+        completion_mask[i, 1 + i % 6 :] = 0
+    whole = {
+        "prompt_ids": prompt,
+        "prompt_mask": prompt_mask,
+        "completion_ids": completion,
+        "completion_mask": completion_mask,
+        "tool_mask": completion_mask.clone(),
+        "advantages": torch.arange(8.0),
+        "num_items_in_batch": torch.tensor(3),
+    }
+    batches = [
+        {key: value[i : i + 4] if value.dim() else value for key, value in whole.items()}
+        for i in (0, 4)
+    ]
+
+    def contents(parts):
+        return sorted(
+            (
+                part["advantages"][i].item(),
+                part["prompt_ids"][i][part["prompt_mask"][i].bool()].tolist(),
+                part["completion_ids"][i][part["completion_mask"][i].bool()].tolist(),
+                part["tool_mask"][i].sum().item(),
+            )
+            for part in parts
+            for i in range(4)
+        )
+
+    regrouped = by_length(batches)
+    assert contents(regrouped) == contents(batches)
+    assert sum(part["completion_ids"].numel() for part in regrouped) < completion.numel()
+    assert all(part["num_items_in_batch"] == 3 for part in regrouped)
+
+
+def test_processor_time_adds_up_over_attempts(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "seconds": 50.0, "cpu_seconds": 40.0}\n')
+    for step in (2, 3):  # each an attempt of its own
+        log, state = MetricsLog(tmp_path, 3, progress=False), SimpleNamespace(global_step=step)
+        log.on_train_begin(None, state, None)
+        sum(range(3_000_000))
+        log.on_log(None, state, None, {"reward": 0.0})
+        log.on_train_end(None, state, None)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    cpu = [row["cpu_seconds"] for row in rows]
+    assert cpu[0] < cpu[1] < cpu[2] < 60.0
+
+
+def test_what_is_added_for_entropy_is_trls_coefficient(tmp_path):
+    arguments = grpo_arguments(make_config("mini", model="x", entropy_bonus=0.02), tmp_path)
+    assert arguments.entropy_coef == 0.02 and not arguments.use_adaptive_entropy
