@@ -4,7 +4,7 @@ The world needs nothing but the standard library; the environment needs OpenEnv;
 torch.
 """
 
-# the public address; README and notebooks are written from it by `make address`
+# The public address; CONTRIBUTING.md says how to change it everywhere.
 REPOSITORY = "OWNER/logtriage"
 __version__ = "0.1.0"
 
