@@ -21,7 +21,6 @@ from typing import NamedTuple
 import pandas as pd
 
 from ..play.episode import final_score
-from ..policies.llm.translated import TranslatedBeliefPolicy
 from ..policies.scripted import Policy
 from ..real.cases import SOURCES, load_source
 from ..real.ranking import RankingPolicy, ranking_policy
@@ -119,13 +118,13 @@ def play_commonest(source: str) -> pd.DataFrame:
 
 
 def real_policy(name: str, seed: int = 0) -> Policy:
-    """The policy of that name as it plays real incidents: a rule, `belief` translated, or one of
-    the simulator's as it is; `ValueError` for an unknown name.
+    """The policy of that name as it plays real incidents: a rule, or one of the simulator's
+    as it is; `ValueError` for an unknown name.
     """
     if name in RANKED:
         return ranking_policy(name, seed)
     if name in POLICIES:
-        return TranslatedBeliefPolicy() if name == "belief" else make_policy(name, seed)
+        return make_policy(name, seed)
     raise ValueError(
         f"unknown policy {name!r:.60}; on real incidents choose one of "
         f"{', '.join((*RANKED, *POLICIES))}"
@@ -166,7 +165,7 @@ def players() -> dict[str, Callable[[], Policy]]:
         name: lambda name=name: make_policy(name)  # type: ignore[misc]
         for name in SCRIPTED
     }
-    return {**ranked, **scripted, "belief": TranslatedBeliefPolicy}
+    return {**ranked, **scripted}
 
 
 def play_scripted(names: Sequence[str] | None = None) -> pd.DataFrame:

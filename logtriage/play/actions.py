@@ -26,10 +26,12 @@ CHOICES = {"severity": SEVERITIES, "team": TEAMS, "remedy": REMEDIES}  # service
 MAX_SHOWN = 60  # characters of a bad value that an error repeats
 
 
-def shown(value: object) -> str:
-    """A bad value, quoted and cut so that an error stays readable."""
+def shown(value: object, most: int = MAX_SHOWN) -> str:
+    """A bad value, quoted, printable, and cut at `most` characters, so that an error stays
+    readable.
+    """
     text = repr(value)
-    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:

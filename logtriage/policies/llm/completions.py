@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from ...logs.lines import visible
+from ...play.actions import shown
 from ...play.conversation import CALL_TAG, Message, from_wire, to_wire
 from ...play.text_protocol import written_calls
 from ...play.tools import SIGNATURES
@@ -243,9 +243,8 @@ class Completions:
         text = " ".join(f"{type(error).__name__}: {error}".split())
         if len(self._key) >= 8:
             text = text.replace(self._key, "***")
-        text = visible(text, MOST_TOLD)
         hint = "; --tools text does without tools" if self._is_about_tools(error) else ""
-        return text[:MOST_TOLD] + hint
+        return shown(text, MOST_TOLD) + hint
 
     def _is_about_tools(self, error: Exception) -> bool:
         from openai import BadRequestError
