@@ -45,7 +45,7 @@ def sampling_policy(weights: Path, name: str, config: TrainingConfig) -> Languag
 
 def policy_name(weights: Path) -> str:
     """What a folder of weights is called: `base`, or track, run and folder, as in
-    `demo-seed-0-checkpoint-40`.
+    `novice-seed-0-checkpoint-40`.
     """
     resolved = weights.resolve()
     return "base" if resolved.name == "base" else "-".join(resolved.parts[-3:])
@@ -62,7 +62,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
 
 def main(
     model: Annotated[Path, typer.Option(help="Folder of the base model.")] = ROOT
-    / "runs/demo/base",
+    / "runs/novice/base",
     checkpoint: Annotated[list[Path] | None, typer.Option(help="Weights of its training.")] = None,
     incidents: Annotated[int, typer.Option(min=2, help="How many, the tasks in turn.")] = 24,
     forks: Annotated[int, typer.Option(min=2, help="Of each state.")] = 16,

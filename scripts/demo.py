@@ -41,7 +41,7 @@ def execute(name: str, output: Path, parameters: dict[str, object]) -> None:
 
 
 def main(
-    folder: Annotated[Path, typer.Option(help="Where everything goes.")] = ROOT / "runs" / "demo",
+    folder: Annotated[Path, typer.Option(help="Where everything goes.")] = ROOT / "runs" / "novice",
     seed: Annotated[int, typer.Option(help="Of GRPO; the base model is the same for all.")] = 0,
 ) -> None:
     """Train the embedded agent and look at what it learned."""

@@ -58,7 +58,7 @@ from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "gpu"
-BASE = ROOT / "runs" / "demo" / "base"
+BASE = ROOT / "runs" / "novice" / "base"
 CAPABILITY = (7, 5)  # compute capability of a T4
 LOGS_TOKENS = 159  # of the logs of `all`, the mean of results/tokens
 TRAINED = ((1, 4), (3, 8), (4, 8))  # incidents x group: 4, 24 and 32 episodes a step

@@ -23,7 +23,7 @@ INCIDENTS = 16  # of 8 episodes: enough for either loop to have something to sha
 
 
 def main(
-    model: Annotated[Path, typer.Option(help="Base model.")] = ROOT / "runs" / "demo" / "base",
+    model: Annotated[Path, typer.Option(help="Base model.")] = ROOT / "runs" / "novice" / "base",
     steps: Annotated[int, typer.Option(min=1, help="Optimizer steps a turn.")] = 4,
     turns: Annotated[int, typer.Option(min=1, help="Turns of each loop.")] = 3,
 ) -> None:

@@ -18,8 +18,8 @@ from logtriage.real.cases import SOURCES
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "real"
 AGENTS = {  # how the table calls an agent, and where training left it
-    "embedded, from reward alone": ROOT / "runs" / "demo" / "seed-0" / "model",
-    "embedded, general": ROOT / "runs" / "general" / "seed-0" / "model",
+    "embedded: novice, then GRPO": ROOT / "runs" / "novice" / "seed-0" / "model",
+    "embedded: general": ROOT / "runs" / "general" / "seed-0" / "model",
 }
 AT_ONCE = 4  # openings of 3,000 tokens that the embedded agent reads at once: half a GB of memory
 

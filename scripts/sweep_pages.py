@@ -45,8 +45,8 @@ class Published(NamedTuple):
 
 
 TOLD = {  # where a track's table stands
-    "demo": "../README.md#results",
-    "taught": "../docs/training.md#a-second-track-taught-then-rewarded",
+    "novice": "../README.md#results",
+    "expert": "../docs/training.md#a-second-track-taught-then-rewarded",
     "general": "../docs/training.md#a-third-on-many-call-graphs-and-in-many-words",
 }
 OTHERS = {

@@ -44,11 +44,11 @@ class Track(NamedTuple):
 
 
 TRACKS = {
-    "demo": Track("from reward alone", "mini"),
-    "taught": Track("taught, then rewarded", "taught"),
+    "novice": Track("novice, then GRPO", "mini"),
+    "expert": Track("expert, then GRPO", "taught"),
     "general": Track("general", "general"),
 }
-SCRIPTS = ("junior", "trace")  # beside the first track: whom its base imitates, and a careful one
+SCRIPTS = ("novice", "trace")  # beside the first track: whom its base imitates, and a careful one
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
     "steps",
@@ -102,7 +102,7 @@ def track_table(track: str) -> str:
     """The results of a track over every training seed in `results/`, and what got worse."""
     runs = seeds_of(track)
     table = summarise_seeds(runs).to_dict("records")
-    rows = [_cells(row, taught=track == "taught") for row in table]
+    rows = [_cells(row, taught=track == "expert") for row in table]
     lines = [f"| {' | '.join(rows[0])} |", "|" + "---|" * len(rows[0])]
     lines += [f"| {' | '.join(cells.values())} |" for cells in rows]
     several = len(runs) > 1
@@ -113,7 +113,7 @@ def track_table(track: str) -> str:
         f" {'incidents and seeds' if several else 'incidents'}, gains paired. Faults found: the"
         " service of a real fault was the first one blamed. Arrows: base → trained."
     )
-    beyond = [beyond_line(runs)] if track == "taught" else []
+    beyond = [beyond_line(runs)] if track == "expert" else []
     return "\n".join([*lines, "", method, *beyond, falls_line(runs), grounded_line(runs)])
 
 
@@ -231,8 +231,8 @@ def splits_table() -> str:
     columns = {}
     for name, rows in tracks.items():
         called, seeds = TRACKS[name].called, len(seeds_of(name))
-        if name != "taught":  # its base has been taught already
-            columns["base" if name == "demo" else f"{called} base"] = rows[rows.policy == "base"]
+        if name != "expert":  # its base has been taught already
+            columns["base" if name == "novice" else f"{called} base"] = rows[rows.policy == "base"]
         columns[f"{called} ({seeds})"] = rows[rows.policy == "trained"]
     for policy in ("constant", TEACHER):
         own = scripts[scripts.policy == policy]
@@ -453,13 +453,13 @@ def real_statistics() -> str:
 # File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
     "README.md": {
-        "demo": partial(track_table, "demo"),
+        "novice": partial(track_table, "novice"),
         "splits": splits_table,
         "benchmark": benchmark_table,
     },
     "docs/training.md": {
         "recipe": recipe_table,
-        "taught": partial(track_table, "taught"),
+        "expert": partial(track_table, "expert"),
         "general": partial(track_table, "general"),
     },
     "docs/real.md": {"real": real_incidents_table, "realism": real_statistics},

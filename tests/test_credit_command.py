@@ -14,18 +14,18 @@ from logtriage.train.credit import CREDITS
 
 
 def test_a_policy_is_named_by_its_track_and_run(tmp_path, monkeypatch):
-    assert credit.policy_name(tmp_path / "runs/demo/base") == "base"
+    assert credit.policy_name(tmp_path / "runs/novice/base") == "base"
     names = {
         credit.policy_name(tmp_path / "runs" / track / run / weights)
-        for track in ("demo", "taught")
+        for track in ("novice", "expert")
         for run in ("seed-0", "seed-1")
         for weights in ("checkpoint-40", "checkpoint-80", "model")
     }
-    assert len(names) == 12 and {"demo-seed-0-checkpoint-40", "taught-seed-1-model"} <= names
-    inside = tmp_path / "runs/demo/seed-0"
+    assert len(names) == 12 and {"novice-seed-0-checkpoint-40", "expert-seed-1-model"} <= names
+    inside = tmp_path / "runs/novice/seed-0"
     inside.mkdir(parents=True)
     monkeypatch.chdir(inside)
-    assert credit.policy_name(Path("model")) == "demo-seed-0-model"
+    assert credit.policy_name(Path("model")) == "novice-seed-0-model"
 
 
 def test_each_measure_is_shown_with_its_interval():
@@ -40,12 +40,12 @@ def test_each_measure_is_shown_with_its_interval():
 
 
 def test_weights_are_compared_and_a_rerun_goes_on(tiny_base, tmp_path, capsys):
-    checkpoint = tmp_path / "demo" / "seed-0" / "checkpoint-1"
+    checkpoint = tmp_path / "novice" / "seed-0" / "checkpoint-1"
     shutil.copytree(tiny_base, checkpoint)
     asked = {"model": tiny_base, "checkpoint": [checkpoint], "incidents": 2, "forks": 2}
     folders = {"folder": tmp_path / "kept", "results": tmp_path / "results"}
     credit.main(**asked, **folders)
-    names = {"base", "demo-seed-0-checkpoint-1"}
+    names = {"base", "novice-seed-0-checkpoint-1"}
     kept = {path.name.rpartition("-")[0]: path for path in folders["folder"].glob("*.jsonl")}
     assert set(kept) == names
     forks = pd.read_parquet(folders["results"] / "forks.parquet")

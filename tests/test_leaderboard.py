@@ -26,7 +26,7 @@ def test_the_page_is_fresh():
 
 def test_scripts_and_the_trained_agents_of_both_tracks_are_there():
     names = {one.name for one in entries()}
-    assert {"random", "constant", "loudest", "junior", "trace", "belief", "oracle"} <= names
+    assert {"random", "constant", "loudest", "novice", "trace", "belief", "oracle"} <= names
     assert len(names) >= 9
 
 

@@ -74,8 +74,8 @@ def test_publish_copies_the_light_files(tmp_path, monkeypatch):
     root = tmp_path / "repository"
     monkeypatch.setattr(publish, "ROOT", root)
     run = finished_run(root / "runs" / "seed-0")
-    target = publish.publish(run, "demo")
-    assert target == root / "results" / "demo" / "seed-0"
+    target = publish.publish(run, "novice")
+    assert target == root / "results" / "novice" / "seed-0"
     assert {path.name for path in target.iterdir()} == {*LIGHT_FILES, "episodes.parquet"}
     assert (target.parent / "base.json").read_text() == "{}"
     for name in LIGHT_FILES:
@@ -85,7 +85,7 @@ def test_publish_copies_the_light_files(tmp_path, monkeypatch):
     assert list(episodes["score"]) == [0.1 + 0.2, 1.0] and list(episodes["step"]) == [1, 2]
 
     (run / "summary.json").write_text("newer")
-    publish.publish(str(run), "demo")
+    publish.publish(str(run), "novice")
     assert (target / "summary.json").read_text() == "newer"
 
 
@@ -95,7 +95,7 @@ def test_publish_refuses_an_unfinished_run(missing, tmp_path, monkeypatch):
     run = finished_run(tmp_path / "runs" / "seed-0")
     (run / missing).unlink()
     with pytest.raises(FileNotFoundError, match=f"lacks {missing}; run `make seeds` to its end"):
-        publish.publish(run, "demo")
+        publish.publish(run, "novice")
     assert not (tmp_path / "results").exists()
 
 

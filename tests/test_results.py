@@ -36,7 +36,7 @@ def test_no_published_gain_hides_what_fell(folder):
 
 def test_the_demo_is_published():
     # Without it, the test above would be about nothing.
-    assert ROOT / "results" / "demo" in SETS
+    assert ROOT / "results" / "novice" in SETS
 
 
 def test_a_planted_fall_is_found():
@@ -59,18 +59,18 @@ def test_the_table_is_over_every_seed(tmp_path, monkeypatch):
     results = ROOT / "results"
     shutil.copytree(results / "benchmark", tmp_path / "results" / "benchmark")
     for seed in (0, 1):
-        run = tmp_path / "results" / "demo" / f"seed-{seed}"
-        shutil.copytree(ROOT / "results" / "demo" / "seed-0", run)
+        run = tmp_path / "results" / "novice" / f"seed-{seed}"
+        shutil.copytree(ROOT / "results" / "novice" / "seed-0", run)
         frame = pd.read_parquet(run / "evaluation.parquet")
         oracle, others = frame[frame.policy == "oracle"], frame[frame.policy != "belief"]
         if seed:
             others = others[others.policy != "trained"]
             others = pd.concat([others, oracle.assign(policy="trained")])
         pd.concat([others, oracle.assign(policy="belief")]).to_parquet(run / "evaluation.parquet")
-    shutil.copy(results / "demo" / "base.json", tmp_path / "results" / "demo")
-    own = pd.read_parquet(ROOT / "results" / "demo" / "seed-0" / "evaluation.parquet")
+    shutil.copy(results / "novice" / "base.json", tmp_path / "results" / "novice")
+    own = pd.read_parquet(ROOT / "results" / "novice" / "seed-0" / "evaluation.parquet")
     monkeypatch.setattr(tables, "ROOT", tmp_path)
-    text = tables.track_table("demo")
+    text = tables.track_table("novice")
     head, _, *rows = (line.strip("| ").split(" | ") for line in text.split("\n\n")[0].splitlines())
     assert "**2 training seeds**" in text and "incidents and seeds" in text
     for row in rows:
@@ -93,7 +93,7 @@ def test_the_truth_is_that_of_the_version_that_was_played(folder):
         assert (oracle["severity"] == 1).all()
 
 
-@pytest.mark.parametrize("policy", ["random", "loudest", "junior", "trace"])
+@pytest.mark.parametrize("policy", ["random", "loudest", "novice", "trace"])
 def test_the_published_benchmark_is_of_the_policies_as_they_are(policy):
     # Each plays its incidents in order from one stream, so the first few suffice.
     published = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")

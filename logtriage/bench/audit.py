@@ -51,7 +51,7 @@ NO_FAULT = "no fault"  # the answer that `ignore` gives
 BLAMES = "identify_root_cause"
 ANSWERS = (BLAMES, "ignore")
 VERDICTS = ("grounded", "lucky", "unanswered", "misled", "reckless")
-AUDITED = ("random", "loudest", "junior", "trace", "belief")  # in the benchmark
+AUDITED = ("random", "loudest", "novice", "trace", "belief")  # in the benchmark
 COLUMNS = (
     *("answer", "posterior", "verdict"),
     *("questions", "weighed", "question_regret", "answer_regret"),

@@ -34,7 +34,7 @@ def evaluate_command(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="random, constant, loudest, junior, trace, belief, oracle; on real incidents the "
+            help="random, constant, loudest, novice, trace, belief, oracle; on real incidents the "
             "rules of docs/real.md, too. Repeat for several."
         ),
     ] = None,

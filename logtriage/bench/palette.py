@@ -13,7 +13,7 @@ POLICY_COLOURS = {
     "random": "#949494",
     "constant": "#B05CD6",
     "loudest": "#C76C00",
-    "junior": "#663300",
+    "novice": "#663300",
     "trace": "#2E9E5B",
     "belief": "#580063",
     "oracle": "#000000",

@@ -38,7 +38,7 @@ HALVES = ("developed on", "held back")
 ALL = "all"
 COMMONEST = "commonest"  # plays each case with the roots of all others
 OURS = "unexplained"  # without knowledge of the kinds of fault
-SCRIPTED = ("loudest", "trace", "junior")  # as they play the simulator
+SCRIPTED = ("loudest", "trace", "novice")  # as they play the simulator
 RANKED = ("random_ranking", *RULES)
 # What some rules read, and which sources have any of it (`cases.Source`).
 NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}

@@ -16,12 +16,12 @@ from ..policies.scripted import (
     TrainedConstantPolicy,
 )
 
-# Name to a maker that takes a seed; only `random` and `junior` have whims of their own.
+# Name to a maker that takes a seed; only `random` and `novice` have whims of their own.
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "random": RandomPolicy,
     "constant": lambda seed: TrainedConstantPolicy(),
     "loudest": lambda seed: LoudestPolicy(),
-    "junior": lambda seed: JuniorPolicy(Random(f"junior/{seed}")),
+    "novice": lambda seed: JuniorPolicy(Random(f"junior/{seed}")),
     "trace": lambda seed: TracePolicy(),
     "belief": lambda seed: BeliefPolicy(),
     "oracle": lambda seed: OraclePolicy(),

@@ -38,7 +38,7 @@ class JuniorPolicy(ReadingPolicy):
         random: the stream of its draws.
     """
 
-    name = "junior"
+    name = "novice"
 
     def __init__(self, random: Random) -> None:
         self._random = random

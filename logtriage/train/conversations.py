@@ -34,7 +34,7 @@ from .drills import PUBLISHED_INDEX, open_varied
 from .hub import check_name, check_token, fresh_folder, upload
 from .model_card import render_template
 
-POLICIES = ("junior", "trace", "belief")  # one who is often wrong, a careful one, and the ceiling
+POLICIES = ("novice", "trace", "belief")  # one who is often wrong, a careful one, and the ceiling
 SCORED = ("score", *PARTS, "cost", "gate", "steps")
 
 

@@ -1,7 +1,7 @@
 """One whole experiment in a folder: base model, GRPO run, held-out evaluation, figures, summary.
 
-    runs/demo/base/   the base model (see `mini`)
-    runs/demo/seed-0/ the run (see `grpo`), and then
+    runs/novice/base/   the base model (see `mini`)
+    runs/novice/seed-0/ the run (see `grpo`), and then
 
 | file | what |
 |---|---|
@@ -41,7 +41,7 @@ from .drills import TUNING_INDEX
 from .grpo import free_memory
 from .mini import build_base, build_taught
 
-REFERENCES = ("junior", "loudest", "trace", "belief", "oracle")
+REFERENCES = ("novice", "loudest", "trace", "belief", "oracle")
 # Scores that make an incident worth showing before and after training: the base fails at it below
 # the first, the trained model solves it above the second.
 FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8

@@ -238,7 +238,7 @@ def build_base(
         )
     open_episode = open_varied if general else Episode.open
     check = compare_with_junior(model, tokenizer, open_episode=open_episode)
-    if check["base"] < parity * check["junior"]:
+    if check["base"] < parity * check["novice"]:
         raise ValueError(
             f"the base model has not learned what the junior knows: mean scores {check}, and "
             f"{parity} of the junior's is the least; train it on more, or longer"

@@ -5,8 +5,8 @@ The executed notebook is the record that a point is finished: with these paramet
 without an error. So one that was executed by hand counts too, as long as it lies where the sweep
 would put it:
 
-    papermill notebooks/03_grpo_training.ipynb runs/demo/seed-3/03_grpo_training.ipynb \\
-        --cwd notebooks -p folder ../runs/demo -p seed 3 ...
+    papermill notebooks/03_grpo_training.ipynb runs/novice/seed-3/03_grpo_training.ipynb \\
+        --cwd notebooks -p folder ../runs/novice -p seed 3 ...
 
 What an unfinished point has done so far is the notebook's own business: notebook 03 goes on from
 its last checkpoint. A lock on the folder, which ends with the process that holds it, keeps two

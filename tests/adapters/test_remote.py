@@ -39,7 +39,7 @@ def both(server, make, *arguments, **options):
     return here.drop(columns="seconds"), there.drop(columns="seconds")
 
 
-@pytest.mark.parametrize("policy", ["random", "loudest", "junior", "trace"])
+@pytest.mark.parametrize("policy", ["random", "loudest", "novice", "trace"])
 def test_scripted_policies_earn_the_same(server, policy):
     for split in SPLITS:
         here, there = both(server, lambda: make_policy(policy), list(ALL_TASKS), split, 6)
@@ -48,7 +48,7 @@ def test_scripted_policies_earn_the_same(server, policy):
 
 def test_the_audit_needs_nothing_that_is_not_on_the_wire(server):
     here, there = (
-        audit(make_policy("junior"), list(TASKS), "test", 4, progress=False, open_episode=opened)
+        audit(make_policy("novice"), list(TASKS), "test", 4, progress=False, open_episode=opened)
         for opened in (Episode.open, server.open)
     )
     pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))

@@ -76,7 +76,7 @@ def test_belief_is_grounded_and_regrets_nothing(belief):
     assert belief["answer_regret"].max() <= WORTHWHILE
 
 
-@pytest.mark.parametrize("name", ["random", "junior", "loudest", "trace"])
+@pytest.mark.parametrize("name", ["random", "novice", "loudest", "trace"])
 def test_whoever_is_audited_plays_as_if_nobody_looked(name):
     plain, audited = (
         play(make_policy(name), list(TASKS), "test", 12, batch=5, progress=False)

@@ -65,7 +65,7 @@ def test_the_audit_is_of_the_incidents_that_were_played(report):
     keys = ["policy", "task", "split", "index"]
     assert len(audited) == len(AUDITED) * len(TASKS) * 2  # two fifths, and two at least
     same = audited.merge(frame, on=keys, suffixes=("", "_played"))
-    of_chance = same["policy"].isin(["random", "junior"])  # their draws depend on what came before
+    of_chance = same["policy"].isin(["random", "novice"])  # their draws depend on what came before
     assert len(same) == len(audited) and set(audited["split"]) == {"test"}
     same = same[~of_chance]
     assert list(same["score"]) == pytest.approx(list(same["score_played"]))
@@ -201,7 +201,7 @@ def test_what_the_adversary_found_is_below_loudest_and_can_be_played_again():
         )
 
 
-@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("random", "junior")])
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("random", "novice")])
 def test_the_published_episodes_are_what_is_played_today(policy):
     frame = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
     held = frame[

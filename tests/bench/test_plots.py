@@ -30,7 +30,7 @@ from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 RESULTS = Path(__file__).parents[2] / "results"
-BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "demo" / "seed-0"
+BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-0"
 
 
 @pytest.fixture(scope="module")

@@ -142,7 +142,7 @@ def test_the_table_can_be_read(table):
     assert text.loc[real.OURS, "nezha-onlineboutique"].startswith("0.85 [")
     groups = real.readable(table.reset_index(), by_group=True)
     assert groups.loc[real.OURS, "petshop"].startswith("0.97 [") and "/" not in groups.iloc[0, 0]
-    assert {"random_ranking", "commonest", *RULES, "loudest", "junior", "belief"} <= set(text.index)
+    assert {"random_ranking", "commonest", *RULES, "loudest", "novice", "belief"} <= set(text.index)
 
 
 def test_the_figure_has_a_row_a_policy(table):

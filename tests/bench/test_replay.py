@@ -67,7 +67,7 @@ def verdicts(path):
 
 
 def test_six_hundred_trajectories_match(tmp_path):
-    policies = [make_policy(name) for name in ("random", "junior", "loudest", "trace")]
+    policies = [make_policy(name) for name in ("random", "novice", "loudest", "trace")]
     path = written(tmp_path / "out.jsonl", policies, Plan(list(TASKS), "test", 50))
     assert verdicts(path) == [MATCH] * 600
 

@@ -197,7 +197,7 @@ def test_incidents_can_be_played_again():
 
 def test_unknown_names_are_answered_with_the_valid_ones():
     with pytest.raises(
-        ValueError, match="random, constant, loudest, junior, trace, belief, oracle"
+        ValueError, match="random, constant, loudest, novice, trace, belief, oracle"
     ):
         make_policy("guess")
     with pytest.raises(

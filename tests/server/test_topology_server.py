@@ -56,7 +56,7 @@ def test_the_environment_plays_on_it():
     assert "web" in env.render_web({}) and len(env.web_actions({})) > 50
 
 
-@pytest.mark.parametrize("policy", ["random", "junior", "trace", "belief"])
+@pytest.mark.parametrize("policy", ["random", "novice", "trace", "belief"])
 def test_episodes_there_are_the_episodes_here(address, policy):
     frames = []
     with Server(address) as server:

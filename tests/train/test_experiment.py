@@ -12,7 +12,7 @@ from logtriage.train.experiment import _played
 from logtriage.train.summaries import summarise_run, summarise_seeds, summary_table
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
-PUBLISHED = Path(__file__).parents[2] / "results" / "demo" / "seed-0" / "evaluation.parquet"
+PUBLISHED = Path(__file__).parents[2] / "results" / "novice" / "seed-0" / "evaluation.parquet"
 
 
 @pytest.fixture(scope="module")

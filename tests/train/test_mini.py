@@ -82,7 +82,7 @@ def test_a_base_that_was_taught_other_examples_is_another(tiny_base, monkeypatch
 
 def test_settings_of_the_usual_base_are_those_of_bases_that_exist(tmp_path):
     # A base of before these options must be recognised: `base.json` as it was published.
-    published = json.loads((RESULTS / "demo" / "base.json").read_text())
+    published = json.loads((RESULTS / "novice" / "base.json").read_text())
     assert "runbook" not in published["settings"] and "cpu_seconds" not in published
     folder = tmp_path / "base"
     folder.mkdir()
@@ -258,7 +258,7 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
 
     def compare(model, tokenizer, open_episode):
         compared.append(open_episode)
-        return {"base": 1.0, "junior": 1.0}
+        return {"base": 1.0, "novice": 1.0}
 
     monkeypatch.setattr(mini, "compare_with_junior", compare)
     monkeypatch.setattr(mini, "TOKENIZER_EXAMPLES", 30)

@@ -41,7 +41,7 @@ def finished(tiny_base, tmp_path_factory):
     """A finished run that has been evaluated; not to be written to."""
     folder = tmp_path_factory.mktemp("runs") / "demo" / "seed-0"
     train(make_config("mini", model=str(tiny_base), **TINY), folder, progress=False)
-    evaluate_run(folder, episodes=12, references=("junior", "loudest"), progress=False)
+    evaluate_run(folder, episodes=12, references=("novice", "loudest"), progress=False)
     (folder / "gain.png").write_bytes(b"a figure")
     return folder
 
@@ -145,7 +145,7 @@ def test_a_run_that_was_not_evaluated_says_so(run, tmp_path):
     text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
     assert "model-index" not in metadata and "not been evaluated on held-out incidents" in text
     assert metadata["datasets"] == ["you/logtriage-conversations"]
-    assert "`python -m logtriage evaluate-run runs/demo/seed-0`" in text
+    assert "`python -m logtriage evaluate-run runs/novice/seed-0`" in text
     assert "gain [" not in text and not (folder / "summary.json").exists()
 
 
