@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .play.actions import ACTION_TYPES, action_values
+from .play.actions import ACTION_TYPES, Action, action_values
 from .play.drawing import Step, draw
 from .real.door import draw_end, last_incident, open_incident, splits_of, tasks_on
 from .world.topology import Topology
@@ -43,11 +43,11 @@ class Console:
         self.episode = open_incident(task, split, index, self._topology)
         self.seen = [Step("", self.episode.opening)]
 
-    def act(self, action_type: str, value: str = "") -> None:
+    def act(self, action: Action) -> None:
         """Take one step; on a closed incident nothing happens."""
         if not self.episode.done:
-            observation = self.episode.act(action_type, value)
-            self.seen.append(Step(f"{action_type} {value}", observation))
+            observation = self.episode.act(action)
+            self.seen.append(Step(f"{action.type} {action.value}", observation))
 
     def values(self, action_type: str) -> list[str]:
         """The values that an action type can take here."""
@@ -100,7 +100,7 @@ class Console:
             show()
 
         def press_act(_: Any) -> None:
-            self.act(kind.value, value.value)
+            self.act(Action.parse(kind.value, value.value))
             show()
 
         kind.observe(offer, names="value")

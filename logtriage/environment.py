@@ -12,7 +12,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 
 from . import REPOSITORY, __version__
 from .models import TriageAction, TriageObservation, TriageState
-from .play.actions import action_values, shown
+from .play.actions import Action, action_values, shown
 from .play.drawing import Step, draw
 from .play.episode import Episode, Observation
 from .play.prompts import render
@@ -125,7 +125,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """
         if self._episode is None:
             raise ValueError("no incident is open; call reset first")
-        observation = self._episode.act(action.action_type, action.value, action.confidence)
+        observation = self._episode.act(
+            Action.parse(action.action_type, action.value, action.confidence)
+        )
         self._seen.append(Step(f"{action.action_type} {action.value}", observation))
         answer = self._observe(observation)
         if self._episode.score is not None:  # before the end the reward is 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.world.incidents import sample_incident
@@ -37,7 +38,7 @@ def gallery_text() -> str:
             if incident.injection is None:
                 parts.append("Truth: a false alarm; P3, and `ignore`.")
                 continue
-            detail = render(episode.act("request_more_logs", incident.root))
+            detail = render(episode.act(Action("request_more_logs", (incident.root,))))
             parts.append(f"Asking `{incident.root}`:\n\n```text\n{detail}\n```")
             parts.append(
                 f"Truth: {incident.severity}, {incident.injection.fault.name} at `{incident.root}`;"

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.train.cost import Model
 from logtriage.world.tasks import SEVERITIES
@@ -93,13 +94,15 @@ class Script:
         self.generate(prompt_ids, *others, **named)
         turns = []
         for place, ids in enumerate(prompt_ids):
-            actions = [("request_more_logs", "all")]
+            actions = [Action("request_more_logs", ("all",))]
             if ids.count(self.opens) == 3:  # system, user, and the turn to come
-                actions.insert(0, ("classify_severity", SEVERITIES[place % len(SEVERITIES)]))
+                actions.insert(
+                    0, Action("classify_severity", (SEVERITIES[place % len(SEVERITIES)],))
+                )
             turns.append(self.turn(actions))
         return turns, None
 
-    def turn(self, actions: Sequence[tuple[str, str]]) -> list[int]:
+    def turn(self, actions: Sequence[Action]) -> list[int]:
         """Ids of a turn with these calls, its end included."""
         calls = [json.dumps(tool_call(action)["function"]) for action in actions]
         text = "".join(f"\n<tool_call>\n{call}\n</tool_call>" for call in calls)

@@ -27,30 +27,28 @@ import typer
 
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
 SCRIPT = [
-    ("request_more_logs", 0),
-    ("request_more_logs", 2),
-    ("request_more_logs", 5),
-    ("classify_severity", "P1"),
-    ("identify_root_cause", 5),
-    ("remediate", 5),
-    ("escalate", "dba"),
-    ("resolve", ""),
-]  # eight steps, the length of the shortest task; numbers are positions of services
+    Action("request_more_logs", ("{0}",)),
+    Action("request_more_logs", ("{2}",)),
+    Action("request_more_logs", ("{5}",)),
+    Action("classify_severity", ("P1",)),
+    Action("identify_root_cause", ("{5}",)),
+    Action("remediate", ("kill-query", "{5}")),
+    Action("escalate", ("dba",)),
+    Action("resolve"),
+]  # eight steps, the length of the shortest task; numbers in braces are positions of services
 
 Player = Callable[[int], int]  # plays episode n, returns its number of steps
 
 
-def _actions(names: tuple[str, ...]) -> list[tuple[str, str]]:
-    filled = [(kind, names[value] if isinstance(value, int) else value) for kind, value in SCRIPT]
-    return [
-        (kind, f"kill-query:{value}" if kind == "remediate" else value) for kind, value in filled
-    ]
+def _actions(names: tuple[str, ...]) -> list[Action]:
+    return [Action(one.type, tuple(arg.format(*names) for arg in one.args)) for one in SCRIPT]
 
 
 def core_player() -> Player:
@@ -62,8 +60,8 @@ def core_player() -> Player:
         episode = Episode(sample_incident(tasks[number % 3], "train", number))
         actions = actions or _actions(episode.incident.topology.names)
         render(episode.opening, episode.incident.topology)
-        for kind, value in actions:
-            render(episode.act(kind, value))
+        for action in actions:
+            render(episode.act(action))
         return len(actions)
 
     return play
@@ -73,7 +71,7 @@ def openenv_player() -> Player:
     """The OpenEnv environment, actions built once and observations as OpenEnv objects."""
     tasks, environment = list(TASKS), TriageEnvironment()
     names = tuple(service.name for service in environment.reset().services)
-    actions = [TriageAction(action_type=kind, value=value) for kind, value in _actions(names)]
+    actions = [TriageAction(action_type=one.type, value=one.value) for one in _actions(names)]
 
     def play(number: int) -> int:
         environment.reset(task=tasks[number % 3], split="train", index=number)

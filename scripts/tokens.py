@@ -21,6 +21,7 @@ from tables import write_tables
 from tiktoken.load import load_tiktoken_bpe
 from transformers.utils.chat_template_utils import render_jinja_template
 
+from logtriage.play.actions import Action
 from logtriage.play.conversation import Message, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
@@ -130,7 +131,7 @@ def one_by_one(episode: Episode) -> list[Message]:
     policy.begin(episode.incident.topology, episode.opening)
     while not episode.done:
         action = policy.act()
-        observation = episode.act(*action)
+        observation = episode.act(action)
         policy.see(observation)
         messages += [
             {"role": "assistant", "content": "", "tool_calls": [tool_call(action)]},
@@ -213,7 +214,7 @@ def episode_counts(task: str, split: str, index: int) -> Iterator[tuple[str, flo
     yield "prompt with short tools", prompt_tokens(first, short=True)
     topology = Episode.open(task, split, index).incident.topology
     for service in (*topology.names, "all"):
-        told = render(Episode.open(task, split, index).act("request_more_logs", service))
+        told = render(Episode.open(task, split, index).act(Action("request_more_logs", (service,))))
         yield "logs of all" if service == "all" else "logs of one service", count(told)
 
     single = one_by_one(Episode.open(task, split, index))

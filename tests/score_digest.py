@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.world.incidents import sample_incident
@@ -30,18 +31,18 @@ def play(incident, half_right):
         else (names[-1], "security")
     )
     actions = [
-        ("request_more_logs", "all"),
-        ("request_more_logs", root),
-        ("classify_severity", "P2"),
+        Action("request_more_logs", ("all",)),
+        Action("request_more_logs", (root,)),
+        Action("classify_severity", ("P2",)),
     ]
     actions += [
-        ("identify_root_cause", root),
-        ("remediate", f"{incident.remedy or 'scale'}:{root}"),
-        ("escalate", team),
+        Action("identify_root_cause", (root,)),
+        Action("remediate", (incident.remedy or "scale", root)),
+        Action("escalate", (team,)),
     ]
     seen = [render(episode.opening, incident.topology)]
-    for action in [*actions, ("escalate", "ceo"), ("resolve", "")]:
-        seen.append(render(episode.act(*action)))
+    for action in [*actions, Action("escalate", ("ceo",)), Action("resolve")]:
+        seen.append(render(episode.act(action)))
     return seen, episode.score
 
 

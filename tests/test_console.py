@@ -17,7 +17,7 @@ from conftest import free_port
 from real_secrets import secrets
 
 from logtriage.console import Console
-from logtriage.play.actions import ACTION_TYPES, check_action
+from logtriage.play.actions import ACTION_TYPES, Action, check_action
 from logtriage.play.episode import Episode
 from logtriage.real.cases import SOURCES, load_source
 from logtriage.world.call_graph import Service
@@ -74,7 +74,7 @@ def test_the_values_offered_are_the_valid_ones(screen):
         assert screen.value.options and screen.value.value == screen.value.options[0]
         assert screen.value.disabled == (kind in ("resolve", "ignore"))
         for value in screen.value.options:
-            check_action(kind, value, topology)
+            check_action(Action.parse(kind, value), topology)
 
 
 def test_the_end_shows_the_score_and_disables_the_button(screen):
@@ -135,7 +135,7 @@ def test_every_real_incident_is_played(source):
 
 def test_errors_are_shown_escaped():
     console = Console("single_crash", "test", 0)
-    console.act("escalate", "<img src=x onerror=alert(1)> & co")
+    console.act(Action("escalate", ("<img src=x onerror=alert(1)> & co",)))
     page = console.html()
     assert "unknown team" in page and "choose one of sre, backend, dba, security" in page
     assert page.count("&lt;img src=x onerror=alert(1)&gt; &amp; co") == 3 and "<img" not in page
@@ -200,16 +200,16 @@ def test_an_incident_is_played_to_its_score_in_jupyterlab(tmp_path):
     need_browser()
     incident = sample_incident(*WHERE)
     actions = (
-        ("request_more_logs", "all"),
-        ("classify_severity", incident.severity),
-        ("identify_root_cause", incident.root),
-        ("remediate", f"{incident.remedy}:{incident.root}"),
-        ("escalate", incident.team),
-        ("resolve", ""),
+        Action("request_more_logs", ("all",)),
+        Action("classify_severity", (incident.severity,)),
+        Action("identify_root_cause", (incident.root,)),
+        Action("remediate", (incident.remedy, incident.root)),
+        Action("escalate", (incident.team,)),
+        Action("resolve"),
     )
     episode = Episode(incident)
     for action in actions:
-        episode.act(*action)
+        episode.act(action)
 
     source = f"from logtriage.console import Console\n\nConsole(*{WHERE}).widget"
     with jupyterlab(tmp_path, source) as address, open_tab(address) as tab:

@@ -49,7 +49,7 @@ def test_a_full_score_by_the_openenv_interface():
     env.reset(task="cascading_failure", split="test", index=7)
     assert env.score is None
     for action in right_answers(incident):
-        observation = env.step(act(*action))
+        observation = env.step(act(action.type, action.value))
     assert observation.done and observation.reward == 1.0 == env.score.total
     named = {name: rubric.last_score for name, rubric in env.rubric.named_children()}
     assert named == {

@@ -1,10 +1,11 @@
 """LogTriage as a Gymnasium environment; needs the extra `gymnasium`.
 
 import gymnasium, logtriage.adapters.gymnasium
+from logtriage.play.actions import Action
 
 env = gymnasium.make("LogTriage-v1", task="cascading_failure")
 text, info = env.reset(seed=0)  # or options={"index": 7}
-action = env.unwrapped.actions.index(("request_more_logs", "all"))
+action = env.unwrapped.actions.index(Action("request_more_logs", ("all",)))
 text, reward, terminated, truncated, info = env.step(action)
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 import gymnasium
 from gymnasium.spaces import Discrete, Text
 
-from ..play.actions import action_values
+from ..play.actions import Action, action_values
 from ..play.episode import Episode, OpenEpisode, PlayableEpisode
 from ..play.prompts import render
 from ..world.tasks import MAX_INDEX, check_index, check_split, check_task
@@ -31,7 +32,7 @@ class TriageGym(gymnasium.Env[str, int]):
     | | |
     |---|---|
     | observation | what a language model reads, a text of at most `MAX_TEXT` characters |
-    | action | a number: `actions` lists what each does, as (action_type, value) |
+    | action | a number: `actions` lists what each does |
     | reward | 0, and at the end the score in [0, 1] |
     | end | `resolve`, `ignore` or the last step, which the task sets and shows: `terminated` |
     | info | `task`, `split`, `index`; once done the parts of the score |
@@ -60,7 +61,7 @@ class TriageGym(gymnasium.Env[str, int]):
             )
         self.task, self.split, self._open_episode = task, split, open_episode
         self.actions = [
-            (kind, value)
+            Action.parse(kind, value)
             for kind, values in action_values(DEFAULT_TOPOLOGY).items()
             for value in values
         ]
@@ -86,7 +87,7 @@ class TriageGym(gymnasium.Env[str, int]):
         episode = self._episode
         if episode is None:
             raise ValueError("no incident is open; call reset first")
-        text = render(episode.act(*self.actions[int(action)]))
+        text = render(episode.act(self.actions[int(action)]))
         reward = 0.0 if episode.score is None else episode.score.total
         return text, reward, episode.done, False, _info(episode)
 

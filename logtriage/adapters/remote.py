@@ -14,7 +14,7 @@ from websockets.exceptions import WebSocketException
 
 from ..client import LogtriageEnv
 from ..models import TriageAction, TriageObservation
-from ..play.actions import check_action
+from ..play.actions import Action, check_action
 from ..play.episode import ENDED, Observation
 from ..play.scoring import Record, Score
 from ..real.door import check_coordinates, tasks_on
@@ -60,17 +60,17 @@ class RemoteEpisode:
         self.record, self.done = Record(), False
         self.score: Score | None = None
 
-    def act(
-        self, action_type: str, value: str = "", confidence: float | None = None
-    ) -> Observation:
+    def act(self, action: Action) -> Observation:
         """See `Episode.act`; raises ConnectionError when the server does not answer."""
         if self.done:
             raise ValueError(ENDED)
         try:
-            check_action(action_type, value, self.incident.topology)
+            check_action(action, self.incident.topology)
         except ValueError as error:
             return self.refuse(str(error))
-        return self._step(TriageAction(action_type=action_type, value=value, confidence=confidence))
+        return self._step(
+            TriageAction(action_type=action.type, value=action.value, confidence=action.confidence)
+        )
 
     def refuse(self, error: str) -> Observation:
         """See `Episode.refuse`: the server is sent an action that does not exist, and the agent

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .. import __version__
+from ..play.actions import Action
 from ..play.conversation import NATIVE, tool_call
 from ..play.scoring import PARTS
 from ..play.text_protocol import protocol_of, written_calls
@@ -183,7 +184,9 @@ def _acted(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"source": "user", "message": line["opening"]}
     for number, step in enumerate(line["steps"]):
         try:
-            calls = [_call(tool_call((step["action"], step["value"]))["function"], number)]
+            calls = [
+                _call(tool_call(Action.parse(step["action"], step["value"]))["function"], number)
+            ]
         except KeyError:  # an action that there is not
             calls = [_call({"name": step["action"], "arguments": step["value"]}, number)]
         yield _agent("", calls, [step["observation"]], 0)

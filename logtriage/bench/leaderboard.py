@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
+from ..play.actions import Action
 from ..play.episode import Episode, OpenEpisode, final_score
 from ..play.recording import RecordedEpisode
 from ..world.tasks import BENCHMARK_VERSION, TASKS
@@ -214,7 +215,7 @@ def _play(episode: RecordedEpisode, done: str) -> str:
         if action == REFUSED:
             episode.refuse("")
         else:
-            episode.act(name, value)
+            episode.act(Action.parse(name, value))
     return ""
 
 

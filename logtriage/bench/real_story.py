@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from ..ceiling.grounding import Evidence, gather
+from ..play.actions import Action
 from ..real.cases import load_case
 from ..real.real_episode import TOP, RealEpisode
 from ..real.rules import RULES, ranked
@@ -17,7 +18,7 @@ CURRENCIES = ("waiting", "wire", "failures")  # shown first; the others are metr
 def evidence_of(source: str, index: int) -> Evidence:
     """What a ranking policy knows of a case: the opening, and the answer about all services."""
     episode = RealEpisode.open(source, index)
-    answer = episode.act("request_more_logs", "all")
+    answer = episode.act(Action("request_more_logs", ("all",)))
     return gather(episode.incident.topology, [episode.opening, answer])
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..ceiling.grounding import LATENCIES, SUCCESSES, Evidence, farthest, gather, lately
+from ..play.actions import Action
 from ..play.episode import Episode, Observation
 from ..real.cases import SOURCES, load_source
 from ..real.real_episode import RealEpisode
@@ -71,7 +72,7 @@ def seen_simulated(task: str, index: int, split: str = "test") -> Seen | None:
 
 def _ask(episode: Episode | RealEpisode, graph: CallGraph, root: str) -> Seen:
     def ask(service: str) -> Observation:
-        return episode.act("request_more_logs", service)
+        return episode.act(Action("request_more_logs", (service,)))
 
     everything = ask("all")
     # All but the last step: with that the episode is over.

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..play.actions import Action
 from ..play.episode import Episode, OpenEpisode, final_score
 from ..play.prompts import render
 from ..play.recording import RecordedEpisode
@@ -157,7 +158,7 @@ def _play(line: Line, episode: RecordedEpisode) -> None:
         if episode.done:
             raise _Differs(f"step {number} comes after the incident was closed")
         if step.action:
-            observation = episode.act(step.action, step.value, step.confidence)
+            observation = episode.act(Action.parse(step.action, step.value, step.confidence))
         else:
             observation = episode.refuse(step.value)
         if render(observation) != step.observation:

@@ -8,8 +8,9 @@ asks all services at once, so what it earns is a lower bound of the ceiling.
 
 from __future__ import annotations
 
+from ..play.actions import Action
 from ..play.episode import Observation, PlayableEpisode
-from ..policies.scripted import Action, Policy
+from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from ..world.tasks import TASKS, Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, simulated
@@ -83,7 +84,7 @@ class BeliefPolicy(Policy):
             question = self._question(lookahead)
             if question is not None:
                 self._asked = question
-                return "request_more_logs", question
+                return Action("request_more_logs", (question,))
             self._queue = self._answers(lookahead)
         return self._queue.pop(0)
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..play.actions import Action
 from ..play.scoring import FALSE_PAGE_COST, FRUITLESS_COST, WEIGHTS
-from ..policies.scripted import Action
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.tasks import PAR_STEPS, SEVERITIES, Task
 
@@ -42,16 +42,16 @@ def answer_actions(
     answers: Answers, topology: CallGraph, confidence: float | None = None
 ) -> list[Action]:
     """The steps that give these answers."""
-    actions: list[Action] = [("classify_severity", SEVERITIES[answers.severity])]
+    actions: list[Action] = [Action("classify_severity", (SEVERITIES[answers.severity],))]
     if answers.ignore:
-        return [*actions, ("ignore", "", confidence)]
+        return [*actions, Action("ignore", confidence=confidence)]
     if answers.blame != NONE:
-        actions.append(("identify_root_cause", topology.names[answers.blame], confidence))
+        actions.append(Action("identify_root_cause", (topology.names[answers.blame],), confidence))
     if answers.fix is not None:
-        actions.append(("remediate", f"{answers.fix[1]}:{topology.names[answers.fix[0]]}"))
+        actions.append(Action("remediate", (answers.fix[1], topology.names[answers.fix[0]])))
     if answers.team != NONE:
-        actions.append(("escalate", TEAMS[answers.team]))
-    return [*actions, ("resolve", "")]
+        actions.append(Action("escalate", (TEAMS[answers.team],)))
+    return [*actions, Action("resolve")]
 
 
 def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:

@@ -1,10 +1,8 @@
-"""The seven actions: what each takes, and the check that answers a bad one with the way out.
-
-An action is a type and a value. A value holds the action's arguments, joined by a colon:
-`("remediate", "restart:cart")`, `("escalate", "sre")`, `("resolve", "")`.
-"""
+"""The seven actions: what each takes, and the check that answers a bad one with a suggested fix."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import REMEDIES
@@ -24,6 +22,31 @@ ACTION_TYPES = tuple(ACTION_ARGUMENTS)
 ALL_SERVICES = "all"  # what `request_more_logs` takes besides a service
 CHOICES = {"severity": SEVERITIES, "team": TEAMS, "remedy": REMEDIES}  # services are the topology's
 MAX_SHOWN = 60  # characters of a bad value that an error repeats
+
+
+class Action(NamedTuple):
+    """What an agent does in one step; `check_action` says whether it is valid.
+
+    Attributes:
+        type: one of `ACTION_TYPES`.
+        args: in the order of `ACTION_ARGUMENTS[type]`.
+        confidence: how sure the agent is of the service it blames, or of ignoring, 0 to 1.
+    """
+
+    type: str
+    args: tuple[str, ...] = ()
+    confidence: float | None = None
+
+    @classmethod
+    def parse(cls, action_type: str, value: str = "", confidence: float | None = None) -> Action:
+        """The action of that wire form: `parse("remediate", "restart:cart")`."""
+        args = tuple(value.split(":", 1)) if action_type == "remediate" else (value,)
+        return cls(action_type, args if value else (), confidence)
+
+    @property
+    def value(self) -> str:
+        """The arguments in wire form, joined by a colon; empty for an action without any."""
+        return ":".join(self.args)
 
 
 def shown(value: object, most: int = MAX_SHOWN) -> str:
@@ -48,32 +71,36 @@ def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
     }
 
 
-def check_action(action_type: str, value: str, topology: CallGraph) -> None:
+def check_action(action: Action, topology: CallGraph) -> None:
     """Raise `ValueError` unless the action is valid on that topology.
 
     The message names the value, the rule, and what is allowed instead.
     """
+    action_type, args, _ = action
     if action_type not in ACTION_ARGUMENTS:
         raise ValueError(
             f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
         )
-    arguments = ACTION_ARGUMENTS[action_type]
-    if not arguments:
-        if value:
-            raise ValueError(f"{action_type} takes no value, got {shown(value)}; leave it empty")
-    elif action_type == "remediate":
-        remedy, colon, service = value.partition(":")
-        if not colon:
+    names = ACTION_ARGUMENTS[action_type]
+    if not names:
+        if args:
             raise ValueError(
-                f"remediate takes 'remedy:service', got {shown(value)}; "
+                f"{action_type} takes no value, got {shown(action.value)}; leave it empty"
+            )
+    elif action_type == "remediate":
+        if len(args) != 2:
+            raise ValueError(
+                f"remediate takes 'remedy:service', got {shown(action.value)}; "
                 f"remedies are {', '.join(REMEDIES)}"
             )
-        _check_argument("remedy", remedy, topology)
-        _check_argument("service", service, topology)
+        _check_argument("remedy", args[0], topology)
+        _check_argument("service", args[1], topology)
+    elif len(args) > 1:
+        raise ValueError(f"{action_type} takes one {names[0]}, got {shown(args)}; give one")
     elif action_type != "request_more_logs":
-        _check_argument(arguments[0], value, topology)
-    elif value != ALL_SERVICES:
-        _check_argument("service", value, topology, f", or {ALL_SERVICES}")
+        _check_argument(names[0], action.value, topology)
+    elif args != (ALL_SERVICES,):
+        _check_argument("service", action.value, topology, f", or {ALL_SERVICES}")
 
 
 def _check_argument(argument: str, value: str, topology: CallGraph, besides: str = "") -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from .actions import ACTION_ARGUMENTS
+from .actions import ACTION_ARGUMENTS, Action
 from .prompts import SYSTEM_PROMPT
 from .tools import ToolSession
 
@@ -29,16 +29,11 @@ def opening_messages(text: str) -> list[Message]:
     return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": text}]
 
 
-def tool_call(action: tuple[str, str] | tuple[str, str, float | None]) -> dict[str, Any]:
-    """An action, (action_type, value) and perhaps a confidence, as a message's tool call.
-
-    The confidence is left out: tools take none.
-    """
-    action_type, value = action[:2]
-    values = value.split(":", 1) if action_type == "remediate" else [value]
-    # `resolve` and `ignore` have an empty value, and no argument to hold it
-    arguments = dict(zip(ACTION_ARGUMENTS[action_type], values, strict=False))
-    return {"type": "function", "function": {"name": action_type, "arguments": arguments}}
+def tool_call(action: Action) -> dict[str, Any]:
+    """An action as a message's tool call, without its confidence: tools take none."""
+    # An invalid action may have too few arguments or too many.
+    arguments = dict(zip(ACTION_ARGUMENTS[action.type], action.args, strict=False))
+    return {"type": "function", "function": {"name": action.type, "arguments": arguments}}
 
 
 def unreadable(message: Message) -> bool:

@@ -12,7 +12,7 @@ from ..world.rows import Alert, CallTime, LineCount, Measure, Metric
 from ..world.tasks import Task
 from ..world.telemetry import Telemetry
 from ..world.topology import Topology
-from .actions import ALL_SERVICES, check_action
+from .actions import ALL_SERVICES, Action, check_action
 from .scoring import Record, Score, score
 
 ENDED = "Incident closed. No further action is possible; reset to open another."
@@ -67,9 +67,7 @@ class PlayableEpisode(Protocol):
     @property
     def record(self) -> Record: ...
 
-    def act(
-        self, action_type: str, value: str = "", confidence: float | None = None
-    ) -> Observation: ...
+    def act(self, action: Action) -> Observation: ...
     def refuse(self, error: str) -> Observation: ...
     def abandon(self) -> None: ...
     def leave(self) -> None: ...
@@ -140,17 +138,11 @@ class Episode:
         """
         return cls(sample_incident(task, split, index, topology))
 
-    def act(
-        self, action_type: str, value: str = "", confidence: float | None = None
-    ) -> Observation:
+    def act(self, action: Action) -> Observation:
         """Take one step.
 
-        An invalid action costs it and changes nothing else; the observation's `error` says why.
-
-        Args:
-            action_type, value: see `actions`.
-            confidence: how sure the agent is, 0 to 1; kept for the first service blamed, and for
-                `ignore`.
+        An invalid action costs it and changes nothing else; the observation's `error` says why. The
+        confidence is kept for the first service blamed, and for `ignore`.
 
         Raises:
             ValueError: when the incident is closed already.
@@ -160,9 +152,11 @@ class Episode:
         incident, record, cluster = self.incident, self.record, self.cluster
         topology, most = incident.topology, incident.task.max_steps
         try:
-            check_action(action_type, value, topology)
+            check_action(action, topology)
         except ValueError as error:
             return self.refuse(str(error))
+        action_type, args, confidence = action
+        value = args[0] if args else ""
 
         notice, alerts, metrics, lines, closing = "", None, None, None, None
         if action_type == "request_more_logs":
@@ -189,7 +183,7 @@ class Episode:
             record.teams.append(value)
             notice = f"paged {value}"
         elif action_type == "remediate":
-            remedy, _, service = value.partition(":")
+            remedy, service = args
             record.repeats += len(record.remediations) >= incident.task.faults
             record.remediations.append((remedy, service))
             cluster.remediate(remedy, topology.position[service])

@@ -5,7 +5,7 @@ Remedies and pages are noted, and nobody acts on them.
 
 from __future__ import annotations
 
-from .actions import check_action
+from .actions import Action, check_action
 from .episode import ENDED, Observation, VisibleIncident
 from .scoring import Record, Score
 
@@ -38,16 +38,16 @@ class PastEpisode:
         """The score, once closed; None where the truth is not known."""
         return None
 
-    def act(
-        self, action_type: str, value: str = "", confidence: float | None = None
-    ) -> Observation:
+    def act(self, action: Action) -> Observation:
         """See `Episode.act`."""
         if self.done:
             raise ValueError(ENDED)
         try:
-            check_action(action_type, value, self.incident.topology)
+            check_action(action, self.incident.topology)
         except ValueError as error:
             return self.refuse(str(error))
+        action_type, args, confidence = action
+        value = args[0] if args else ""
         if action_type == "request_more_logs":
             return self._stepped(self.asked(value))
         record = self.record
@@ -63,7 +63,7 @@ class PastEpisode:
             record.teams.append(value)
             notice = f"paged {value}"
         elif action_type == "remediate":
-            remedy, _, service = value.partition(":")
+            remedy, service = args
             record.remediations.append((remedy, service))
             notice = f"did {remedy} on {service}"
         else:

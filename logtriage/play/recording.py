@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .actions import Action
 from .episode import Observation, PlayableEpisode
 from .scoring import Record, Score
 
@@ -59,12 +60,10 @@ class RecordedEpisode:
         """See `Episode.record`."""
         return self._episode.record
 
-    def act(
-        self, action_type: str, value: str = "", confidence: float | None = None
-    ) -> Observation:
+    def act(self, action: Action) -> Observation:
         """See `Episode.act`."""
-        observation = self._episode.act(action_type, value, confidence)
-        self.steps.append(Step(action_type, value, observation, confidence))
+        observation = self._episode.act(action)
+        self.steps.append(Step(action.type, action.value, observation, action.confidence))
         return observation
 
     def refuse(self, error: str) -> Observation:

@@ -17,7 +17,7 @@ import time
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
-from .actions import ACTION_ARGUMENTS, ACTION_TYPES, shown
+from .actions import ACTION_ARGUMENTS, ACTION_TYPES, Action, shown
 from .episode import Episode, Observation, OpenEpisode, PlayableEpisode, final_score
 from .prompts import CLOSED, render
 
@@ -94,7 +94,7 @@ class ToolSession:
         began = time.perf_counter()
         # A value of another type than text is answered by its text, as any other wrong value.
         value = ":".join(map(str, bound.args))
-        observation = self.episode.act(name, value)
+        observation = self.episode.act(Action.parse(name, value))
         answer = render(observation)
         self.seconds += time.perf_counter() - began
         if observation.error:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from random import Random
 
+from ..play.actions import Action
 from ..play.episode import Observation
 from ..world.call_graph import CallGraph
 from ..world.tasks import PAR_STEPS
-from .scripted import Action, ReadingPolicy
+from .scripted import ReadingPolicy
 
 # The junior's habits, a judgement: it asks around enough for its imitator to meet the logs of every
 # service and all seven actions, patiently often enough for patience to be worth rewarding, and
@@ -63,12 +64,12 @@ class JuniorPolicy(ReadingPolicy):
             if not (informed and random() < STOPS_ASKING):
                 return self._ask(self._whom_to_ask())
         if self._quiet and not informed and random() < DISMISSES:
-            return [("classify_severity", self.severity()), ("ignore", "")]
+            return [Action("classify_severity", (self.severity(),)), Action("ignore")]
         return self.answer(self._loudest if random() < BLAMES_LOUDEST else self._asked[-1])
 
     def _ask(self, service: str) -> list[Action]:
         self._asked.append(service)
-        return [("request_more_logs", service)]
+        return [Action("request_more_logs", (service,))]
 
     def _whom_to_ask(self) -> str:
         """At first the loudest or one that it complains of, later one that the last one asked

@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..play.actions import Action
 from ..play.conversation import Message
 from ..play.episode import Observation, PlayableEpisode
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 
-# (action_type, value), and the confidence if there is one.
-Action = tuple[str, str] | tuple[str, str, float | None]
 BATCH = 50  # episodes that may be open at once
 
 
@@ -76,7 +75,7 @@ class Policy:
         for episode in episodes:
             self._open(episode)
             while not episode.done:
-                self.see(episode.act(*self.act()))
+                self.see(episode.act(self.act()))
 
     def play_each(
         self, episodes: Iterable[PlayableEpisode], batch: int = BATCH, attempt: int = 0

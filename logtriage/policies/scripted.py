@@ -12,7 +12,7 @@ from functools import cache
 from itertools import product
 from random import Random
 
-from ..play.actions import ACTION_TYPES, action_values
+from ..play.actions import ACTION_TYPES, Action, action_values
 from ..play.episode import Episode, Observation, PlayableEpisode, final_score
 from ..play.scoring import single_faults
 from ..world.call_graph import TEAMS, CallGraph
@@ -21,7 +21,7 @@ from ..world.incidents import Incident, sample_incident
 from ..world.reading import Reading, read_line
 from ..world.tasks import SEVERITIES, Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
-from .policy import Action, Policy
+from .policy import Policy
 
 TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
@@ -66,7 +66,7 @@ class RandomPolicy(Policy):
 
     def act(self) -> Action:
         action_type = self._random.choice(ACTION_TYPES)
-        return action_type, self._random.choice(self._values[action_type])
+        return Action.parse(action_type, self._random.choice(self._values[action_type]))
 
 
 class ConstantPolicy(Policy):
@@ -81,7 +81,7 @@ class ConstantPolicy(Policy):
         self._rest = iter(self.script)
 
     def act(self) -> Action:
-        return next(self._rest, ("resolve", ""))
+        return next(self._rest, Action("resolve"))
 
 
 class TrainedConstantPolicy(ConstantPolicy):
@@ -119,17 +119,17 @@ class OraclePolicy(Policy):
                 "oracle needs the truth, which neither a server nor a real incident tells; "
                 "choose another policy"
             )
-        script: list[Action] = [("classify_severity", incident.severity)]
+        script: list[Action] = [Action("classify_severity", (incident.severity,))]
         if incident.injection is None:
-            script.append(("ignore", ""))
+            script.append(Action("ignore"))
         else:
             for fault in single_faults(incident):
                 script += [
-                    ("identify_root_cause", str(fault.root)),
-                    ("remediate", f"{fault.remedy}:{fault.root}"),
-                    ("escalate", str(fault.team)),
+                    Action("identify_root_cause", (str(fault.root),)),
+                    Action("remediate", (str(fault.remedy), str(fault.root))),
+                    Action("escalate", (str(fault.team),)),
                 ]
-            script.append(("resolve", ""))
+            script.append(Action("resolve"))
         self._rest = iter(script)
 
     def act(self) -> Action:
@@ -225,14 +225,15 @@ class ReadingPolicy(Policy):
         """
         fault, at = self.fault_at(service), self.topology.service(service)
         team = fault.owner_at(at) if fault else at.owner
-        fix: list[Action] = [("remediate", f"{fault.remedy}:{service}")] if fault else []
-        page: list[Action] = [("escalate", team)] if team else []  # of an unknown kind nobody knows
+        fix: list[Action] = [Action("remediate", (fault.remedy, service))] if fault else []
+        # Nobody knows the team of a service of unknown kind.
+        page: list[Action] = [Action("escalate", (team,))] if team else []
         return [
-            ("classify_severity", self.severity()),
-            ("identify_root_cause", service),
+            Action("classify_severity", (self.severity(),)),
+            Action("identify_root_cause", (service,)),
             *fix,
             *page,
-            ("resolve", ""),
+            Action("resolve"),
         ]
 
 
@@ -249,7 +250,7 @@ class LoudestPolicy(ReadingPolicy):
     def decide(self) -> list[Action]:
         if not self._asked:
             self._asked = True
-            return [("request_more_logs", self._blamed)]
+            return [Action("request_more_logs", (self._blamed,))]
         return self.answer(self._blamed)
 
 
@@ -275,13 +276,13 @@ class TracePolicy(ReadingPolicy):
                 self.answer(self._at)
             ):
                 self._asked[self._at] += 1
-                return [("request_more_logs", self._at)]
+                return [Action("request_more_logs", (self._at,))]
             elif self.fault_at(self._at):
                 return self.answer(self._at)
             else:
                 suspect = self._next_suspect()
                 if suspect is None:
-                    return [("classify_severity", "P3"), ("ignore", "")]
+                    return [Action("classify_severity", ("P3",)), Action("ignore")]
                 self._at = suspect
 
     def _steps_left(self) -> int:
@@ -316,23 +317,24 @@ def constant_scripts(task: str | Task, topology: Topology | None = None) -> list
     """
     topology = sample_incident(task, "train", 0, topology).topology
     scripts: list[list[Action]] = [
-        [("classify_severity", "P3"), ("ignore", "")],
-        [("resolve", "")],
-        [("ignore", "")],
+        [Action("classify_severity", ("P3",)), Action("ignore")],
+        [Action("resolve")],
+        [Action("ignore")],
     ]
     for severity, team in product(SEVERITIES, TEAMS):
-        scripts.append([("classify_severity", severity), ("escalate", team), ("resolve", "")])
+        start, page = Action("classify_severity", (severity,)), Action("escalate", (team,))
+        end = Action("resolve")
+        scripts.append([start, page, end])
         for service in topology.services:
             remedies = sorted(
                 {fault.remedy for fault in FAULTS.values() if fault.can_strike(service)}
             )
             for remedy in remedies:
-                fix: Action = ("remediate", f"{remedy}:{service.name}")
-                blame: Action = ("identify_root_cause", service.name)
-                start: list[Action] = [("classify_severity", severity)]
-                scripts.append([*start, blame, fix, ("escalate", team), ("resolve", "")])
-                scripts.append([*start, fix, ("escalate", team), ("resolve", "")])
-                scripts.append([*start, blame, ("escalate", team), ("resolve", "")])
+                fix = Action("remediate", (remedy, service.name))
+                blame = Action("identify_root_cause", (service.name,))
+                scripts.append([start, blame, fix, page, end])
+                scripts.append([start, fix, page, end])
+                scripts.append([start, blame, page, end])
     return scripts
 
 

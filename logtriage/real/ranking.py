@@ -5,9 +5,9 @@ first three in order.
 from __future__ import annotations
 
 from ..ceiling.grounding import gather
-from ..play.actions import ALL_SERVICES
+from ..play.actions import ALL_SERVICES, Action
 from ..play.episode import Observation
-from ..policies.scripted import Action, Policy
+from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from .real_episode import TOP
 from .rules import RULES, Rule, random_ranking
@@ -30,14 +30,14 @@ class RankingPolicy(Policy):
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         self._graph, self._seen = topology, [observation]
-        self._queue: list[Action] = [("request_more_logs", ALL_SERVICES)]
+        self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
         self.ranking = []
 
     def act(self) -> Action:
         if not self._queue:
             self.ranking = self.rule(gather(self._graph, self._seen))
-            blamed: list[Action] = [("identify_root_cause", one) for one in self.ranking[:TOP]]
-            self._queue = [*blamed, ("resolve", "")]
+            blamed = [Action("identify_root_cause", (one,)) for one in self.ranking[:TOP]]
+            self._queue = [*blamed, Action("resolve")]
         return self._queue.pop(0)
 
     def see(self, observation: Observation) -> None:

@@ -22,6 +22,7 @@ from .. import REPOSITORY, __version__
 from ..bench.registry import make_policy
 from ..bench.rollouts import episode_row
 from ..bench.runs import read_jsonl, record_of
+from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, Observation
 from ..play.prompts import SYSTEM_PROMPT, render
@@ -45,12 +46,10 @@ class Written(Episode):
         super().__init__(incident)
         self.messages = opening_messages(render(self.opening, self.incident.topology))
 
-    def act(
-        self, action_type: str, value: str = "", confidence: float | None = None
-    ) -> Observation:
-        observation = super().act(action_type, value, confidence)
-        call = tool_call((action_type, value))
-        answer = {"role": "tool", "name": action_type, "content": render(observation)}
+    def act(self, action: Action) -> Observation:
+        observation = super().act(action)
+        call = tool_call(action)
+        answer = {"role": "tool", "name": action.type, "content": render(observation)}
         self.messages += [{"role": "assistant", "content": "", "tool_calls": [call]}, answer]
         return observation
 

@@ -22,11 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, Observation
 from ..play.prompts import call_graph_line, render
 from ..policies.novice import JuniorPolicy
-from ..policies.scripted import REAL_SLOWDOWN, Action, ReadingPolicy, TracePolicy
+from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
 from ..world.incidents import sample_incident
 from ..world.random_topology import random_topology
 from ..world.tasks import Task, check_task
@@ -171,7 +172,7 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
         row = episode.telemetry.metric(topology.position[name])
         told = render(Observation(step, steps, metrics=[row]))
         messages += [
-            {"role": "assistant", **_calls("", ("request_more_logs", name))},
+            {"role": "assistant", **_calls("", Action("request_more_logs", (name,)))},
             {"role": "tool", "name": "request_more_logs", "content": told},
         ]
     return [*messages, {"role": "assistant", "content": "all asked"}]
@@ -194,7 +195,7 @@ def _questions_of_graph(random: Random) -> list[tuple[str, Message]]:
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
     questions: list[tuple[str, Message]] = []
     for text, asked in random.sample(below + above, GENERAL_QUESTIONS["graph"]):
-        answer = _calls("", *[("request_more_logs", one) for one in asked])
+        answer = _calls("", *[Action("request_more_logs", (one,)) for one in asked])
         questions.append((text, answer if asked else {"content": "nothing"}))
     return _with_graph(topology, questions)
 
@@ -208,8 +209,9 @@ def _questions_of_owners(random: Random, index: int) -> list[tuple[str, Message]
     episode = Episode(sample_incident(_draw_task(random), "train", index, topology, new_words))
     questions: list[tuple[str, Message]] = []
     for name in random.sample(topology.names, GENERAL_QUESTIONS["owners"]):
-        text = f"{render(episode.act('request_more_logs', name))}\nowner of {name}"
-        questions.append((text, _calls("", ("escalate", topology.service(name).owner))))
+        answer = render(episode.act(Action("request_more_logs", (name,))))
+        text = f"{answer}\nowner of {name}"
+        questions.append((text, _calls("", Action("escalate", (topology.service(name).owner,)))))
     return _with_graph(topology, questions)
 
 
@@ -235,7 +237,7 @@ def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
         observation = Observation(0, 0, alerts=episode.opening.alerts, metrics=edge)
         reader.begin(topology, observation)
         content, text = "", render(observation)
-    return text, _calls(content, ("classify_severity", reader.severity()))
+    return text, _calls(content, Action("classify_severity", (reader.severity(),)))
 
 
 def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message]:
@@ -244,7 +246,7 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     for _ in range(random.randrange(episode.incident.task.max_steps - 1)):
-        episode.act("request_more_logs", topology.names[0])
+        episode.act(Action("request_more_logs", (topology.names[0],)))
     shown = random.sample(topology.names, random.randint(FEWEST_ROWS, len(topology.names)))
     rows = [episode.telemetry.metric(topology.position[name]) for name in shown]
     observation = Observation(0, 0, metrics=rows)
@@ -278,7 +280,7 @@ def _question_of_logs(
             lines = episode.telemetry.lines(position)
             observation, text = Observation(0, 0, lines=lines), lines[0]
         else:
-            observation = episode.act("request_more_logs", service)
+            observation = episode.act(Action("request_more_logs", (service,)))
             text = render(observation)
         reader.begin(topology, observation)
         if not runbook and reader.fault_at(service):
@@ -298,9 +300,10 @@ def _meaning(reader: ReadingPolicy, service: str) -> Message:
     """
     fault = reader.fault_at(service)
     if fault is not None:
-        fix: Action = ("remediate", f"{fault.remedy}:{service}")
+        fix = Action("remediate", (fault.remedy, service))
         if reader.proven(service):
-            return _calls("", fix, ("escalate", fault.owner_at(reader.topology.service(service))))
+            team = fault.owner_at(reader.topology.service(service))
+            return _calls("", fix, Action("escalate", (team,)))
         return _calls("", fix)
     named = [reading.subject for reading in reader.readings[service] if reading.kind == "callee"]
     return {"content": f"see {named[-1]}" if named else "nothing"}
@@ -335,7 +338,7 @@ def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
         calls = [tool_call(action) for action in turn]
         messages.append({"role": "assistant", "content": "", "tool_calls": calls})
         for action in turn:
-            observation = episode.act(*action)
+            observation = episode.act(action)
             policy.see(observation)
             messages.append({"role": "tool", "name": action[0], "content": render(observation)})
             if episode.done:

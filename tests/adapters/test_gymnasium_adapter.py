@@ -38,7 +38,7 @@ def test_it_scores_as_the_episode_does():
         for action in right_answers(incident):
             assert not done
             text, reward, done, truncated, info = env.step(env.actions.index(action))
-            twin.act(*action)
+            twin.act(action)
             rewards.append(reward)
             assert not truncated and env.observation_space.contains(text)
         assert done and rewards == [0.0] * 4 + [1.0]

@@ -17,7 +17,7 @@ from logtriage.adapters.remote import Server
 from logtriage.bench.audit import audit
 from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import rollout
-from logtriage.play.actions import action_values
+from logtriage.play.actions import Action, action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import TriageTools
 from logtriage.policies.llm.language_models import ConversationPolicy
@@ -75,14 +75,19 @@ def test_every_observations_is_the_same(server):
         values = {**action_values(here.incident.topology), "sudo": ("x" * 100_000, "\ud800", "")}
         while not here.done:
             kind = random.choice(list(values))
-            action = kind, random.choice((*values[kind], "nothing")), random.choice((None, 0.3))
-            assert there.act(*action) == here.act(*action)
+            value, confidence = (
+                random.choice((*values[kind], "nothing")),
+                random.choice((None, 0.3)),
+            )
+            action = Action.parse(kind, value, confidence)
+            assert there.act(action) == here.act(action)
             assert there.done == here.done and there.score == here.score
         for name in ("steps", "closed_by", "confidence"):
             assert vars(there.record)[name] == vars(here.record)[name]
-        for call in (there.act, there.refuse):
-            with pytest.raises(ValueError, match="Incident closed"):
-                call("resolve")
+        with pytest.raises(ValueError, match="Incident closed"):
+            there.act(Action("resolve"))
+        with pytest.raises(ValueError, match="Incident closed"):
+            there.refuse("resolve")
         there.abandon()  # nothing happens to a closed one
 
 
@@ -135,7 +140,7 @@ def test_a_language_model_reads_and_earns_the_same(server):
 def test_sessions_are_used_again(server):
     for _ in range(SESSIONS + 5):
         episode = server.open("single_crash", "train", 0)
-        episode.act("resolve")
+        episode.act(Action("resolve"))
 
 
 def test_what_a_server_cannot_do_is_said(server, url):
@@ -195,7 +200,7 @@ def test_an_end_whose_score_never_came_is_no_end(server):
 
     episode._session = Cut()
     with pytest.raises(ConnectionError, match="cut"):
-        episode.act("resolve")
+        episode.act(Action("resolve"))
     with pytest.raises(ConnectionError, match="Incident closed"):
         episode.abandon()  # and so does whoever asks for its score
     assert not episode.done
@@ -221,14 +226,14 @@ def test_sessions_closed_as_silent_are_opened_again(monkeypatch):
         with Server(f"http://127.0.0.1:{config.port}") as server:
             for _ in range(2):
                 for episode in [server.open("single_crash", "train", index) for index in range(3)]:
-                    episode.act("resolve")
+                    episode.act(Action("resolve"))
                     assert episode.done
                 time.sleep(1.2)
             episode = server.open("single_crash", "train", 0)
             time.sleep(1.2)
             with pytest.raises(ConnectionError, match="call reset first"):
                 episode.act(
-                    "resolve"
+                    Action("resolve")
                 )  # an incident left open for too long is gone, and that is said
             for env in (TriageGym(open_episode=server.open), TriageTools(server.open)):
                 for _ in range(

@@ -15,6 +15,7 @@ import pytest
 
 from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import rollout
+from logtriage.play.actions import Action
 from logtriage.play.conversation import from_wire, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
@@ -31,10 +32,10 @@ if not os.environ.get("CI"):
 ROOT = Path(__file__).parents[2]
 SPLIT, EPISODES = "test", 4
 SCRIPT = [
-    ("classify_severity", "P2"),
-    ("request_more_logs", "all"),
-    ("escalate", "sre"),
-    ("resolve", ""),
+    Action("classify_severity", ("P2",)),
+    Action("request_more_logs", ("all",)),
+    Action("escalate", ("sre",)),
+    Action("resolve"),
 ]
 
 
@@ -47,9 +48,9 @@ class Recorder:
     def __getattr__(self, name):
         return getattr(self.episode, name)
 
-    def act(self, *action):
+    def act(self, action):
         self.actions.append(action)
-        return self.episode.act(*action)
+        return self.episode.act(action)
 
 
 def call(identifier, name, arguments):
@@ -207,12 +208,12 @@ MALFORMED = [
 @pytest.mark.parametrize(
     "messages, steps, closed_by",
     [
-        ([wire(MALFORMED[0]), wire(MALFORMED[1]), said(("ignore", ""))], 7, "ignore"),
+        ([wire(MALFORMED[0]), wire(MALFORMED[1]), said(Action("ignore"))], 7, "ignore"),
         ([wire(MALFORMED[0] * 3)], 8, "timeout"),
-        ([said(("classify_severity", "P2")), said(content="I give up.")], 1, "timeout"),
+        ([said(Action("classify_severity", ("P2",))), said(content="I give up.")], 1, "timeout"),
         ([said(content="")], 0, "timeout"),
-        ([said(content='<tool_call>\n{"name": "resol'), said(("resolve", ""))], 2, "resolve"),
-        ([said(("resolve", ""), ("resolve", ""))], 1, "resolve"),
+        ([said(content='<tool_call>\n{"name": "resol'), said(Action("resolve"))], 2, "resolve"),
+        ([said(Action("resolve"), Action("resolve"))], 1, "resolve"),
     ],
     ids=[
         "malformed",
@@ -235,7 +236,7 @@ def test_what_goes_wrong_ends_as_in_conversation(messages, steps, closed_by, end
 
 def test_malformed_calls_are_answered(endpoint, tmp_path):
     url, scripts, requests = endpoint
-    scripts[opening("single_crash", 0)] = [wire(MALFORMED[0]), said(("ignore", ""))]
+    scripts[opening("single_crash", 0)] = [wire(MALFORMED[0]), said(Action("ignore"))]
     evaluate(url, tmp_path, tasks=["single_crash"], episodes=1)
     answers = requests[1]["messages"][3:]
     assert [answer["tool_call_id"] for answer in answers] == ["a", "b", "c", "d"]
@@ -256,7 +257,7 @@ def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
     ).values()
     episode = Episode.open("single_crash", SPLIT, 0)
     for action in SCRIPT[:2]:
-        episode.act(*action)
+        episode.act(action)
     episode.abandon()
     assert trace.stop_condition == "max_turns" and trace.reward == episode.score.total
 

@@ -26,6 +26,7 @@ from logtriage.bench.rollouts import rollout
 from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, prior_of
 from logtriage.ceiling.lookahead import Lookahead
 from logtriage.ceiling.posterior import Posterior
+from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.recording import RecordedEpisode
@@ -58,7 +59,7 @@ def believed(asked, task=SILENT, index=0):
     posterior = Posterior(prior_of(DEFAULT_TOPOLOGY, TASKS[task], "test"))
     posterior.see(episode.opening, None)
     for name in asked:
-        posterior.see(episode.act("request_more_logs", name), name)
+        posterior.see(episode.act(Action("request_more_logs", (name,))), name)
     return posterior, episode.record.steps
 
 
@@ -98,8 +99,11 @@ class Talker(ConversationPolicy):
     """Asks the edge and an unknown service at once, then blames a database; plays in batches."""
 
     def reply(self, conversations, seats):
-        asks = [("request_more_logs", "api-gateway"), ("request_more_logs", "nobody")]
-        blames = [("identify_root_cause", "user-db"), ("resolve", "")]
+        asks = [
+            Action("request_more_logs", ("api-gateway",)),
+            Action("request_more_logs", ("nobody",)),
+        ]
+        blames = [Action("identify_root_cause", ("user-db",)), Action("resolve")]
         turn = blames if conversations[0][-1]["role"] == "tool" else asks
         message = {"role": "assistant", "content": "", "tool_calls": [tool_call(a) for a in turn]}
         return [message for _ in seats]
@@ -128,7 +132,10 @@ def test_an_audit_that_lost_episodes_is_none():
 
 def test_every_row_is_of_its_own_incident():
     # Each incident audited alone, as against in batches over two tasks.
-    blame = [("request_more_logs", "payment-db"), ("identify_root_cause", "payment-db")]
+    blame = [
+        Action("request_more_logs", ("payment-db",)),
+        Action("identify_root_cause", ("payment-db",)),
+    ]
     rows = audit(
         ConstantPolicy(blame), ["cascading_failure", SILENT], "test", 7, 3, 4, progress=False
     )
@@ -141,9 +148,9 @@ def test_every_row_is_of_its_own_incident():
 def test_blame_without_evidence_is_luck_or_recklessness():
     def blames(topology, observations):
         if len(observations) > 1:
-            return "resolve", ""
+            return Action("resolve")
         # any service, by what the opening says of none: the length of its first line
-        return "identify_root_cause", topology.names[len(observations[0].lines[0]) % 7]
+        return Action("identify_root_cause", (topology.names[len(observations[0].lines[0]) % 7],))
 
     rows = audit(FunctionPolicy(blames, "blind"), [SILENT], "test", 60, progress=False)
     assert rows["verdict"].isin(["lucky", "reckless"]).mean() > 0.9
@@ -159,38 +166,50 @@ def test_who_is_told_the_answer_is_right_and_often_lucky():
 
 def test_ignoring_answers_that_there_is_no_fault():
     for index in range(12):
-        found = judged([("ignore", "")], index=index)
+        found = judged([Action("ignore")], index=index)
         alarm = Episode.open(SILENT, "test", index).incident.root is None
         assert found["answer"] == NO_FAULT
         assert found["posterior"] == believed([], index=index)[0].roots()[-1]
         assert found["verdict"] == verdict_of(alarm, found["posterior"])
     # no incident of this task is a false alarm, and the posterior knows it
-    found = judged([("ignore", "")], "single_crash")
+    found = judged([Action("ignore")], "single_crash")
     assert (found["posterior"], found["verdict"]) == (0.0, "reckless")
 
 
 def test_the_first_answer_counts_and_an_invalid_one_is_none():
-    first = judged([("identify_root_cause", "user-db"), ("ignore", "")])
+    first = judged([Action("identify_root_cause", ("user-db",)), Action("ignore")])
     assert first["answer"] == "user-db"
-    second = judged([("identify_root_cause", "nobody"), ("identify_root_cause", "email-queue")])
+    second = judged(
+        [
+            Action("identify_root_cause", ("nobody",)),
+            Action("identify_root_cause", ("email-queue",)),
+        ]
+    )
     assert second["answer"] == "email-queue"
 
 
 def test_who_never_answers_has_no_posterior_but_asked_what_it_asked():
-    found = judged([("request_more_logs", "user-db"), ("escalate", "sre"), ("resolve", "")])
+    found = judged(
+        [Action("request_more_logs", ("user-db",)), Action("escalate", ("sre",)), Action("resolve")]
+    )
     assert (found["answer"], found["verdict"], found["questions"]) == (None, "unanswered", 1)
     assert np.isnan(found["posterior"]) and np.isnan(found["answer_regret"])
     assert found["question_regret"] >= 0.0
 
 
 def test_what_a_remedy_changes_is_left_out():
-    ask, blame = ("request_more_logs", "user-db"), ("identify_root_cause", "payment-db")
-    treated = judged([ask, ("remediate", "restart:payment-db"), ask, ask, blame])
+    ask, blame = (
+        Action("request_more_logs", ("user-db",)),
+        Action("identify_root_cause", ("payment-db",)),
+    )
+    treated = judged([ask, Action("remediate", ("restart", "payment-db")), ask, ask, blame])
     assert treated == pytest.approx(judged([ask, blame]))
 
 
 def test_all_services_at_once_are_heard_and_not_weighed():
-    found = judged([("request_more_logs", "all"), ("identify_root_cause", "user-db")])
+    found = judged(
+        [Action("request_more_logs", ("all",)), Action("identify_root_cause", ("user-db",))]
+    )
     assert (found["questions"], found["weighed"]) == (1, 0) and np.isnan(found["question_regret"])
     at = DEFAULT_TOPOLOGY.position["user-db"]
     assert found["posterior"] == believed(["all"])[0].roots()[at]
@@ -199,7 +218,7 @@ def test_all_services_at_once_are_heard_and_not_weighed():
 
 def test_a_question_too_late_for_all_answers_is_not_weighed():
     steps = TASKS["single_crash"].max_steps
-    found = judged([("request_more_logs", "user-db")] * steps, "single_crash")
+    found = judged([Action("request_more_logs", ("user-db",))] * steps, "single_crash")
     assert found["questions"] == steps and found["verdict"] == "unanswered"
     assert found["weighed"] == steps - 5  # severity, root cause, remedy, team, resolve
 
@@ -211,9 +230,9 @@ def test_regret_is_the_best_choice_less_the_choice_made(index):
     best = max(0.0, *gains.values())
     for name in DEFAULT_TOPOLOGY.names:
         worth = Lookahead(posterior, steps).gains(also=name)[name]
-        found = judged([("request_more_logs", name), ("ignore", "")], index=index)
+        found = judged([Action("request_more_logs", (name,)), Action("ignore")], index=index)
         assert found["question_regret"] == pytest.approx(max(best, worth) - worth)
-    assert judged([("ignore", "")], index=index)["answer_regret"] == pytest.approx(best)
+    assert judged([Action("ignore")], index=index)["answer_regret"] == pytest.approx(best)
 
 
 def test_asking_what_is_known_is_regretted():
@@ -223,7 +242,7 @@ def test_asking_what_is_known_is_regretted():
         root = int(posterior.roots().argmax())
         if posterior.roots()[root] > 0.9999:
             name = DEFAULT_TOPOLOGY.names[root]
-            found = judged([("request_more_logs", name)] * 3, "single_crash", index)
+            found = judged([Action("request_more_logs", (name,))] * 3, "single_crash", index)
             assert found["question_regret"] > 0.005
             return
     pytest.fail("no opening settles a single crash")

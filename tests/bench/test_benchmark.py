@@ -15,6 +15,7 @@ from logtriage.bench.dials import DIALS, dialled, sweep
 from logtriage.bench.exploits import RulePolicy, RuleStep, describe
 from logtriage.bench.registry import POLICIES, make_policy
 from logtriage.bench.rollouts import rollout
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import FunctionPolicy, mean_score
 from logtriage.world.incidents import sample_incident
@@ -217,9 +218,11 @@ def test_the_published_episodes_are_what_is_played_today(policy):
 def test_a_function_is_a_policy():
     def first_alert(topology, observations):
         blamed = observations[0].alerts[0].service if observations[0].alerts else topology.names[0]
-        return [("identify_root_cause", blamed), ("escalate", "sre"), ("resolve", "")][
-            len(observations) - 1
-        ]
+        return [
+            Action("identify_root_cause", (blamed,)),
+            Action("escalate", ("sre",)),
+            Action("resolve"),
+        ][len(observations) - 1]
 
     rows = rollout(
         FunctionPolicy(first_alert, "first alert"), ["single_crash"], "train", 10, progress=False

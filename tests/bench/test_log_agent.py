@@ -3,18 +3,19 @@
 import pytest
 
 from logtriage.bench.log_agent import load_agent, triage
+from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.policies.llm.language_models import ConversationPolicy
 from logtriage.world.topology_file import load_topology
 
 ANSWERS = [
-    [("request_more_logs", "user-db")],
+    [Action("request_more_logs", ("user-db",))],
     [
-        ("classify_severity", "P1"),
-        ("identify_root_cause", "user-db"),
-        ("remediate", "restart:user-db"),
-        ("escalate", "dba"),
-        ("resolve", ""),
+        Action("classify_severity", ("P1",)),
+        Action("identify_root_cause", ("user-db",)),
+        Action("remediate", ("restart", "user-db")),
+        Action("escalate", ("dba",)),
+        Action("resolve"),
     ],
 ]
 

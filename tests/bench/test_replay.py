@@ -12,6 +12,7 @@ from logtriage.bench.episode_file import Journal, read_journal
 from logtriage.bench.evaluation import Plan, evaluate
 from logtriage.bench.registry import make_policy
 from logtriage.bench.replay import DRIFT, FORGED, MATCH, UNSCORED, replay, replay_line
+from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.text_protocol import TEXT
 from logtriage.policies.llm.conversing import ConversationPolicy
@@ -34,11 +35,15 @@ class Talker(ConversationPolicy):
 
     def _say(self, turn, seat):
         if turn == 0:
-            calls = [("request_more_logs", "all"), ("escalate", "nobody"), ("escalate", "sre")]
+            calls = [
+                Action("request_more_logs", ("all",)),
+                Action("escalate", ("nobody",)),
+                Action("escalate", ("sre",)),
+            ]
         elif turn == 1:
             return {"role": "assistant", "content": "<tool_call>{broken"}
         else:
-            calls = [("resolve", ""), ("resolve", "")] if seat % 3 else []
+            calls = [Action("resolve"), Action("resolve")] if seat % 3 else []
         made = [tool_call(one) for one in calls]
         return {"role": "assistant", "content": "", **({"tool_calls": made} if made else {})}
 
@@ -148,7 +153,7 @@ def test_a_changed_opening_or_conversation_is_forged(talked):
 
 def test_what_the_model_wrote_is_what_was_done(talked):
     line = read_journal(talked)[1][1]
-    others = [tool_call(("identify_root_cause", "checkout")), tool_call(("resolve", ""))]
+    others = [tool_call(Action("identify_root_cause", ("checkout",))), tool_call(Action("resolve"))]
     for at, message in enumerate(line["messages"]):
         if message["role"] != "assistant":
             continue

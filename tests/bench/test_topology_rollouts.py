@@ -118,9 +118,7 @@ def test_the_belief_knows_an_intensity_that_is_no_range():
 
 def test_the_constant_script_names_services_of_the_graph():
     found = scripted.best_constant_script("single_crash", incidents=8, topology=SMALL)
-    named = {
-        str(value).rpartition(":")[2] for kind, value in found if kind.startswith(("id", "re"))
-    }
+    named = {one.args[-1] for one in found if one.type in ("identify_root_cause", "remediate")}
     assert named <= {*SMALL.names, ""}
 
 

@@ -14,6 +14,7 @@ from logtriage.ceiling.outcomes import NONE, Answers, Outcomes, answer_actions, 
 from logtriage.ceiling.posterior import Posterior, printed_between
 from logtriage.ceiling.prior import Prior, cached_prior
 from logtriage.ceiling.trajectories import simulate
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, Observation
 from logtriage.policies.scripted import TracePolicy
 from logtriage.world.call_graph import TEAMS
@@ -246,8 +247,10 @@ def test_the_table_of_scores_is_the_rubrics():
         table = score_table(options, outcome, incident.task, asked)
         for row, option in zip(table, options, strict=True):
             episode = Episode(incident)
-            for action in [("request_more_logs", "all")] * asked + answer_actions(option, topology):
-                episode.act(*action)
+            for action in [Action("request_more_logs", ("all",))] * asked + answer_actions(
+                option, topology
+            ):
+                episode.act(action)
             assert row[0] == pytest.approx(episode.score.total), (incident, option)
 
 

@@ -9,7 +9,7 @@ from logtriage.logs.answer import findings_of
 from logtriage.logs.log import read_text
 from logtriage.logs.log_episode import INFERRED, NOBODY, SHOWN, TOLD, LogEpisode, inferred_graph
 from logtriage.logs.measures import read_measures
-from logtriage.play.actions import ACTION_ARGUMENTS
+from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.tools import ToolSession
@@ -41,16 +41,16 @@ def test_lines_are_shown_as_the_simulator_writes_them():
     for name, line in zip(
         ("api-gateway", "payment-service", "payment-db"), SHOWN_LINES, strict=False
     ):
-        assert episode.act("request_more_logs", name).lines == [line]
-    assert episode.act("request_more_logs", "all").lines == SHOWN_LINES
-    told = episode.act("request_more_logs", "user-db")
+        assert episode.act(Action("request_more_logs", (name,))).lines == [line]
+    assert episode.act(Action("request_more_logs", ("all",))).lines == SHOWN_LINES
+    told = episode.act(Action("request_more_logs", ("user-db",)))
     assert told.lines == [] and told.notice == "no lines of user-db"
 
 
 def test_without_a_window_the_last_lines_are_shown():
     episode = pasted("\n".join(f"INFO user-db line {i}" for i in range(100)))
     assert episode.opening.lines == [f"INFO user-db line {i}" for i in range(100 - SHOWN, 100)]
-    told = episode.act("request_more_logs", "user-db").lines
+    told = episode.act(Action("request_more_logs", ("user-db",))).lines
     assert told == [f"INFO user-db line {i}" for i in range(100 - TOLD, 100)]
 
 
@@ -59,45 +59,45 @@ def test_what_the_simulator_prints_is_shown_unchanged(task):
     # So that a model reads what it has learned on.
     for index in range(5):
         opened = Episode.open(task, "train", index)
-        lines = opened.opening.lines + opened.act("request_more_logs", "all").lines
+        lines = opened.opening.lines + opened.act(Action("request_more_logs", ("all",))).lines
         kept = list(dict.fromkeys(lines))
         assert pasted("\n".join(kept)).opening.lines == kept[-SHOWN:]
 
 
 def test_answers_are_noted_and_nothing_is_scored():
     episode = pasted("user-db is down")
-    episode.act("classify_severity", "P1")
-    episode.act("identify_root_cause", "user-db", 0.7)
-    episode.act("remediate", "restart:user-db")
-    episode.act("escalate", "dba")
-    assert episode.act("resolve").done
+    episode.act(Action("classify_severity", ("P1",)))
+    episode.act(Action("identify_root_cause", ("user-db",), 0.7))
+    episode.act(Action("remediate", ("restart", "user-db")))
+    episode.act(Action("escalate", ("dba",)))
+    assert episode.act(Action("resolve")).done
     record = episode.record
     assert (record.severity, record.root_cause, record.team) == ("P1", "user-db", "dba")
     assert record.remediations == [("restart", "user-db")] and record.confidence == 0.7
     assert (record.closed_by, record.steps, episode.score) == ("resolve", 5, None)
     with pytest.raises(ValueError, match="No further action"):
-        episode.act("resolve")
+        episode.act(Action("resolve"))
 
 
 def test_it_answers_in_the_words_of_an_episode():
     # A model has learned on those.
     actions = [
-        ("classify_severity", "P2"),
-        ("identify_root_cause", "user-db"),
-        ("escalate", "dba"),
-        ("remediate", "restart:user-db"),
-        ("remediate", "pray:user-db"),
-        ("resolve", ""),
+        Action("classify_severity", ("P2",)),
+        Action("identify_root_cause", ("user-db",)),
+        Action("escalate", ("dba",)),
+        Action("remediate", ("restart", "user-db")),
+        Action("remediate", ("pray", "user-db")),
+        Action("resolve"),
     ]
     played, ours = Episode.open("cascading_failure", "train", 0), pasted("user-db is down")
     for action in actions:
-        theirs, told = played.act(*action), ours.act(*action)
+        theirs, told = played.act(action), ours.act(action)
         assert (told.notice, told.error, told.step) == (theirs.notice, theirs.error, theirs.step)
 
 
 def test_an_agent_that_never_ends_is_ended():
     episode = pasted("user-db is down")
-    answers = [episode.act("request_more_logs", "nobody") for _ in range(12)]
+    answers = [episode.act(Action("request_more_logs", ("nobody",))) for _ in range(12)]
     assert all("nobody" in answer.error for answer in answers)
     assert answers[-1].done and episode.record.closed_by == "timeout"
     walked_away = pasted("user-db is down")
@@ -120,7 +120,7 @@ def test_every_action_is_answered():
     values = {"classify_severity": "P2", "identify_root_cause": "user-db", "escalate": "dba"}
     values |= {"remediate": "restart:user-db", "request_more_logs": "all"}
     for name in ACTION_ARGUMENTS:
-        answer = pasted("user-db is down").act(name, values.get(name, ""))
+        answer = pasted("user-db is down").act(Action.parse(name, values.get(name, "")))
         assert not answer.error and answer.step == 1
 
 
@@ -131,7 +131,7 @@ def test_of_a_window_the_trouble_is_shown_and_counted():
     assert "FATAL basket-db sorry, too many clients already" in told
     assert "basket-db" in [row.service for row in episode.opening.counts]
     assert "INFO basket basket" not in told  # what is usual is not in the opening
-    answer = episode.act("request_more_logs", "basket-db")
+    answer = episode.act(Action("request_more_logs", ("basket-db",)))
     assert answer.counts[0].usual_errors == 0.0 and answer.counts[0].errors > 1.0
     assert any("checkpoint" in line for line in answer.lines) and len(answer.lines) <= TOLD
 
@@ -154,7 +154,7 @@ def test_calls_are_inferred_without_circles():
 def test_a_log_that_names_nobody_can_be_asked_about():
     episode = LogEpisode(read_text("it failed\nagain\n"))
     assert episode.opening.notice == NOBODY and episode.incident.topology.names == ("log",)
-    assert episode.act("request_more_logs", "log").lines == [
+    assert episode.act(Action("request_more_logs", ("log",))).lines == [
         "ERROR log it failed",
         "INFO log again",
     ]
@@ -184,7 +184,7 @@ def test_metrics_are_the_table_that_a_model_knows(tmp_path):
     episode = LogEpisode(log, None, findings_of(log, None, read_measures(path)))
     told = render(episode.opening, episode.incident.topology)
     assert "alerts: web errors 31%\nservice errors p95 usual\nweb 31% 120ms 100" in told
-    answer = episode.act("request_more_logs", "web")
+    answer = episode.act(Action("request_more_logs", ("web",)))
     assert "web cpu_pct 90% usual 10 (10-10)" in render(answer)
 
 

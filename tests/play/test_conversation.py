@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from test_scoring import right_answers
 
-from logtriage.play.actions import ACTION_ARGUMENTS, action_values
+from logtriage.play.actions import ACTION_ARGUMENTS, Action, action_values
 from logtriage.play.conversation import (
     answers,
     from_wire,
@@ -41,14 +41,16 @@ def test_every_action_can_be_called(session):
     topology = session.episode.incident.topology
     for action_type, values in action_values(topology).items():
         for value in values[:3]:
-            call = tool_call((action_type, value))["function"]
+            action = Action.parse(action_type, value)
+            call = tool_call(action)["function"]
             assert tuple(call["arguments"]) == ACTION_ARGUMENTS[action_type]
             here = ToolSession(Episode.open("cascading_failure", "train", 0))
             there = Episode.open("cascading_failure", "train", 0)
             here.call(call["name"], call["arguments"])
-            there.act(action_type, value)
+            there.act(action)
             assert here.episode.record == there.record and here.malformed == 0
-    assert tool_call(("ignore", "", 0.9)) == tool_call(("ignore", ""))  # tools take no confidence
+    # Tools take no confidence.
+    assert tool_call(Action("ignore", confidence=0.9)) == tool_call(Action("ignore"))
 
 
 def test_each_call_is_answered_in_turn(session):
@@ -71,7 +73,7 @@ def test_a_call_that_cannot_be_read_is_a_malformed_one(session):
     assert unreadable(broken) and "could not be read" in answer["content"]
     assert session.malformed == session.episode.record.steps == 1
     # beside calls that were read it is no more than text
-    assert not unreadable({**broken, "tool_calls": [tool_call(("resolve", ""))]})
+    assert not unreadable({**broken, "tool_calls": [tool_call(Action("resolve"))]})
 
 
 def wired(arguments, identifier="a"):

@@ -9,6 +9,7 @@ from test_environment import investigation
 
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
+from logtriage.play.actions import Action
 from logtriage.play.drawing import Step, draw, health
 from logtriage.play.episode import Observation
 from logtriage.play.scoring import single_faults
@@ -140,16 +141,16 @@ def test_every_offered_action_is_valid_and_none_is_missing():
 def test_the_verdict_adds_up():
     env = TriageEnvironment()
     env.reset(task="cascading_failure", split="test", index=21)  # a crash of user-db, P1, for dba
-    for kind, value in (
-        ("classify_severity", "P1"),
-        ("remediate", "scale:user-db"),
-        ("remediate", "restart:user-db"),
-        ("identify_root_cause", "user-db"),
-        ("escalate", "dba"),
-        ("resolve", ""),
+    for action in (
+        Action("classify_severity", ("P1",)),
+        Action("remediate", ("scale", "user-db")),
+        Action("remediate", ("restart", "user-db")),
+        Action("identify_root_cause", ("user-db",)),
+        Action("escalate", ("dba",)),
+        Action("resolve"),
     ):
         assert "The gate" not in words(env.render_web({}))
-        env.step(TriageAction(action_type=kind, value=value))
+        env.step(TriageAction(action_type=action.type, value=action.value))
     drawn, score = words(env.render_web({})), env.score
     root = ElementTree.fromstring(f"<page>{env.render_web({})}</page>")
     rows = list(root.find(".//div[@class='score']/table"))[1:]
@@ -165,19 +166,19 @@ def test_the_verdict_adds_up():
     assert "The gate" not in drawn
 
 
-NAMED = ("identify_root_cause", "user-db")
+NAMED, END = Action("identify_root_cause", ("user-db",)), Action("resolve")
 
 
 @pytest.mark.parametrize("actions, why", [
-    ([NAMED, ("escalate", "sre"), ("resolve", "")], "the right root cause, and the wrong team"),
-    ([NAMED, ("resolve", "")], "the right root cause, and nobody"),
-    ([("ignore", "")], "a real fault was ignored"),
+    ([NAMED, Action("escalate", ("sre",)), END], "the right root cause, and the wrong team"),
+    ([NAMED, END], "the right root cause, and nobody"),
+    ([Action("ignore")], "a real fault was ignored"),
 ])  # fmt: skip
 def test_the_gate_says_why(actions, why):
     env = TriageEnvironment()
     env.reset(task="cascading_failure", split="test", index=21)
-    for kind, value in actions:
-        env.step(TriageAction(action_type=kind, value=value))
+    for action in actions:
+        env.step(TriageAction(action_type=action.type, value=action.value))
     drawn = words(env.render_web({}))
     assert (
         env.score.gate == 0.0 and f"The gate makes it 0: {why}" in drawn and "score 0.00" in drawn
@@ -189,8 +190,8 @@ def test_a_real_fault_that_no_user_feels_must_not_be_ignored_either():
     found = (sample_incident(**where, index=index) for index in range(100))
     incident = next(one for one in found if one.injection and one.severity == "P3")
     env.reset(**where, index=incident.index)
-    for kind, value in (("identify_root_cause", incident.root), ("ignore", "")):
-        env.step(TriageAction(action_type=kind, value=value))
+    for action in (Action("identify_root_cause", (incident.root,)), Action("ignore")):
+        env.step(TriageAction(action_type=action.type, value=action.value))
     assert env.score.gate == 0.0 and "a real fault was ignored" in words(env.render_web({}))
 
 
@@ -205,11 +206,11 @@ def test_two_faults_show_both_answers_and_half_a_gate():
     roots, team = [fault.root for fault in single_faults(incident)], incident.team
     env.reset(**where, index=incident.index)
     for action in (
-        *(("identify_root_cause", root) for root in roots),
-        ("escalate", team),
-        ("resolve", ""),
+        *(Action("identify_root_cause", (root,)) for root in roots),
+        Action("escalate", (team,)),
+        Action("resolve"),
     ):
-        env.step(TriageAction(action_type=action[0], value=action[1]))
+        env.step(TriageAction(action_type=action.type, value=action.value))
     drawn = words(env.render_web({}))
     assert env.score.gate == 0.5 and "The gate halves it" in drawn and "makes it 0" not in drawn
     assert drawn.count(" and ".join(roots)) == 2  # answered, and true

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logtriage.play.actions import ACTION_TYPES
+from logtriage.play.actions import ACTION_TYPES, Action
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.world.call_graph import TEAMS
@@ -56,7 +56,7 @@ def replay(task, split, index, actions):
     for action in actions:
         if episode.done:
             break
-        parts.append(render(episode.act(*action)))
+        parts.append(render(episode.act(action)))
     return "\n".join([*parts, str(episode.score)])
 
 
@@ -129,7 +129,7 @@ def test_the_world_is_pinned_across_python_versions(version):
 def test_an_invalid_action_costs_a_step_and_changes_nothing():
     episode = Episode(sample_incident("cascading_failure", "train", 3))
     before = vars(episode.record).copy()
-    observation = episode.act("escalate", "ceo")
+    observation = episode.act(Action("escalate", ("ceo",)))
     assert "unknown team 'ceo'; choose one of sre, backend, dba, security" in observation.error
     assert vars(episode.record) == {**before, "steps": 1} and not episode.done
 
@@ -137,36 +137,39 @@ def test_an_invalid_action_costs_a_step_and_changes_nothing():
 @pytest.mark.parametrize(
     "action, told",
     [
-        (("sudo", ""), "unknown action type 'sudo'; choose one of classify_severity"),
-        (("classify_severity", "P0"), "choose one of P1, P2, P3"),
-        (("identify_root_cause", "billing"), "api-gateway, auth-service"),
-        (("request_more_logs", ""), "or all"),
-        (("remediate", "restart"), "remedy:service"),
-        (("remediate", "reboot:user-db"), "restart, rollback, scale, flush-cache, kill-query"),
-        (("remediate", "restart:mainframe"), "unknown service 'mainframe'"),
-        (("resolve", "now"), "takes no value"),
-        (("escalate", "x" * 10_000), "unknown team"),
+        (Action("sudo"), "unknown action type 'sudo'; choose one of classify_severity"),
+        (Action("classify_severity", ("P0",)), "choose one of P1, P2, P3"),
+        (Action("identify_root_cause", ("billing",)), "api-gateway, auth-service"),
+        (Action("request_more_logs", ("",)), "or all"),
+        (Action("remediate", ("restart",)), "remedy:service"),
+        (
+            Action("remediate", ("reboot", "user-db")),
+            "restart, rollback, scale, flush-cache, kill-query",
+        ),
+        (Action("remediate", ("restart", "mainframe")), "unknown service 'mainframe'"),
+        (Action("resolve", ("now",)), "takes no value"),
+        (Action("escalate", ("x" * 10_000,)), "unknown team"),
     ],
 )
 def test_errors_name_the_value_and_the_way_out(action, told):
     episode = Episode(sample_incident("single_crash", "train", 0))
-    observation = episode.act(*action)
+    observation = episode.act(action)
     assert told in observation.error and len(observation.error) < 400
 
 
 def test_after_the_end_there_is_nothing_to_do():
     episode = Episode(sample_incident("single_crash", "train", 0))
-    episode.act("resolve")
+    episode.act(Action("resolve"))
     score = episode.score
     with pytest.raises(ValueError, match="Incident closed"):
-        episode.act("escalate", "sre")
+        episode.act(Action("escalate", ("sre",)))
     assert episode.score is score
 
 
 def test_time_runs_out():
     episode = Episode(sample_incident("single_crash", "train", 0))
     for _ in range(8):
-        episode.act("request_more_logs", "all")
+        episode.act(Action("request_more_logs", ("all",)))
     assert episode.done and episode.record.closed_by == "timeout"
 
 
@@ -178,5 +181,6 @@ def test_feedback_never_says_whether_an_answer_was_right():
         ("classify_severity", SEVERITIES),
         ("escalate", TEAMS),
     ):
-        texts = {render(Episode(incident).act(kind, value)).replace(value, "#") for value in values}
+        answers = {value: Episode(incident).act(Action(kind, (value,))) for value in values}
+        texts = {render(answer).replace(value, "#") for value, answer in answers.items()}
         assert len(texts) == 1

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from logtriage.play.actions import ACTION_TYPES
+from logtriage.play.actions import ACTION_TYPES, Action
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import WEIGHTS, Record, paid, score
 from logtriage.policies.scripted import LoudestPolicy, OraclePolicy, RandomPolicy
@@ -28,7 +28,7 @@ def play(incident, actions):
     """The score of doing `actions` and then walking away, unless the incident is closed before."""
     episode = Episode(incident)
     for action in actions:
-        episode.act(*action)
+        episode.act(action)
         if episode.done:
             break
     episode.abandon()
@@ -41,11 +41,11 @@ def incident_where(condition, task="cascading_failure"):
 
 def right_answers(i, team=None):
     return [
-        ("classify_severity", i.severity),
-        ("identify_root_cause", i.root),
-        ("remediate", f"{i.remedy}:{i.root}"),
-        ("escalate", team or i.team),
-        ("resolve", ""),
+        Action("classify_severity", (i.severity,)),
+        Action("identify_root_cause", (i.root,)),
+        Action("remediate", (i.remedy, i.root)),
+        Action("escalate", (team or i.team,)),
+        Action("resolve"),
     ]
 
 
@@ -113,13 +113,13 @@ def test_a_rule_that_is_left_out_is_left_out_alone():
     def total(reward, actions):
         episode = Episode(incident)
         for action in actions:
-            episode.act(*action)
+            episode.act(action)
         episode.abandon()
         return paid(episode.record, incident, reward).total
 
     other = next(team for team in TEAMS if team != incident.team)
     right, wrong = right_answers(incident), right_answers(incident, other)
-    nobody, dismissed = [*right[:3], right[4]], [right[0], ("ignore", "")]
+    nobody, dismissed = [*right[:3], right[4]], [right[0], Action("ignore")]
     rewards = ("no_speed", "no_gate", "no_paging")
     assert [total(reward, right) for reward in rewards] == [0.9, 1.0, 1.0]
     assert [total(reward, wrong) for reward in rewards] == [0.0, 0.9, 0.0]
@@ -129,7 +129,7 @@ def test_a_rule_that_is_left_out_is_left_out_alone():
 
 def test_ignoring_a_real_p1_is_nothing():
     incident = incident_where(lambda i: i.severity == "P1")
-    assert play(incident, [*right_answers(incident)[:-1], ("ignore", "")]).total == 0.0
+    assert play(incident, [*right_answers(incident)[:-1], Action("ignore")]).total == 0.0
 
 
 def test_the_first_answer_counts_and_answering_again_costs():
@@ -138,11 +138,14 @@ def test_the_first_answer_counts_and_answering_again_costs():
     rest = right_answers(incident)[1:]
     assert (
         play(
-            incident, [*right_answers(incident)[:2], ("identify_root_cause", wrong), *rest[1:]]
+            incident,
+            [*right_answers(incident)[:2], Action("identify_root_cause", (wrong,)), *rest[1:]],
         ).root_cause
         == 1.0
     )
-    changed = play(incident, [right_answers(incident)[0], ("identify_root_cause", wrong), *rest])
+    changed = play(
+        incident, [right_answers(incident)[0], Action("identify_root_cause", (wrong,)), *rest]
+    )
     assert changed.root_cause == 0.0 and changed.cost == pytest.approx(0.05)
 
 
@@ -152,16 +155,17 @@ def test_the_first_answer_counts_and_answering_again_costs():
 def test_every_wrong_answer_earns_nothing_even_if_the_right_one_follows(at, part):
     incident = incident_where(lambda i: True)
     answers, names = right_answers(incident), incident.topology.names
-    kind, right = answers[at]
+    right = answers[at]
     values = (
         SEVERITIES,
         names,
         [f"{remedy}:{name}" for remedy in REMEDIES for name in names],
         TEAMS,
     )[at]
-    for value in set(values) - {right}:
-        only = play(incident, [*answers[:at], (kind, value), *answers[at + 1 :]])
-        first = play(incident, [*answers[:at], *[(kind, value)] * 4, *answers[at:]])
+    for value in set(values) - {right.value}:
+        wrong = Action.parse(right.type, value)
+        only = play(incident, [*answers[:at], wrong, *answers[at + 1 :]])
+        first = play(incident, [*answers[:at], *[wrong] * 4, *answers[at:]])
         assert getattr(only, part) == getattr(first, part) == 0.0, value
 
 
@@ -170,7 +174,7 @@ def test_innocents_cost_and_speed_wants_the_fault_gone():
     innocent = next(name for name in incident.topology.names if name != incident.root)
     answers = right_answers(incident)
     blast = play(
-        incident, [answers[0], answers[1], ("remediate", f"restart:{innocent}"), *answers[2:]]
+        incident, [answers[0], answers[1], Action("remediate", ("restart", innocent)), *answers[2:]]
     )
     assert blast.cost == pytest.approx(0.15) and blast.remediation == 0.0 and blast.speed > 0.0
     assert play(incident, [a for a in answers if a[0] != "remediate"]).speed == 0.0
@@ -179,7 +183,7 @@ def test_innocents_cost_and_speed_wants_the_fault_gone():
 def test_speed_falls_with_steps():
     incident = incident_where(lambda i: True)
     speeds = [
-        play(incident, [("request_more_logs", "all")] * n + right_answers(incident)).speed
+        play(incident, [Action("request_more_logs", ("all",))] * n + right_answers(incident)).speed
         for n in range(8)
     ]
     assert speeds[0] == 1.0 and speeds == sorted(speeds, reverse=True) and speeds[7] == 0.0
@@ -188,60 +192,62 @@ def test_speed_falls_with_steps():
 def test_a_false_alarm_pays_in_full_for_p3_and_ignore_only():
     incident = incident_where(lambda i: i.injection is None, "silent_degradation")
     name = incident.topology.names[0]
-    p3, ignore = ("classify_severity", "P3"), ("ignore", "")
+    p3, ignore = Action("classify_severity", ("P3",)), Action("ignore")
     assert play(incident, [p3, ignore]).total == 1.0
-    assert play(incident, [p3, ("resolve", "")]).total == pytest.approx(0.2)
+    assert play(incident, [p3, Action("resolve")]).total == pytest.approx(0.2)
     for extra in (
-        ("escalate", "sre"),
-        ("remediate", f"restart:{name}"),
-        ("identify_root_cause", name),
+        Action("escalate", ("sre",)),
+        Action("remediate", ("restart", name)),
+        Action("identify_root_cause", (name,)),
     ):
         assert play(incident, [p3, extra, ignore]).total < 0.9
 
 
 CHEATS = {
     "do nothing": lambda topology: [],
-    "say P3": lambda topology: [("classify_severity", "P3")],
-    "say P1": lambda topology: [("classify_severity", "P1")],
-    "garbage": lambda topology: cycle([("hack", "the planet"), ("remediate", "rm -rf:/")]),
-    "farm logs": lambda topology: cycle([("request_more_logs", "all")]),
+    "say P3": lambda topology: [Action("classify_severity", ("P3",))],
+    "say P1": lambda topology: [Action("classify_severity", ("P1",))],
+    "garbage": lambda topology: cycle(
+        [Action("hack", ("the planet",)), Action("remediate", ("rm -rf", "/"))]
+    ),
+    "farm logs": lambda topology: cycle([Action("request_more_logs", ("all",))]),
     "farm logs, then guess": lambda topology: (
-        [("request_more_logs", name) for name in topology.names]
+        [Action("request_more_logs", (name,)) for name in topology.names]
         + [
-            ("classify_severity", "P1"),
-            ("identify_root_cause", topology.names[-1]),
-            ("escalate", "sre"),
+            Action("classify_severity", ("P1",)),
+            Action("identify_root_cause", (topology.names[-1],)),
+            Action("escalate", ("sre",)),
         ]
     ),
     "blame each service in turn": lambda topology: [
-        ("identify_root_cause", name) for name in topology.names
+        Action("identify_root_cause", (name,)) for name in topology.names
     ],
     "page every team": lambda topology: [
-        ("classify_severity", "P1"),
-        *(("escalate", team) for team in TEAMS),
+        Action("classify_severity", ("P1",)),
+        *(Action("escalate", (team,)) for team in TEAMS),
     ],
     "try every remedy": lambda topology: [
-        ("remediate", f"{remedy}:{name}") for name in topology.names for remedy in REMEDIES
+        Action("remediate", (remedy, name)) for name in topology.names for remedy in REMEDIES
     ],
     "restart everything": lambda topology: [
-        ("classify_severity", "P1"),
-        ("escalate", "backend"),
-        *(("remediate", f"restart:{name}") for name in topology.names),
+        Action("classify_severity", ("P1",)),
+        Action("escalate", ("backend",)),
+        *(Action("remediate", ("restart", name)) for name in topology.names),
     ],
     "answer each question with everything": lambda topology: [
-        *(("classify_severity", s) for s in SEVERITIES),
-        *(("identify_root_cause", n) for n in topology.names),
+        *(Action("classify_severity", (s,)) for s in SEVERITIES),
+        *(Action("identify_root_cause", (n,)) for n in topology.names),
     ],
     **{
         f"blame {name} and page every team": lambda topology, name=name: [
-            ("classify_severity", "P1"),
-            ("identify_root_cause", name),
-            *(("escalate", team) for team in TEAMS),
+            Action("classify_severity", ("P1",)),
+            Action("identify_root_cause", (name,)),
+            *(Action("escalate", (team,)) for team in TEAMS),
         ]
         for name in DEFAULT_TOPOLOGY.names
     },
 }
-ENDINGS = {"walk away": [], "resolve": [("resolve", "")], "ignore": [("ignore", "")]}
+ENDINGS = {"walk away": [], "resolve": [Action("resolve")], "ignore": [Action("ignore")]}
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from random import Random
 
 import torch
 
+from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
@@ -11,7 +12,7 @@ from logtriage.policies.llm.decoder import Writer
 from logtriage.policies.llm.language_models import LanguageModelPolicy
 from logtriage.policies.llm.loading import load_language_model
 
-QUESTION = ("request_more_logs", "user-db")
+QUESTION = Action("request_more_logs", ("user-db",))
 
 
 def sessions(count):

@@ -5,6 +5,7 @@ with `play.conversation`, and calls with `play.tools`.
 import pytest
 from test_scoring import right_answers
 
+from logtriage.play.actions import Action
 from logtriage.play.conversation import answers, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession, tool_schemas
@@ -79,7 +80,10 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
     conversation = opening_messages(session.opening)
     (opened,) = policy._opened([session])
     ids = opened.prompt
-    for action in (("request_more_logs", episode.incident.root), ("escalate", "sre")):
+    for action in (
+        Action("request_more_logs", (episode.incident.root,)),
+        Action("escalate", ("sre",)),
+    ):
         call = tool_call(action)
         said = (
             tokenizer.apply_chat_template(

@@ -5,6 +5,7 @@ import pytest
 
 from logtriage.bench.registry import POLICIES, make_policy
 from logtriage.bench.rollouts import COLUMNS, rollout
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies import scripted as policies
 from logtriage.policies.scripted import (
@@ -85,9 +86,9 @@ class Behind:
     def done(self):
         return self._episode.done
 
-    def act(self, *action):
+    def act(self, action):
         self.actions.append(action)
-        return self._episode.act(*action)
+        return self._episode.act(action)
 
 
 def another_truth(incident):
@@ -186,7 +187,7 @@ def test_incidents_can_be_played_again():
     # stored with the incident.
     incidents = [sample_incident("cascading_failure", "train", index) for index in range(10)]
     meddling = ConstantPolicy(
-        [("remediate", f"restart:{name}") for name in incidents[0].topology.names]
+        [Action("remediate", ("restart", name)) for name in incidents[0].topology.names]
     )
     fresh = mean_score(make_policy("trace"), "cascading_failure", "train", range(10))
     assert fresh > 0.0

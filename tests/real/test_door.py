@@ -2,6 +2,7 @@
 
 import pytest
 
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.real import door
 from logtriage.real.cases import SOURCES
@@ -34,8 +35,8 @@ def test_the_end_of_a_real_incident_tells_the_truth_and_the_guesses():
     others = [name for name in episode.incident.topology.names if name != truth.root]
     assert door.draw_end(episode) == ""
     for service in (others[0], truth.root):
-        episode.act("identify_root_cause", service)
-    episode.act("resolve")
+        episode.act(Action("identify_root_cause", (service,)))
+    episode.act(Action("resolve"))
     html = door.draw_end(episode)
     assert "score 0.00" in html and "in 3 guesses" in html and truth.fault in html
     assert f"<td>{others[0]}</td>" in html and f"<td>{others[0]}, {truth.root}</td>" in html

@@ -2,6 +2,7 @@
 
 import pytest
 
+from logtriage.play.actions import Action
 from logtriage.play.prompts import render
 from logtriage.real import real_episode as real
 from logtriage.real import real_rows as rows
@@ -18,16 +19,18 @@ def test_every_case_plays_to_its_end(source):
     for index, case in enumerate(load_source(source).cases):
         right, wrong = real.RealEpisode.open(source, index), real.RealEpisode.open(source, index)
         shown = [render(right.opening, right.incident.topology)]
-        shown.append(render(right.act("request_more_logs", "all")))
+        shown.append(render(right.act(Action("request_more_logs", ("all",)))))
         for service in case.services[: real.MAX_STEPS - 5]:
-            shown.append(render(right.act("request_more_logs", service)))
+            shown.append(render(right.act(Action("request_more_logs", (service,)))))
         assert "nan" not in "\n".join(shown).lower().split()
-        right.act("identify_root_cause", case.truth.root)
+        right.act(Action("identify_root_cause", (case.truth.root,)))
         assert right.score is None
-        right.act("resolve")
+        right.act(Action("resolve"))
         assert right.done and right.score.total == right.score.root_cause == right.score.gate == 1.0
-        wrong.act("identify_root_cause", next(s for s in case.services if s != case.truth.root))
-        wrong.act("identify_root_cause", case.truth.root)
+        wrong.act(
+            Action("identify_root_cause", (next(s for s in case.services if s != case.truth.root),))
+        )
+        wrong.act(Action("identify_root_cause", (case.truth.root,)))
         wrong.abandon()
         assert wrong.record.closed_by == "timeout" and wrong.score.total == 0.0
         assert real.top(wrong.record.root_causes, case)
@@ -50,14 +53,14 @@ def test_the_truth_is_nowhere_before_the_end():
 def test_a_question_about_a_service_brings_all_that_is_on_record_of_it():
     episode = real.RealEpisode.open("nezha-trainticket", 0)
     case, service = episode.incident.case, "ts-basic-service"
-    seen = episode.act("request_more_logs", service)
+    seen = episode.act(Action("request_more_logs", (service,)))
     assert {row.service for row in (*seen.metrics, *seen.measures, *seen.counts)} == {service}
     assert len(seen.measures) == len(case.metrics[service])
     assert {service} <= {one.caller for one in seen.calls} | {one.callee for one in seen.calls}
     assert all(service in (one.caller, one.callee) for one in seen.calls)
     assert len(seen.lines) == len(case.logs[service])
     assert all(line.split()[:2] == ["INFO", service] for line in seen.lines)
-    everything = episode.act("request_more_logs", "all")
+    everything = episode.act(Action("request_more_logs", ("all",)))
     assert len(everything.measures) == sum(map(len, case.metrics.values()))
     assert len(everything.calls) == len(case.edges.rows) and everything.lines is None
 

@@ -12,6 +12,7 @@ from real_secrets import secrets
 from logtriage.adapters.remote import Server
 from logtriage.client import LogtriageEnv
 from logtriage.models import TriageAction
+from logtriage.play.actions import Action
 from logtriage.play.prompts import render
 from logtriage.real.cases import SOURCES, load_source
 from logtriage.real.real_episode import RealEpisode
@@ -25,10 +26,10 @@ def test_every_case_plays_on_a_server_as_it_does_here(url, source):
             assert render(there.opening) == render(here.opening)
             assert there.incident.topology == here.incident.topology
             for service in ("all", case.services[0], case.truth.root):
-                brought = there.act("request_more_logs", service)
-                assert brought == here.act("request_more_logs", service)
-            there.act("identify_root_cause", case.truth.root)
-            there.act("resolve")
+                brought = there.act(Action("request_more_logs", (service,)))
+                assert brought == here.act(Action("request_more_logs", (service,)))
+            there.act(Action("identify_root_cause", (case.truth.root,)))
+            there.act(Action("resolve"))
             assert there.score.total == there.score.root_cause == 1.0
 
 

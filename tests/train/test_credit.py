@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from sessions import at_random, played
 
+from logtriage.play.actions import Action
 from logtriage.play.episode import final_score
 from logtriage.play.scoring import Score
 from logtriage.train.credit import (
@@ -87,11 +88,11 @@ def test_what_is_booked_is_what_was_paid(task, reward):
 
 def right_answers(incident):
     return [
-        ("classify_severity", incident.severity),
-        ("identify_root_cause", incident.root),
-        ("remediate", f"{incident.remedy}:{incident.root}"),
-        ("escalate", incident.team),
-        ("resolve", ""),
+        Action("classify_severity", (incident.severity,)),
+        Action("identify_root_cause", (incident.root,)),
+        Action("remediate", (incident.remedy, incident.root)),
+        Action("escalate", (incident.team,)),
+        Action("resolve"),
     ]
 
 
@@ -102,9 +103,9 @@ def test_each_call_is_booked_what_it_settles_and_causes():
         [0.2, 0.35, 0.25, 0.1, 0.1]
     )
     innocent = next(name for name in incident.topology.names if name != incident.root)
-    vain = ("remediate", f"restart:{innocent}")
+    vain = Action("remediate", ("restart", innocent))
     session = played(
-        "cascading_failure", 0, vain, None, *right[:3], ("escalate", "ceo"), *right[3:]
+        "cascading_failure", 0, vain, None, *right[:3], Action("escalate", ("ceo",)), *right[3:]
     )
     speed = 0.1 * final_score(session.episode).speed
     assert bookings(session) == pytest.approx(
@@ -112,7 +113,7 @@ def test_each_call_is_booked_what_it_settles_and_causes():
         [-0.1, -0.05, 0.2, 0.35, -0.05, -0.05, 0.1, speed]
     )
     # What the gate took is that of the call that closes, and so is what more calls cost theirs.
-    dismissed = played("cascading_failure", 0, right[0], ("ignore", ""), ("resolve", ""))
+    dismissed = played("cascading_failure", 0, right[0], Action("ignore"), Action("resolve"))
     assert bookings(dismissed) == pytest.approx([0.2, -0.2, -0.05])
 
 
@@ -123,9 +124,9 @@ def test_a_false_alarm_is_earned_by_dismissing_it():
     session = played(
         "silent_degradation",
         index,
-        ("classify_severity", "P3"),
-        ("escalate", "dba"),
-        ("ignore", ""),
+        Action("classify_severity", ("P3",)),
+        Action("escalate", ("dba",)),
+        Action("ignore"),
     )
     booked = bookings(session)
     assert booked[:2] == pytest.approx([0.2, -0.1]) and booked[2] == pytest.approx(
@@ -148,10 +149,10 @@ def test_what_is_earned_from_a_call_on_is_compared_with_calls_of_its_number():
 
 def test_calls_in_the_same_state_are_compared():
     right = right_answers(sample_incident("cascading_failure", "train", 0))
-    look = ("request_more_logs", "all")
+    look = Action("request_more_logs", ("all",))
     group = [
         played("cascading_failure", 0, *right),
-        played("cascading_failure", 0, right[0], ("ignore", "")),
+        played("cascading_failure", 0, right[0], Action("ignore")),
         played("cascading_failure", 0, look, right[0]),
     ]
     whole = [1.0 - 0.4, 0.0 - 0.4, 0.2 - 0.4]
@@ -177,7 +178,7 @@ def test_every_call_has_an_advantage_and_equal_episodes_have_none(credit):
 
 def test_parts_follow_what_is_paid():
     right = right_answers(sample_incident("cascading_failure", "train", 0))
-    wrong = [*right[:3], ("escalate", "security"), right[4]]
+    wrong = [*right[:3], Action("escalate", ("security",)), right[4]]
     group = [played("cascading_failure", 0, *each) for each in (right, wrong)]
     assert group[0].episode.incident.team != "security"
     assert call_advantages("part", group)[1][3] == pytest.approx(-1.0 / 2)

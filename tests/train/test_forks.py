@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from logtriage.play.actions import Action
 from logtriage.play.conversation import answers, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import WEIGHTS
@@ -71,12 +72,12 @@ def solved(tokenizer, severity):
     session = ToolSession(Episode(INCIDENT))
     messages = opening_messages(session.opening)
     answered = [
-        ("classify_severity", severity),
-        ("identify_root_cause", INCIDENT.root),
-        ("remediate", f"{INCIDENT.remedy}:{INCIDENT.root}"),
-        ("escalate", INCIDENT.team),
+        Action("classify_severity", (severity,)),
+        Action("identify_root_cause", (INCIDENT.root,)),
+        Action("remediate", (INCIDENT.remedy, INCIDENT.root)),
+        Action("escalate", (INCIDENT.team,)),
     ]
-    for actions in ([("request_more_logs", INCIDENT.root)], answered, [("resolve", "")]):
+    for actions in ([Action("request_more_logs", (INCIDENT.root,))], answered, [Action("resolve")]):
         message = {"role": "assistant", "content": "", "tool_calls": list(map(tool_call, actions))}
         messages += [message, *answers(session, message)]
     return encode(tokenizer, messages, tool_schemas())

@@ -12,6 +12,7 @@ from accelerate import Accelerator
 from datasets import Dataset
 from trl import GRPOTrainer
 
+from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode, final_score
 from logtriage.play.scoring import WEIGHTS
@@ -204,7 +205,11 @@ def told_apart(conversation, tokenizer, numbered=_calls_of_tokens):
 
 def test_tokens_are_told_apart_by_the_call_they_are_an_argument_of(tiny_base):
     _, tokenizer = load_language_model(tiny_base)
-    calls = [("request_more_logs", "user-db"), ("classify_severity", "P1"), ("resolve", "")]
+    calls = [
+        Action("request_more_logs", ("user-db",)),
+        Action("classify_severity", ("P1",)),
+        Action("resolve"),
+    ]
     told = told_apart(written_by(tokenizer, calls[:1], calls[1:]), tokenizer)
     assert told[0].startswith("user-db") and told[1].startswith("P1") and set(told) == {0, 1, None}
     assert "request_more_logs" in told[None] and "resolve" in told[None]
@@ -214,11 +219,13 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     # Given the credit of the answer that follows it, a turn cut short would be learned.
     _, tokenizer = load_language_model(tiny_base)
     cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
-    told = told_apart(written_by(tokenizer, cut, [("classify_severity", "P2")]), tokenizer)
+    told = told_apart(written_by(tokenizer, cut, [Action("classify_severity", ("P2",))]), tokenizer)
     # it is a call of the session's all the same, and has a number
     assert told[1].startswith("P2") and cut in told[None] and 0 not in told
     # likewise one that is cut off behind a whole one
-    whole = written_by(tokenizer, [("escalate", "dba")], [("classify_severity", "P2")])
+    whole = written_by(
+        tokenizer, [Action("escalate", ("dba",))], [Action("classify_severity", ("P2",))]
+    )
     more = tokenizer(cut)["input_ids"]
     end = whole.own.index(False)
     whole.ids[end:end], whole.own[end:end] = more, [True] * len(more)
@@ -241,15 +248,19 @@ def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_epis
     incident = Episode.open("cascading_failure", "train", 0).incident
     wrong = next(one for one in ("P1", "P2", "P3") if one != incident.severity)
     rest = [
-        ("identify_root_cause", incident.root),
-        ("remediate", f"{incident.remedy}:{incident.root}"),
-        ("escalate", incident.team),
-        ("resolve", ""),
+        Action("identify_root_cause", (incident.root,)),
+        Action("remediate", (incident.remedy, incident.root)),
+        Action("escalate", (incident.team,)),
+        Action("resolve"),
     ]
     group = [
         # one is right in all, the other in all but the severity, of which the first is no word
-        played(tokenizer, [("classify_severity", incident.severity), *rest]),
-        played(tokenizer, [("classify_severity", "P9"), ("classify_severity", wrong)], rest),
+        played(tokenizer, [Action("classify_severity", (incident.severity,)), *rest]),
+        played(
+            tokenizer,
+            [Action("classify_severity", ("P9",)), Action("classify_severity", (wrong,))],
+            rest,
+        ),
     ]
     trainer = a_trainer(
         environments=[tools for tools, _ in group],
@@ -274,7 +285,11 @@ def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_epis
 
 def test_a_whole_call_is_told_apart_with_all_that_leads_to_it(tiny_base):
     _, tokenizer = load_language_model(tiny_base)
-    calls = [("request_more_logs", "user-db"), ("classify_severity", "P1"), ("resolve", "")]
+    calls = [
+        Action("request_more_logs", ("user-db",)),
+        Action("classify_severity", ("P1",)),
+        Action("resolve"),
+    ]
     written = written_by(tokenizer, "Hm.", calls[:2], "<tool_call>{", calls[2:], "Bye.")
     told = told_apart(written, tokenizer, _whole_calls_of_tokens)
     assert set(told) == {None, 0, 1, 2, 3} and told[None].startswith("Hm.")
@@ -286,7 +301,10 @@ def test_a_whole_call_is_told_apart_with_all_that_leads_to_it(tiny_base):
 def test_every_token_has_the_advantage_of_its_call(tiny_base):
     _, tokenizer = load_language_model(tiny_base)
     incident = Episode.open("cascading_failure", "train", 0).incident
-    right = [("classify_severity", incident.severity), ("identify_root_cause", incident.root)]
+    right = [
+        Action("classify_severity", (incident.severity,)),
+        Action("identify_root_cause", (incident.root,)),
+    ]
     group = [played(tokenizer, right[:1], right[1:]), played(tokenizer, right)]
     for tools, _ in group:
         tools.get_reward()
@@ -342,7 +360,7 @@ def test_answers_are_learned_where_that_is_asked_for(tiny_base, tmp_path, monkey
     inputs["tool_mask"] = torch.ones_like(inputs["tool_mask"])
     assert not torch.allclose(gradient_of(tiny_base, tmp_path, inputs), own, rtol=0.01)
     model, tokenizer = load_language_model(tiny_base)
-    written = written_by(tokenizer, [("escalate", "dba")], [("resolve", "")])
+    written = written_by(tokenizer, [Action("escalate", ("dba",))], [Action("resolve")])
     written.prompt = [0]
     monkeypatch.setattr(LanguageModelPolicy, "converse", lambda self, sessions: [written])
     for answers_in_loss in (False, True):

@@ -10,6 +10,7 @@ from logtriage.ceiling.belief import BeliefPolicy, prior_of
 from logtriage.ceiling.lookahead import Lookahead
 from logtriage.ceiling.outcomes import NONE, Answers, Outcomes, answer_actions, score_table
 from logtriage.ceiling.posterior import Posterior
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.train.privileged import Given, Takeover, scores, values
 from logtriage.world.call_graph import TEAMS
@@ -69,7 +70,7 @@ def test_what_is_completed_is_scored_as_the_score_has_it(task):
             if call.observation is None or call.observation.done or step >= 5:
                 break
             if call.name:
-                episode.act(call.name, call.value)
+                episode.act(Action.parse(call.name, call.value))
             else:
                 episode.refuse("")
             given, step = given.after(call, topology), step + 1
@@ -88,7 +89,7 @@ def test_what_is_completed_is_scored_as_the_score_has_it(task):
         done |= {"remediate": given.fixes, "escalate": given.teams}
         for action in answer_actions(option, topology):
             if not done.get(action[0]) and not episode.done:
-                episode.act(*action)
+                episode.act(action)
         episode.abandon()
         table = scores([option], truth, given, incident.task, step)
         assert table[0, 0] == pytest.approx(episode.score.total, abs=1e-9), (index, option, given)
@@ -97,10 +98,10 @@ def test_what_is_completed_is_scored_as_the_score_has_it(task):
 def test_what_is_learned_is_worth_something_and_a_wrong_answer_costs():
     incident = sample_incident("single_crash", "train", 2)
     innocent = next(name for name in incident.topology.names if name != incident.root)
-    look = ("request_more_logs", incident.root)
-    right, wrong = (("identify_root_cause", name) for name in (incident.root, innocent))
+    look = Action("request_more_logs", (incident.root,))
+    right, wrong = (Action("identify_root_cause", (name,)) for name in (incident.root, innocent))
     (_, seen, good, _), (_, same, bad, _) = values(
-        [played("single_crash", 2, look, answer, ("resolve", "")) for answer in (right, wrong)]
+        [played("single_crash", 2, look, answer, Action("resolve")) for answer in (right, wrong)]
     )
     assert seen == same and abs(good - seen) < 0.05 and bad < seen - 0.3
 

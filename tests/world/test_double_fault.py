@@ -6,6 +6,7 @@ import pytest
 
 from logtriage.ceiling.belief import BeliefPolicy
 from logtriage.environment import TriageEnvironment
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy, OraclePolicy
 from logtriage.world.incidents import sample_incident
@@ -22,9 +23,9 @@ def answers(incident):
         service = incident.topology.services[injection.position]
         found.append(
             [
-                ("identify_root_cause", service.name),
-                ("remediate", f"{injection.fault.remedy}:{service.name}"),
-                ("escalate", injection.fault.owner_at(service)),
+                Action("identify_root_cause", (service.name,)),
+                Action("remediate", (injection.fault.remedy, service.name)),
+                Action("escalate", (injection.fault.owner_at(service),)),
             ]
         )
     return found
@@ -33,8 +34,8 @@ def answers(incident):
 def play(incident, actions):
     episode = Episode(incident)
     for action in actions:
-        episode.act(*action)
-    episode.act("resolve")
+        episode.act(action)
+    episode.act(Action("resolve"))
     return episode.score
 
 
@@ -83,7 +84,7 @@ def test_the_oracle_scores_one_and_loudest_less_than_half():
 def test_the_order_of_answers_does_not_matter():
     incident = two_teams()
     first, second = answers(incident)
-    severity = ("classify_severity", incident.severity)
+    severity = Action("classify_severity", (incident.severity,))
     for blame, fix, page in permutations(range(3)):
         order = [pair[kind] for kind in (blame, fix, page) for pair in (second, first)]
         assert play(incident, [severity, *order]).total == 1.0
@@ -92,7 +93,7 @@ def test_the_order_of_answers_does_not_matter():
 def test_one_of_two_is_worth_about_half():
     incident = two_teams()
     first, second = answers(incident)
-    severity = ("classify_severity", incident.severity)
+    severity = Action("classify_severity", (incident.severity,))
     for known, other in ((first, second), (second, first)):
         score = play(incident, [severity, *known])
         # Half the answers; all of the severity; no speed, since the other fault is still at work.
@@ -109,10 +110,10 @@ def test_a_wrong_answer_is_worth_the_same_before_and_after_a_right_one():
     incident = two_teams()
     (blame, fix, page), second = answers(incident)
     innocent = next(n for n in incident.topology.names if n not in (blame[1], second[0][1]))
-    wrong = [("identify_root_cause", innocent), ("remediate", f"scale:{innocent}")]
+    wrong = [Action("identify_root_cause", (innocent,)), Action("remediate", ("scale", innocent))]
     right = [blame, fix]
     totals = {
-        play(incident, [("classify_severity", incident.severity), *mixed, page]).total
+        play(incident, [Action("classify_severity", (incident.severity,)), *mixed, page]).total
         for mixed in ([*right, *wrong], [*wrong, *right], [right[0], wrong[0], wrong[1], right[1]])
     }
     assert len(totals) == 1 and totals.pop() > 0.2
@@ -122,9 +123,9 @@ def test_only_both_remedies_heal():
     for index in range(60):
         incident = sample_incident(TASK, "train", index)
         episode, (first, second) = Episode(incident), answers(incident)
-        episode.act(*first[1])
+        episode.act(first[1])
         assert list(episode.cluster.active) == [incident.injections[1].position]
-        episode.act(*second[1])
+        episode.act(second[1])
         assert not episode.cluster.active
         for _ in range(40):
             episode.cluster.advance()
@@ -137,17 +138,20 @@ def test_only_both_remedies_heal():
 def test_third_answers_cost():
     incident = two_teams()
     first, second = answers(incident)
-    severity = ("classify_severity", incident.severity)
+    severity = Action("classify_severity", (incident.severity,))
     innocent = next(n for n in incident.topology.names if n not in (first[0][1], second[0][1]))
     full = [severity, *first, *second]
     for extra in (
-        ("identify_root_cause", innocent),
-        ("remediate", f"restart:{innocent}"),
-        ("escalate", "sre"),
+        Action("identify_root_cause", (innocent,)),
+        Action("remediate", ("restart", innocent)),
+        Action("escalate", ("sre",)),
         severity,
     ):
         assert play(incident, [*full, extra]).total < 0.96
-    shotgun = [severity, *(("identify_root_cause", name) for name in incident.topology.names)]
+    shotgun = [
+        severity,
+        *(Action("identify_root_cause", (name,)) for name in incident.topology.names),
+    ]
     assert play(incident, shotgun).total < 0.3
 
 
