@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import sleep
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from openenv.core.env_server.interfaces import Environment
@@ -26,8 +24,6 @@ from .world.topology import Topology
 
 # incidents of each task that the task API numbers in a split; indices themselves have no end
 NUMBERED = 1_000
-# of a reset on a server: a false alarm is made in a tenth of the time of a fault, which told it
-RESET_SECONDS = 0.005
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
 
 
@@ -139,11 +135,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     # and back.
 
     async def reset_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
-        """See `reset`; answers after `RESET_SECONDS` at the earliest."""
-        ready = monotonic() + RESET_SECONDS
-        observation = self.reset(*args, **kwargs)
-        await sleep(ready - monotonic())
-        return observation
+        """See `reset`."""
+        return self.reset(*args, **kwargs)
 
     async def step_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
         """See `step`."""

@@ -32,7 +32,7 @@ def serve(
 
     from ..world.topology_file import load_topology
     from .app import make_app
-    from .guard import MAX_FRAME
+    from .guard import MAX_MESSAGE
 
     try:
         graph = None if topology is None else load_topology(topology)
@@ -55,6 +55,6 @@ def serve(
         host=host,
         port=port,
         log_level="warning",
-        ws_max_size=MAX_FRAME,
+        ws_max_size=MAX_MESSAGE,
         ws_per_message_deflate=False,
     )

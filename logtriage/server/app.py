@@ -1,14 +1,12 @@
-"""The FastAPI application: OpenEnv's routes over `TriageEnvironment`, with answers that hold
-whatever is sent.
+"""The FastAPI application: OpenEnv's routes over `TriageEnvironment`, and the page.
 
 Sessions live on the WebSocket `/ws`; plain HTTP `/reset` and `/step` keep none, as OpenEnv has
-them. Run it with `python -m logtriage serve`; another ASGI server must bound WebSocket frames by
-itself (`guard.MAX_FRAME`).
+them. Run it with `python -m logtriage serve`; another ASGI server must bound WebSocket frames
+itself (`guard.MAX_MESSAGE`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import typer
@@ -26,18 +24,18 @@ from ..world.topology import Topology
 from . import CAPACITY, IDLE_SECONDS, serve
 from .guard import Guard
 from .page import router
-from .published import publish
-
-STATELESS = "; plain HTTP keeps no session, the WebSocket /ws does"
 
 
 def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> FastAPI:
-    """The application, with room for so many sessions at once, all on one call graph (None: the
-    default).
+    """The application.
+
+    Args:
+        sessions: how many may be open at once.
+        topology: a custom call graph, on which all incidents are; None for the default.
     """
 
     class Served(TriageEnvironment):
-        """What OpenEnv makes for every session: it takes a class, and gives it no arguments."""
+        """The environment of one session: OpenEnv takes a class and passes it no arguments."""
 
         def __init__(self) -> None:
             super().__init__(topology)
@@ -47,29 +45,28 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
         TriageAction,
         TriageObservation,
         env_name="logtriage",
-        # No timeout of OpenEnv's: it forgets a silent session, but leaves its socket open. The
-        # guard closes both.
+        # OpenEnv's own timeout forgets an idle session but leaves its socket open; the guard closes
+        # both.
         concurrency_config=ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=None),
         state_cls=TriageState,
     )
-    # OpenEnv's MCP routes open sessions without a socket, and close those of others, past the count
-    # of sessions.
+    app.title = "LogTriage"
+    # OpenEnv's MCP routes open sessions without a socket, beyond the limit, and close those of
+    # others.
     kept = [
-        one
-        for one in app.router.routes
-        if not (isinstance(one, (APIRoute, APIWebSocketRoute)) and one.path == "/mcp")
+        route
+        for route in app.router.routes
+        if not (isinstance(route, (APIRoute, APIWebSocketRoute)) and route.path == "/mcp")
     ]
     if len(app.router.routes) - len(kept) != 2:
-        raise RuntimeError("OpenEnv's routes are not where they were; look for its MCP routes anew")
+        raise RuntimeError("expected two routes /mcp of OpenEnv; see where 0.10 moved them")
     app.router.routes[:] = kept
     app.add_api_route("/mcp", no_tools, methods=["POST"], include_in_schema=False)
     app.state.topology = topology  # for the page, which makes its environments itself
     app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)
-    app.add_exception_handler(ValueError, _refuse_value)
-    app.add_exception_handler(RequestValidationError, _refuse_request)
-    app.add_exception_handler(HTTPException, _refuse)
-    publish(app, topology)
+    for kind in (ValueError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, refuse)
     return app
 
 
@@ -81,24 +78,17 @@ async def no_tools() -> dict[str, Any]:
     return JsonRpcResponse.error_response(JsonRpcErrorCode.METHOD_NOT_FOUND, message).model_dump()
 
 
-def _problems(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Where and what is wrong, without the input, which may be anything."""
-    return [{name: error[name] for name in ("type", "loc", "msg")} for error in errors]
-
-
-async def _refuse_value(request: Request, error: ValueError) -> JSONResponse:
-    """What the environment refuses is the client's mistake, in the words of the environment."""
-    message = f"{error}{STATELESS if request.url.path == '/step' else ''}"
-    return JSONResponse({"detail": [{"type": "value_error", "loc": ["body"], "msg": message}]}, 422)
-
-
-async def _refuse_request(request: Request, error: RequestValidationError) -> JSONResponse:
-    return JSONResponse({"detail": _problems(error.errors())}, 422)
-
-
-async def _refuse(request: Request, error: HTTPException) -> JSONResponse:
-    detail = _problems(error.detail) if isinstance(error.detail, list) else error.detail
-    return JSONResponse({"detail": detail}, error.status_code, error.headers)
+async def refuse(request: Request, error: Exception) -> JSONResponse:
+    """The answer to a client's mistake: what is wrong, but not the input, which may be anything."""
+    status = error.status_code if isinstance(error, HTTPException) else 422
+    detail: Any = error.detail if isinstance(error, HTTPException) else str(error)
+    if isinstance(error, RequestValidationError):
+        detail = error.errors()
+    elif request.url.path == "/step" and status == 422 and isinstance(detail, str):
+        detail += "; plain HTTP keeps no session, the WebSocket /ws does"
+    if isinstance(detail, list):
+        detail = [{name: one[name] for name in ("type", "loc", "msg")} for one in detail]
+    return JSONResponse({"detail": detail}, status)
 
 
 app = make_app()
