@@ -28,6 +28,7 @@ def open_incident(
         ValueError: as those, and for a real incident on a call graph of one's own.
     """
     if task != REAL:
+        _check_name(task, topology)
         return Episode.open(task, split, index, topology)
     if topology is not None:
         raise ValueError("real incidents have call graphs of their own; leave out the topology")
@@ -43,10 +44,18 @@ def check_coordinates(task: str, split: str, index: int) -> Task:
     if task == REAL:
         load_case(split, index)
         return REAL_TASK
-    settings = check_task(task)
+    _check_name(task)
     check_split(split)
     check_index(index)
-    return settings
+    return check_task(task)
+
+
+def _check_name(task: str | Task, topology: Topology | None = None) -> None:
+    """Raise `ValueError` for an unknown name; unlike `check_task`, the message names `real`."""
+    if not isinstance(task, Task) and task not in tasks_on(topology):
+        raise ValueError(
+            f"unknown task {task!r:.60}; choose one of {', '.join(tasks_on(topology))}"
+        )
 
 
 def tasks_on(topology: Topology | None) -> list[str]:

@@ -8,7 +8,6 @@ kept, and a link can be sent to a colleague. `templates/` has its HTML and CSS.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -22,19 +21,16 @@ from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
 from ..play.drawing import read_template
 from ..play.prompts import SYSTEM_PROMPT
-from ..real.cases import SOURCES
 from ..real.door import last_incident, splits_of, tasks_on
-from ..world.tasks import SPLITS
 
 router = APIRouter()
 
 # Nothing may be loaded and nothing may run, whatever should ever slip through the escaping.
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-    "form-action 'self'; base-uri 'none'"
-)
 _HEADERS = {
-    "Content-Security-Policy": _POLICY,
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        "form-action 'self'; base-uri 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
@@ -55,35 +51,27 @@ def to_page() -> RedirectResponse:
     return RedirectResponse("/web")
 
 
-@router.get(
-    "/web",
-    response_class=HTMLResponse,
-    responses={400: {"description": "A page that says what is wrong."}},
-)
+@router.get("/web", response_class=HTMLResponse)
 def page(
     request: Request,
-    task: Annotated[
-        str, Query(description="Task of the incident.", json_schema_extra={"enum": tasks_on(None)})
-    ] = "cascading_failure",
-    split: Annotated[
-        str,
-        Query(
-            description="Split of the incident; of real ones, their source.",
-            json_schema_extra={"enum": [*SPLITS, *SOURCES]},
-        ),
-    ] = "train",
-    index: Annotated[str, Query(description="Number of the incident.")] = "0",
-    did: Annotated[
-        list[str] | None, Query(description="Each action taken, `action_type:value`.")
-    ] = None,
+    task: str = "cascading_failure",
+    split: str = "train",
+    index: str = "0",
+    did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
 ) -> HTMLResponse:
-    """The incident as it stands after these actions, and every next action as a link."""
+    """The incident as it stands after the actions in `did`, each `action_type:value`, and every
+    next action as a link; status 400 and what is wrong for an address that cannot be played.
+    """
     here = {"task": task, "split": split, "index": index}
-    did = did or []
     topology = request.app.state.topology
     tasks = tasks_on(topology)
     splits = dict.fromkeys(one for name in tasks for one in splits_of(name, topology))
-    answer = partial(_answer, here, tasks, splits)
+
+    def answer(status: int = 200, **content: Any) -> HTMLResponse:
+        choices = (("task", tasks), ("split", splits))
+        html = read_template(__package__, "page").render(here=here, choices=choices, **content)
+        return HTMLResponse(html, status, _HEADERS)
+
     environment = TriageEnvironment(topology)
     try:
         number: Any = int(index) if index.isdecimal() else index  # the environment refuses text
@@ -92,7 +80,7 @@ def page(
             action_type, _, value = one.partition(":")
             observation = environment.step(TriageAction(action_type=action_type, value=value))
     except ValidationError:
-        return answer(400, error="An action of the link is too long; open the incident anew.")
+        return answer(400, error="An action of the link is too long; open the incident again.")
     except ValueError as error:
         return answer(400, error=str(error))
 
@@ -114,7 +102,8 @@ def _links(
     others: dict[str, list[Link]] = {}
     for label, action in actions:
         kind, value = action["action_type"], action["value"]
-        address = _address({**here, "did": [*did, f"{kind}:{value}".rstrip(":")]})
+        # The fragment is the newest log lines: a browser scrolls and moves the focus there.
+        address = _address({**here, "did": [*did, f"{kind}:{value}".rstrip(":")]}) + "#log"
         remedy, _, service = value.partition(":")  # the names of real services hold colons
         if kind == "remediate":
             of_service[service].append(Link(remedy, label, address))
@@ -129,16 +118,3 @@ def _links(
 
 def _address(query: dict[str, Any]) -> str:
     return f"?{urlencode(query, doseq=True)}"
-
-
-def _answer(
-    here: dict[str, str],
-    tasks: Iterable[str],
-    splits: Iterable[str],
-    status: int = 200,
-    **content: Any,
-) -> HTMLResponse:
-    """The page at these coordinates; see `page.html.jinja` for what it can hold."""
-    choices = (("task", tasks), ("split", splits))
-    html = read_template(__package__, "page").render(here=here, choices=choices, **content)
-    return HTMLResponse(html, status, _HEADERS)
