@@ -1,7 +1,8 @@
 """LogTriage: incidents in a microservice cluster, for language models to trace to their root.
 
-The world needs nothing but the standard library; the environment needs OpenEnv; only training needs
-torch.
+`world` and `play`, the simulator and the score, need the standard library, and Jinja for drawings.
+The environment and its server need OpenEnv, `ceiling` and `bench` NumPy and pandas, language models
+in this process and `train` torch. `pyproject.toml` has an extra for what the server does without.
 """
 
 # The public address; CONTRIBUTING.md says how to change it everywhere.
@@ -10,9 +11,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """What `verifiers` looks for in the package of an environment, `__all__` included.
-
-    Only asking for it imports verifiers.
+    """What `verifiers` looks for in an environment's package; only asking for it imports verifiers.
 
     Raises:
         AttributeError: for any other name, and where verifiers is not installed.
