@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .play.actions import ACTION_TYPES, Action, action_values
-from .play.drawing import Step, draw
+from .play.drawing import draw
 from .real.door import draw_end, last_incident, open_incident, splits_of, tasks_on
 from .world.topology import Topology
 
@@ -24,8 +24,7 @@ class Console:
         topology: a call graph of one's own; the split's without.
 
     Attributes:
-        episode: what is being played.
-        seen: everything shown so far, oldest first.
+        episode: what is being played; its `history` is everything shown so far.
     """
 
     def __init__(
@@ -41,13 +40,11 @@ class Console:
     def open(self, task: str, split: str, index: int) -> None:
         """Leave the incident and open another, or the same anew."""
         self.episode = open_incident(task, split, index, self._topology)
-        self.seen = [Step("", self.episode.opening)]
 
     def act(self, action: Action) -> None:
         """Take one step; on a closed incident nothing happens."""
         if not self.episode.done:
-            observation = self.episode.act(action)
-            self.seen.append(Step(f"{action.type} {action.value}", observation))
+            self.episode.act(action)
 
     def values(self, action_type: str) -> list[str]:
         """The values that an action type can take here."""
@@ -56,7 +53,7 @@ class Console:
     def html(self) -> str:
         """Everything seen so far, and once the incident is closed the score and the truth."""
         episode = self.episode
-        return draw(episode.incident.topology, self.seen, draw_end(episode))
+        return draw(episode.incident.topology, episode.opening, episode.history, draw_end(episode))
 
     @property
     def widget(self) -> Any:
@@ -65,10 +62,10 @@ class Console:
 
         incident = self.episode.incident
         names = [(name.replace("_", " "), name) for name in ACTION_TYPES]
-        tasks, splits = tasks_on(self._topology), splits_of(incident.task.name, self._topology)
-        task = Dropdown(options=tasks, value=incident.task.name, description="task")
+        tasks, splits = tasks_on(self._topology), splits_of(incident.task_name, self._topology)
+        task = Dropdown(options=tasks, value=incident.task_name, description="task")
         split = Dropdown(options=splits, value=incident.split, description="split")
-        last = last_incident(incident.task.name, incident.split)
+        last = last_incident(incident.task_name, incident.split)
         index = IntSlider(
             incident.index, 0, min(last, max(SLIDER_END, incident.index)), description="incident"
         )

@@ -11,7 +11,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from . import REPOSITORY, __version__
 from .models import TriageAction, TriageObservation, TriageState
 from .play.actions import Action, action_values, shown
-from .play.drawing import Step, draw
+from .play.drawing import draw
 from .play.episode import Episode, Observation
 from .play.prompts import render
 from .play.scoring import Score
@@ -60,7 +60,6 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._episode: Episode | RealEpisode | None = None
         self._episode_id: str | None = None
         self._next_index = 0
-        self._seen: list[Step] = []
 
     def reset(
         self,
@@ -106,7 +105,6 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._next_index = index + 1
         self._reset_rubric()
         self._episode, self._episode_id = episode, episode_id
-        self._seen = [Step("", episode.opening)]
         return self._observe(episode.opening, episode.incident.topology)
 
     def step(
@@ -124,7 +122,6 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         observation = self._episode.act(
             Action.parse(action.action_type, action.value, action.confidence)
         )
-        self._seen.append(Step(f"{action.action_type} {action.value}", observation))
         answer = self._observe(observation)
         if self._episode.score is not None:  # before the end the reward is 0
             self._triage_rubric.score = self._episode.score
@@ -156,10 +153,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         return TriageState(
             episode_id=self._episode_id,
             step_count=record.steps,
-            task=incident.task.name,
+            task=incident.task_name,
             split=incident.split,
             index=incident.index,
-            max_steps=incident.task.max_steps,
+            max_steps=self._episode.max_steps,
             done=self._episode.done,
             closed_by=record.closed_by or "",
             confidence=record.confidence,
@@ -221,7 +218,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """
         if self._episode is None:
             return None
-        return draw(self._episode.incident.topology, self._seen, draw_end(self._episode))
+        episode = self._episode
+        return draw(episode.incident.topology, episode.opening, episode.history, draw_end(episode))
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """Every valid action as (label, the dict that `step` receives); none when no incident is

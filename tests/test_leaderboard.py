@@ -14,7 +14,6 @@ from logtriage.bench.episode_file import Journal
 from logtriage.bench.leaderboard import as_text, check_entry, make_entry, read_entry, table_row
 from logtriage.bench.replay import UNSCORED, Replayed
 from logtriage.play.episode import Episode
-from logtriage.play.recording import RecordedEpisode
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 FILES = sorted(leaderboard.ENTRIES.glob("*.json"))
@@ -136,7 +135,7 @@ def test_an_error_solved_nothing(tmp_path):
     Journal(path, {"split": "test"})
     row = {"policy": "x", "attempt": 0, "split": "test", "score": None, "solved": True}
     row["prompt_tokens"] = None
-    episode = RecordedEpisode(Episode.open("single_crash", "test", 0))
+    episode = Episode.open("single_crash", "test", 0)
     found = [
         Replayed({"row": {**row, "task": task, "index": index}}, UNSCORED, "", episode)
         for task in TASKS

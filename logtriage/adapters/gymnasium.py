@@ -17,7 +17,7 @@ import gymnasium
 from gymnasium.spaces import Discrete, Text
 
 from ..play.actions import Action, action_values
-from ..play.episode import Episode, OpenEpisode, PlayableEpisode
+from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.prompts import render
 from ..world.tasks import MAX_INDEX, check_index, check_split, check_task
 from ..world.topology import DEFAULT_TOPOLOGY
@@ -67,7 +67,7 @@ class TriageGym(gymnasium.Env[str, int]):
         ]
         self.action_space: Discrete[Any] = Discrete(len(self.actions))
         self.observation_space = Text(MAX_TEXT, charset="".join(map(chr, range(32, 127))) + "\n")
-        self._episode: PlayableEpisode | None = None
+        self._episode: BaseEpisode | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -97,9 +97,9 @@ class TriageGym(gymnasium.Env[str, int]):
             self._episode.leave()
 
 
-def _info(episode: PlayableEpisode) -> dict[str, Any]:
+def _info(episode: BaseEpisode) -> dict[str, Any]:
     incident = episode.incident
-    where = {"task": incident.task.name, "split": incident.split, "index": incident.index}
+    where = {"task": incident.task_name, "split": incident.split, "index": incident.index}
     return where if episode.score is None else {**where, **episode.score._asdict()}
 
 

@@ -14,14 +14,16 @@ from websockets.exceptions import WebSocketException
 
 from ..client import LogtriageEnv
 from ..models import TriageAction, TriageObservation
-from ..play.actions import Action, check_action
-from ..play.episode import ENDED, Observation
-from ..play.scoring import Record, Score
+from ..play.actions import Action
+from ..play.episode import BaseEpisode, Observation
+from ..play.scoring import Score
 from ..real.door import check_coordinates, tasks_on
-from ..real.real_episode import REAL
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 from ..world.topology import Topology
+
+# What the server is sent for a step that was no valid action: there is no such action.
+REFUSED = TriageAction(action_type="refused")
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,14 @@ class IncidentView:
     nothing of the truth.
     """
 
-    task: Task
+    task_name: str
     split: str
     index: int
     topology: CallGraph
+    task: Task | None  # None for a real incident
 
 
-class RemoteEpisode:
+class RemoteEpisode(BaseEpisode):
     """An incident on a server, with the interface that policies know from `Episode`.
 
     Made by `Server.open`.
@@ -44,51 +47,30 @@ class RemoteEpisode:
     Attributes:
         incident: an `IncidentView`.
         opening: what is shown before the first action.
-        record: once done, how many steps the agent took, what closed the incident, and the
-            confidence stated.
-        score: the `Score`, once `done`; None before.
+        record: the answers as they were given; whether the fault is gone, the server alone knows.
     """
 
     def __init__(
-        self, server: Server, session: SyncEnvClient, task: Task, split: str, index: int
+        self,
+        server: Server,
+        session: SyncEnvClient,
+        task_name: str,
+        split: str,
+        index: int,
+        task: Task | None,
     ) -> None:
         self._server, self._session = server, session
-        opening = server.ask(session.reset, task=task.name, split=split, index=index).observation
-        graph = CallGraph if task.name == REAL else Topology
-        self.incident = IncidentView(task, split, index, graph(tuple(opening.services)))
-        self.opening = _observation(opening)
-        self.record, self.done = Record(), False
-        self.score: Score | None = None
-
-    def act(self, action: Action) -> Observation:
-        """See `Episode.act`; raises ConnectionError when the server does not answer."""
-        if self.done:
-            raise ValueError(ENDED)
-        try:
-            check_action(action, self.incident.topology)
-        except ValueError as error:
-            return self.refuse(str(error))
-        return self._step(
-            TriageAction(action_type=action.type, value=action.value, confidence=action.confidence)
-        )
-
-    def refuse(self, error: str) -> Observation:
-        """See `Episode.refuse`: the server is sent an action that does not exist, and the agent
-        reads `error`.
-        """
-        if self.done:
-            raise ValueError(ENDED)
-        return self._step(TriageAction(action_type="refused"))._replace(error=error)
+        opening = server.ask(session.reset, task=task_name, split=split, index=index).observation
+        graph = CallGraph if task is None else Topology
+        view = IncidentView(task_name, split, index, graph(tuple(opening.services)), task)
+        super().__init__(view, _observation(opening))
 
     def abandon(self) -> None:
-        """See `Episode.abandon`.
-
-        There is no message for it: the steps left are wasted, and not counted as the agent's.
-        """
-        steps = self.record.steps
-        while not self.done:
-            self.refuse("")
-            self.record.steps = steps
+        """See `BaseEpisode.abandon`: there is no message for it, so the steps left are wasted."""
+        if not self.done:
+            while not self._send(REFUSED).done:
+                pass
+            super().abandon()
 
     def leave(self) -> None:
         """Give the session back, done or not: another episode may be opened in it."""
@@ -96,15 +78,24 @@ class RemoteEpisode:
             self.done = True
             self._server.release(self._session)
 
-    def _step(self, action: TriageAction) -> Observation:
-        observation = _observation(self._server.ask(self._session.step, action).observation)
-        self.record.steps = observation.step
-        if observation.done:
-            state = self._server.ask(self._session.state)
-            self.score, self.done = Score(**state.score), True
-            self.record.closed_by, self.record.confidence = state.closed_by, state.confidence
-            self._server.release(self._session)
-        return observation
+    def _take(self, action: Action) -> Observation:
+        shown = self._send(
+            TriageAction(action_type=action.type, value=action.value, confidence=action.confidence)
+        )
+        if action.type != "request_more_logs":
+            self.record.note(action)
+        return shown
+
+    def _waste(self) -> None:
+        self._send(REFUSED)
+
+    def _judge(self) -> Score:
+        state = self._server.ask(self._session.state)
+        self._server.release(self._session)
+        return Score(**state.score)
+
+    def _send(self, action: TriageAction) -> Observation:
+        return _observation(self._server.ask(self._session.step, action).observation)
 
 
 class Server:
@@ -151,7 +142,7 @@ class Server:
         settings = check_coordinates(task, split, index)
         session = self._idle.pop() if self._idle else self.ask(self._client.new_session)
         try:
-            return RemoteEpisode(self, session, settings, split, index)
+            return RemoteEpisode(self, session, task, split, index, settings)
         except BaseException:
             self.release(session)  # it connects again when it is used again
             raise

@@ -35,9 +35,8 @@ from tqdm import tqdm
 from ..ceiling.belief import check_enumerable, prior_of
 from ..ceiling.lookahead import Lookahead
 from ..ceiling.posterior import Posterior
-from ..play.actions import ALL_SERVICES
-from ..play.episode import Episode, OpenEpisode, final_score
-from ..play.recording import RecordedEpisode, Step
+from ..play.actions import ALL_SERVICES, Action
+from ..play.episode import BaseEpisode, Episode, Observation, OpenEpisode, final_score
 from ..policies.policy import BATCH, Policy
 from ..world.tasks import TASKS, Task
 from .crossed import crossed_share
@@ -58,7 +57,7 @@ COLUMNS = (
 )
 
 
-def judge(episode: RecordedEpisode) -> dict[str, object]:
+def judge(episode: BaseEpisode) -> dict[str, object]:
     """The audit of a closed episode, a value for each of `COLUMNS`.
 
     Returns:
@@ -70,11 +69,11 @@ def judge(episode: RecordedEpisode) -> dict[str, object]:
         answer_regret: of ceasing to ask, at the answer or at a remedy before it; NaN without an
             answer.
     """
-    trail, belief, questions = episode.trail, _begun(episode), _questions(episode)
+    belief, questions = _begun(episode), _questions(episode)
     regrets = []
-    for question in questions:
-        regrets += _question_regret(belief, question)
-        belief.see(question.observation, question.value)
+    for question, observation in questions:
+        regrets += _question_regret(belief, question.args[0], observation.step)
+        belief.see(observation, question.args[0])
     row: dict[str, object] = {
         "answer": None,
         "posterior": float("nan"),
@@ -88,13 +87,13 @@ def judge(episode: RecordedEpisode) -> dict[str, object]:
     if answered is None:
         return row
     posterior = _held(belief, answered, episode)
-    first = next(one for one in trail if one.action_type in (*ANSWERS, "remediate"))
+    first = next(seen for one, seen in _trail(episode) if one.type in (*ANSWERS, "remediate"))
     # With one fault or none, this part of the score is 1 where the first answer is right, else 0:
     # the truth itself need not be known, and on a server is not.
     right = final_score(episode).root_cause == 1.0
-    gains = Lookahead(belief, first.observation.step - 1).gains()
+    gains = Lookahead(belief, first.step - 1).gains()
     row |= {
-        "answer": answered.value if answered.action_type == BLAMES else NO_FAULT,
+        "answer": answered.args[0] if answered.type == BLAMES else NO_FAULT,
         "posterior": min(1.0, posterior),
         "verdict": verdict_of(right, posterior),
         "answer_regret": max(0.0, *gains.values()) if gains else 0.0,
@@ -102,7 +101,7 @@ def judge(episode: RecordedEpisode) -> dict[str, object]:
     return row
 
 
-def is_grounded(episode: RecordedEpisode) -> bool:
+def is_grounded(episode: BaseEpisode) -> bool:
     """Whether `judge` calls a closed episode grounded: without the regrets, which take it most of
     its time.
     """
@@ -110,12 +109,12 @@ def is_grounded(episode: RecordedEpisode) -> bool:
     if answered is None or final_score(episode).root_cause != 1.0:
         return False
     belief = _begun(episode)
-    for question in _questions(episode):
-        belief.see(question.observation, question.value)
+    for question, observation in _questions(episode):
+        belief.see(observation, question.args[0])
     return verdict_of(True, _held(belief, answered, episode)) == "grounded"
 
 
-def _begun(episode: RecordedEpisode) -> Posterior:
+def _begun(episode: BaseEpisode) -> Posterior:
     """What is believed at the opening."""
     incident = episode.incident
     belief = Posterior(prior_of(incident.topology, incident.task, incident.split))
@@ -123,22 +122,25 @@ def _begun(episode: RecordedEpisode) -> Posterior:
     return belief
 
 
-def _questions(episode: RecordedEpisode) -> list[Step]:
+def _trail(episode: BaseEpisode) -> list[tuple[Action, Observation]]:
+    """The valid actions, and what each brought."""
+    return [(action, observation) for action, observation in episode.history if action]
+
+
+def _questions(episode: BaseEpisode) -> list[tuple[Action, Observation]]:
     """Those before the answer and the first remedy."""
-    before = takewhile(lambda one: one.action_type not in (*ANSWERS, "remediate"), episode.trail)
-    return [step for step in before if step.action_type == "request_more_logs"]
+    before = takewhile(lambda one: one[0].type not in (*ANSWERS, "remediate"), _trail(episode))
+    return [one for one in before if one[0].type == "request_more_logs"]
 
 
-def _answer(episode: RecordedEpisode) -> Step | None:
-    return next((one for one in episode.trail if one.action_type in ANSWERS), None)
+def _answer(episode: BaseEpisode) -> Action | None:
+    return next((action for action, _ in _trail(episode) if action.type in ANSWERS), None)
 
 
-def _held(belief: Posterior, answered: Step, episode: RecordedEpisode) -> float:
+def _held(belief: Posterior, answered: Action, episode: BaseEpisode) -> float:
     """The probability of an answer."""
-    at = (
-        episode.incident.topology.position[answered.value] if answered.action_type == BLAMES else -1
-    )
-    return float(belief.roots()[at])
+    position = episode.incident.topology.position
+    return float(belief.roots()[position[answered.args[0]] if answered.type == BLAMES else -1])
 
 
 def verdict_of(right: bool, posterior: float) -> str:
@@ -148,12 +150,14 @@ def verdict_of(right: bool, posterior: float) -> str:
     return "misled" if posterior >= GROUNDED else "reckless"
 
 
-def _question_regret(belief: Posterior, question: Step) -> list[float]:
-    """What asking that was expected to cost against the best choice; none when it has no worth."""
-    if question.value == ALL_SERVICES:
+def _question_regret(belief: Posterior, service: str, step: int) -> list[float]:
+    """What asking a service in that step was expected to cost against the best choice; none when it
+    has no worth.
+    """
+    if service == ALL_SERVICES:
         return []
-    gains = Lookahead(belief, question.observation.step - 1).gains(also=question.value)
-    return [max(0.0, *gains.values()) - gains[question.value]] if gains else []
+    gains = Lookahead(belief, step - 1).gains(also=service)
+    return [max(0.0, *gains.values()) - gains[service]] if gains else []
 
 
 def audit(

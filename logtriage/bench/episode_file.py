@@ -40,12 +40,12 @@ def as_line(result: Result) -> dict[str, Any]:
     }
     steps = [
         {
-            "action": step.action_type,
-            "value": step.value,
-            "confidence": step.confidence,
+            "action": step.action.type if step.action else "",
+            "value": step.action.value if step.action else step.observation.error,
+            "confidence": step.action.confidence if step.action else None,
             "observation": render(step.observation),
         }
-        for step in episode.steps
+        for step in episode.history
     ]
     opening = render(episode.opening, topology)
     messages = list(result.played.messages)

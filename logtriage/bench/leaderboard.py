@@ -20,8 +20,7 @@ import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
 from ..play.actions import Action
-from ..play.episode import Episode, OpenEpisode, final_score
-from ..play.recording import RecordedEpisode
+from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .attempts import pass_all, pass_at
 from .audit import is_grounded
@@ -117,8 +116,8 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
         row, episode = one.line["row"], one.episode
         assert episode is not None  # it was confirmed
         done = [
-            REFUSED if step.observation.error else f"{step.action_type} {step.value}".rstrip()
-            for step in episode.steps
+            f"{step.action.type} {step.action.value}".rstrip() if step.action else REFUSED
+            for step in episode.history
         ]
         where = (row["task"], row["index"], row["attempt"])
         won = int(one.verdict == MATCH and row["solved"])
@@ -195,7 +194,7 @@ def check_entry(
     """
     judged, wrong = [], 0
     for task, index, attempt, score, won, done in entry.episodes[::every]:
-        episode = RecordedEpisode(open_episode(task, entry.split, index))
+        episode = open_episode(task, entry.split, index)
         told = _play(episode, done) or _compare(episode, score, won)
         if told:
             wrong += 1
@@ -206,7 +205,7 @@ def check_entry(
         yield f"{entry.name}: {FORGED}, grounded is {_share(judged)}, told is {entry.grounded}"
 
 
-def _play(episode: RecordedEpisode, done: str) -> str:
+def _play(episode: BaseEpisode, done: str) -> str:
     """Do what an entry says was done; what is wrong with it, or nothing."""
     for action in done.split(", ") if done else ():
         if episode.done:
@@ -219,7 +218,7 @@ def _play(episode: RecordedEpisode, done: str) -> str:
     return ""
 
 
-def _compare(episode: RecordedEpisode, score: float | None, won: int) -> str:
+def _compare(episode: BaseEpisode, score: float | None, won: int) -> str:
     """What an entry tells of an episode and is not so, or nothing."""
     if score is None:
         return "it ended in an error, told is that it was solved" if won else ""

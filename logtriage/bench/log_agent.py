@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..logs.log import read_text
 from ..logs.log_episode import LogEpisode
 from ..play.conversation import Message
-from ..play.episode import PlayableEpisode
+from ..play.episode import BaseEpisode
 from ..policies.llm.language_models import ConversationPolicy, LanguageModelPolicy
 from ..policies.llm.loading import load_language_model, runnable
 from ..policies.scripted import Policy
@@ -102,7 +102,7 @@ def triage(
     return ask(agent, LogEpisode(log, topology))
 
 
-def ask(agent: Policy, episode: PlayableEpisode) -> Diagnosis:
+def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
     """Have an agent play an episode that has no score, and say what it would do.
 
     Raises:

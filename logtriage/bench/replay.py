@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..play.actions import Action
-from ..play.episode import Episode, OpenEpisode, final_score
+from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..play.prompts import render
-from ..play.recording import RecordedEpisode
 from ..play.scoring import PARTS
 from ..play.text_protocol import protocol_of
 from ..play.tools import ToolSession
@@ -63,7 +62,7 @@ class Replayed(NamedTuple):
     line: Any
     verdict: str
     reason: str
-    episode: RecordedEpisode | None
+    episode: BaseEpisode | None
 
 
 class _Differs(Exception):
@@ -133,14 +132,14 @@ def replay_line(
         reason = f"played with benchmark {row.benchmark:.20}, this is {BENCHMARK_VERSION}"
         return Replayed(line, DRIFT, reason, None)
     try:
-        episode = RecordedEpisode(open_episode(row.task, row.split, row.index))
+        episode = open_episode(row.task, row.split, row.index)
     except ValueError as error:
         return Replayed(line, FORGED, str(error), None)
     try:
         _play(read, episode)
         _compare(line["row"], episode)
         if line["messages"]:
-            _talk(line, RecordedEpisode(open_episode(row.task, row.split, row.index)))
+            _talk(line, open_episode(row.task, row.split, row.index), episode)
         elif talks or row.prompt_tokens is not None:
             raise _Differs("a language model played, and its conversation was left out")
     except _Differs as difference:
@@ -150,7 +149,7 @@ def replay_line(
     return Replayed(line, UNSCORED if row.closed_by == ERROR else MATCH, "", episode)
 
 
-def _play(line: Line, episode: RecordedEpisode) -> None:
+def _play(line: Line, episode: BaseEpisode) -> None:
     """Do what the line says was done, and look at what is shown; `_Differs` where it differs."""
     if render(episode.opening, episode.incident.topology) != line.opening:
         raise _Differs("the opening is that of another incident, or was changed")
@@ -165,10 +164,10 @@ def _play(line: Line, episode: RecordedEpisode) -> None:
             raise _Differs(f"step {number}, {step.action or 'no action'}: another answer came")
 
 
-def _talk(line: dict[str, Any], episode: RecordedEpisode) -> None:
+def _talk(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -> None:
     """Say again what the agent said, on an episode of its own: `_Differs` unless the same answers
-    come, and the steps are those of the line. A conversation that was changed is no less forged
-    than a score.
+    come, and the steps are those that were `played`. A conversation that was changed is no
+    less forged than a score.
     """
     messages = line["messages"]
     protocol = protocol_of(messages, line["opening"])
@@ -184,12 +183,19 @@ def _talk(line: dict[str, Any], episode: RecordedEpisode) -> None:
             raise _Differs(f"message {at + 1} brings other answers than stand below it")
         over = not told or episode.done
         at += 1 + len(told)
-    said = [(step.action_type, step.value) for step in episode.steps]
-    if said != [(step["action"], step["value"]) for step in line["steps"]]:
+    if _done(episode) != _done(played):
         raise _Differs("the messages call for other steps than were done")
 
 
-def _compare(row: dict[str, Any], episode: RecordedEpisode) -> None:
+def _done(episode: BaseEpisode) -> list[tuple[str, ...]]:
+    """What was done, confidences left out: a conversation holds none."""
+    return [
+        (step.action.type, *step.action.args) if step.action else ("", step.observation.error)
+        for step in episode.history
+    ]
+
+
+def _compare(row: dict[str, Any], episode: BaseEpisode) -> None:
     """Raise `_Differs` unless the row tells what came of the episode here."""
     failed = row["closed_by"] == ERROR
     if failed != bool(row["error"]):

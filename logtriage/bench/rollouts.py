@@ -13,8 +13,7 @@ from typing import NamedTuple
 import pandas as pd
 from tqdm import tqdm
 
-from ..play.episode import Episode, OpenEpisode, PlayableEpisode, final_score
-from ..play.recording import RecordedEpisode
+from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..play.scoring import PARTS, Score
 from ..policies.policy import BATCH, Played, Policy
 from ..world.cluster import Cluster
@@ -47,7 +46,7 @@ class Result(NamedTuple):
     """
 
     row: dict[str, object]
-    episode: RecordedEpisode
+    episode: BaseEpisode
     played: Played
 
 
@@ -104,7 +103,7 @@ def solved(score: Score) -> bool:
 
 
 def episode_row(
-    episode: PlayableEpisode, policy: str, seconds: float, failed: bool = False
+    episode: BaseEpisode, policy: str, seconds: float, failed: bool = False
 ) -> dict[str, object]:
     """An episode as a row of `COLUMNS`; `seconds` is its wall-clock, the policy's thinking
     included.
@@ -115,7 +114,7 @@ def episode_row(
     incident = episode.incident
     score = Score(*[NO_SCORE] * len(Score._fields)) if failed else final_score(episode)
     return {
-        "task": incident.task.name,
+        "task": incident.task_name,
         "split": incident.split,
         "index": incident.index,
         "policy": policy,
@@ -155,7 +154,7 @@ def rollout_each(
     brake = brake or Brake()
     opening: dict[int, float] = {}  # seconds that it took to open an episode, by its id
 
-    def opened(task: str | Task, attempt: int) -> Iterator[RecordedEpisode]:
+    def opened(task: str | Task, attempt: int) -> Iterator[BaseEpisode]:
         name = task.name if isinstance(task, Task) else task
         for index in indices:
             if brake.reason:
@@ -163,7 +162,7 @@ def rollout_each(
             if (name, index, attempt) in skip:
                 continue
             began = time.perf_counter()
-            episode = RecordedEpisode(open_episode(task, split, index))
+            episode = open_episode(task, split, index)
             opening[id(episode)] = time.perf_counter() - began
             yield episode
 
@@ -175,7 +174,6 @@ def rollout_each(
             for played in policy.play_each(opened(task, attempt), batch, attempt):
                 brake.see(played)
                 episode = played.episode
-                assert isinstance(episode, RecordedEpisode)  # policies hand back what they got
                 seconds = opening.pop(id(episode)) + played.seconds
                 yield Result(_row(played, policy.name, seconds, attempt), episode, played)
                 if played.error:
@@ -196,11 +194,9 @@ def _row(played: Played, policy: str, seconds: float, attempt: int) -> dict[str,
     }
 
 
-def blamed(episode: PlayableEpisode) -> str:
+def blamed(episode: BaseEpisode) -> str:
     """The services that were blamed, in order and each once, with spaces between."""
-    assert isinstance(episode, RecordedEpisode)  # a server keeps no record of it here
-    named = [step.value for step in episode.trail if step.action_type == "identify_root_cause"]
-    return " ".join(dict.fromkeys(named))
+    return " ".join(dict.fromkeys(episode.record.root_causes))
 
 
 def rows_of(

@@ -9,7 +9,7 @@ asks all services at once, so what it earns is a lower bound of the ceiling.
 from __future__ import annotations
 
 from ..play.actions import Action
-from ..play.episode import Observation, PlayableEpisode
+from ..play.episode import BaseEpisode, Observation
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from ..world.tasks import TASKS, Task, check_task
@@ -38,10 +38,16 @@ def _graph_comes_again(task: Task, split: str) -> bool:
     return split != "unseen_topology" and not task.services
 
 
-def prior_of(graph: CallGraph, task: Task, split: str) -> Prior:
-    """The prior of an incident's call graph, task and split; kept where the graph comes again."""
+def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
+    """The prior of an incident's call graph, task and split; kept where the graph comes again.
+
+    Raises:
+        ValueError: for an incident that was not simulated.
+    """
+    topology = simulated(graph)
+    assert task is not None  # a simulated incident has settings
     make_prior = cached_prior if _graph_comes_again(task, split) else Prior
-    return make_prior(simulated(graph), task, split)
+    return make_prior(topology, task, split)
 
 
 class BeliefPolicy(Policy):
@@ -53,14 +59,15 @@ class BeliefPolicy(Policy):
     name = "belief"
 
     def __init__(self) -> None:
-        self._task, self._split = TASKS["cascading_failure"], "train"
+        self._task: Task | None = TASKS["cascading_failure"]
+        self._split = "train"
 
     def prepare(self, task: str | Task, split: str) -> None:
         settings = check_enumerable(task)
         if _graph_comes_again(settings, split):
             cached_prior(DEFAULT_TOPOLOGY, settings, split)
 
-    def _open(self, episode: PlayableEpisode) -> None:
+    def _open(self, episode: BaseEpisode) -> None:
         self._task, self._split = episode.incident.task, episode.incident.split
         super()._open(episode)
 

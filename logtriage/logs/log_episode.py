@@ -18,17 +18,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
-from ..play.episode import Observation
-from ..play.past import PastEpisode
+from ..play.episode import BaseEpisode, Observation
 from ..world.call_graph import MOST_OBSERVED, CallGraph, Service, leads
 from ..world.rows import LineCount
-from ..world.tasks import TASKS, Task
 from .answer import Findings, findings_of, guessed_kind
 from .evidence import ServiceEvidence
 from .log import Log
 from .measures import alerts, is_unusual, table
 from .tally import OTHERS
 
+MAX_STEPS = 12
 SHOWN = 20  # lines of an opening, at most
 TOLD = 12  # in answer to a question
 INFERRED = "calls are inferred from who names whom in trouble; there may be others"
@@ -37,17 +36,16 @@ NOBODY = "no calls are known"
 
 @dataclass(frozen=True)
 class LogIncident:
-    """What is known of it: the call graph that it is read by. The rest stands in for what a
-    simulated incident has.
-    """
+    """What is known of it: the call graph that it is read by; it has no other coordinates."""
 
     topology: CallGraph
-    task: Task = field(default=TASKS["cascading_failure"])
-    split: str = "log"
-    index: int = 0
+    task_name: str = field(default="log", init=False)
+    task: None = field(default=None, init=False)
+    split: str = field(default="log", init=False)
+    index: int = field(default=0, init=False)
 
 
-class LogEpisode(PastEpisode):
+class LogEpisode(BaseEpisode):
     """A log being asked about.
 
     Args:
@@ -78,20 +76,18 @@ class LogEpisode(PastEpisode):
             notice = INFERRED if graph.call_graph_text else NOBODY
         self._numbers = {name: number for number, name in enumerate(tally.services)}
         rows = table(self.found.measures) if self.found.measures else None
-        incident = LogIncident(graph)
         opening = Observation(
-            0,
-            incident.task.max_steps,
-            notice,
+            max_steps=MAX_STEPS,
+            notice=notice,
             alerts=None if rows is None else alerts(rows),
             metrics=rows,
             counts=self._counts(one for one in graph.names if self._has_errors(one)) or None,
             lines=self._opening_lines(),
         )
-        super().__init__(incident, opening)
+        super().__init__(LogIncident(graph), opening)
 
-    def asked(self, service: str) -> Observation:
-        """See `PastEpisode.asked`, and the table at the head of this file."""
+    def _ask(self, service: str) -> Observation:
+        """See the table at the head of this file."""
         measures = [one for one in self.found.measures if service in (ALL_SERVICES, one.service)]
         if service == ALL_SERVICES:
             lines = self._last_lines()[-TOLD:]
@@ -100,8 +96,6 @@ class LogEpisode(PastEpisode):
         else:
             lines, names = self._lines_of(service), [service]
         return Observation(
-            0,
-            0,
             notice="" if lines or measures else f"no lines of {service}",
             lines=lines,
             measures=measures or None,

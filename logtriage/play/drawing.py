@@ -1,6 +1,6 @@
 """An incident as HTML, for a page: what its agent was shown so far, and the score at the end.
 
-`draw(topology, seen)` needs nothing but what was shown, so it cannot give the answer away. Here the
+`draw` needs nothing but what was shown, so it cannot give the answer away. Here the
 data of a drawing are put together; `templates/` draws them, and escapes all text. The result
 carries its own style and no script. Every colour is said in numbers or words, too.
 """
@@ -19,7 +19,7 @@ from ..world.incidents import Incident
 from ..world.rows import Alert, Metric
 from ..world.tasks import PAR_STEPS
 from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN
-from .episode import Observation
+from .episode import Observation, Step
 from .scoring import WEIGHTS, Record, Score, single_faults
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
@@ -31,13 +31,6 @@ LEVELS = {"ERROR": "error", "CRIT": "error", "FATAL": "error", "PANIC": "error",
 CHARACTER, PADDING, COLUMN_GAP, ROW_HEIGHT, MARGIN = 6.7, 10, 44, 56, 4
 
 Answers = Sequence[str | None]
-
-
-class Step(NamedTuple):
-    """What was done (empty for the opening) and what it showed."""
-
-    action: str
-    observation: Observation
 
 
 class Row(NamedTuple):
@@ -88,29 +81,41 @@ class Part(NamedTuple):
     weight: float
 
 
-def draw(topology: CallGraph, seen: Sequence[Step], verdict: str = "") -> str:
+def draw(
+    topology: CallGraph, opening: Observation, history: Sequence[Step] = (), verdict: str = ""
+) -> str:
     """The episode so far as an HTML fragment.
 
     Args:
         topology: the call graph.
-        seen: everything shown, oldest first; at least the opening.
+        opening, history: everything shown, see `BaseEpisode`.
         verdict: `draw_verdict`'s HTML, once the episode is over; other text is escaped.
     """
     readings = {name: Row(name, None, None) for name in topology.names}
     alerts: list[Alert] = []
-    for _, observation in seen:
+    shown = [opening, *(step.observation for step in history)]
+    for observation in shown:
         for row in observation.metrics or ():
             readings[row.service] = Row(row.service, row, observation.step)
         alerts = alerts if observation.alerts is None else observation.alerts
     return read_template(__package__, "drawing").render(
-        last=seen[-1].observation,
+        last=shown[-1],
         alerts=alerts,
         graph=_graph(topology, readings, {alert.service for alert in alerts}),
         readings=readings.values(),
-        log=[(*step, _by_level(step.observation)) for step in reversed(seen)],
+        log=[
+            (done, observation, _by_level(observation))
+            for done, observation in zip(_labels(history), reversed(shown), strict=True)
+        ],
         verdict=verdict,
         failing=FAILING,
     )
+
+
+def _labels(history: Sequence[Step]) -> list[str]:
+    """What was done, the newest first; empty for the opening."""
+    actions = [step.action for step in reversed(history)]
+    return [*(f"{one.type} {one.value}" if one else "invalid action" for one in actions), ""]
 
 
 def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:

@@ -16,6 +16,7 @@ from .actions import ALL_SERVICES, Action, check_action
 from .scoring import Record, Score, score
 
 ENDED = "Incident closed. No further action is possible; reset to open another."
+TIMEOUT = "timeout"
 
 
 class Observation(NamedTuple):
@@ -25,8 +26,8 @@ class Observation(NamedTuple):
     `measures`, `calls` and `counts` are of observed incidents; simulated ones have none.
     """
 
-    step: int
-    max_steps: int
+    step: int = 0
+    max_steps: int = 0
     notice: str = ""
     error: str = ""
     alerts: list[Alert] | None = None
@@ -38,11 +39,25 @@ class Observation(NamedTuple):
     counts: list[LineCount] | None = None
 
 
+class Step(NamedTuple):
+    """What an agent did, and what it was shown.
+
+    `action` is None for what was no valid action; `observation.error` says why.
+    """
+
+    action: Action | None
+    observation: Observation
+
+
 class VisibleIncident(Protocol):
     """What may be known of an incident while it is played: its coordinates and its call graph."""
 
     @property
-    def task(self) -> Task: ...
+    def task_name(self) -> str: ...
+    @property
+    def task(self) -> Task | None:
+        """The settings of the simulator; None for an incident that was recorded."""
+
     @property
     def split(self) -> str: ...
     @property
@@ -51,92 +66,30 @@ class VisibleIncident(Protocol):
     def topology(self) -> CallGraph: ...
 
 
-class PlayableEpisode(Protocol):
-    """What episodes here and on a server share (`Episode`, `remote.RemoteEpisode`), and so all that
-    policies, tools and rollouts may rely on. `Episode` says what each member does.
-    """
+class BaseEpisode:
+    """An incident being played, whether simulated, recorded or on a server.
 
-    @property
-    def incident(self) -> VisibleIncident: ...
-    @property
-    def opening(self) -> Observation: ...
-    @property
-    def done(self) -> bool: ...
-    @property
-    def score(self) -> Score | None: ...
-    @property
-    def record(self) -> Record: ...
-
-    def act(self, action: Action) -> Observation: ...
-    def refuse(self, error: str) -> Observation: ...
-    def abandon(self) -> None: ...
-    def leave(self) -> None: ...
-
-
-def final_score(episode: PlayableEpisode) -> Score:
-    """The score of a closed episode.
-
-    Raises:
-        ValueError: while it is open.
-    """
-    if episode.score is None:
-        raise ValueError("the incident is open and has no score yet; close it, or abandon it first")
-    return episode.score
-
-
-# Makes the episode of an incident from its task, split and index: `Episode.open` in this process,
-# `remote.Server.open` on a server.
-OpenEpisode = Callable[[str | Task, str, int], PlayableEpisode]
-
-
-class Episode:
-    """Plays one incident.
+    A subclass says what an action brings (`_take`, or `_ask` alone where nothing reacts), what
+    happens when a step is wasted, and what the answers were worth.
 
     Args:
-        incident: from `sample_incident`.
+        incident: what may be known of it.
+        opening: what is shown first.
 
     Attributes:
-        record: what was done so far.
-        score: the `Score`, once `done`; None before.
+        max_steps: the step that closes the incident at the latest.
+        history: what was done and shown so far, in order; the opening is not in it.
+        record: the answers so far, as the score looks at them.
+        done: whether the incident is closed.
+        score: once done; None before, and where the truth is not known.
     """
 
-    def __init__(self, incident: Incident) -> None:
-        self.incident = incident
-        self.cluster = Cluster(
-            incident.topology,
-            incident.injections,
-            incident.untreated,
-            incident.arrival,
-            incident.task.lag,
-        )
-        self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
-        self.record = Record(fault_active=bool(incident.injections))
+    def __init__(self, incident: VisibleIncident, opening: Observation) -> None:
+        self.incident, self.opening = incident, opening
+        self.max_steps = opening.max_steps
+        self.history: list[Step] = []
+        self.record, self.done = Record(), False
         self.score: Score | None = None
-        self.done = False
-        faults = incident.task.faults
-        notice = (
-            f"{faults} services are at fault; name, fix and page for each" if faults > 1 else ""
-        )
-        self.opening = Observation(
-            0,
-            incident.task.max_steps,
-            notice,
-            "",
-            self.telemetry.alerts(),
-            self.telemetry.metrics(),
-            self.telemetry.stream(),
-        )
-
-    @classmethod
-    def open(
-        cls, task: str | Task, split: str, index: int, topology: Topology | None = None
-    ) -> Episode:
-        """The episode of the incident at these coordinates (see `sample_incident`).
-
-        `functools.partial(Episode.open, topology=...)` opens episodes on a call graph of one's own
-        wherever a function of task, split and index is asked for.
-        """
-        return cls(sample_incident(task, split, index, topology))
 
     def act(self, action: Action) -> Observation:
         """Take one step.
@@ -149,55 +102,11 @@ class Episode:
         """
         if self.done:
             raise ValueError(ENDED)
-        incident, record, cluster = self.incident, self.record, self.cluster
-        topology, most = incident.topology, incident.task.max_steps
         try:
-            check_action(action, topology)
+            check_action(action, self.incident.topology)
         except ValueError as error:
             return self.refuse(str(error))
-        action_type, args, confidence = action
-        value = args[0] if args else ""
-
-        notice, alerts, metrics, lines, closing = "", None, None, None, None
-        if action_type == "request_more_logs":
-            cluster.advance()
-            if value == ALL_SERVICES:
-                alerts = self.telemetry.alerts()
-                metrics = self.telemetry.metrics()
-                lines = self.telemetry.sample()
-            else:
-                position = topology.position[value]
-                metrics, lines = [self.telemetry.metric(position)], self.telemetry.detail(position)
-        elif action_type == "classify_severity":
-            record.repeats += record.severity is not None
-            record.severity = record.severity or value
-            notice = f"severity noted: {value}"
-        elif action_type == "identify_root_cause":
-            record.repeats += len(record.root_causes) >= incident.task.faults
-            if not record.root_causes:
-                record.confidence = confidence
-            record.root_causes.append(value)
-            notice = f"root cause noted: {value}"
-        elif action_type == "escalate":
-            record.repeats += len(record.teams) >= incident.task.faults
-            record.teams.append(value)
-            notice = f"paged {value}"
-        elif action_type == "remediate":
-            remedy, service = args
-            record.repeats += len(record.remediations) >= incident.task.faults
-            record.remediations.append((remedy, service))
-            cluster.remediate(remedy, topology.position[service])
-            cluster.advance()
-            notice, alerts = f"did {remedy} on {service}", self.telemetry.alerts()
-        else:
-            closing, notice = action_type, f"closed by {action_type}"
-            if action_type == "ignore":
-                record.confidence = confidence
-        if alerts is None and metrics is None:
-            cluster.advance()
-        record.steps += 1
-        self._close_if_over(closing)
-        return Observation(record.steps, most, notice, "", alerts, metrics, lines, self.done)
+        return self._step(action, self._take(action))
 
     def refuse(self, error: str) -> Observation:
         """Spend a step on something that was no valid action; `error` tells the agent why.
@@ -207,31 +116,134 @@ class Episode:
         """
         if self.done:
             raise ValueError(ENDED)
-        self.cluster.advance()
-        self.record.steps += 1
-        self._close_if_over(None)
-        return Observation(
-            self.record.steps, self.incident.task.max_steps, error=error, done=self.done
-        )
+        self._waste()
+        return self._step(None, Observation(error=error))
 
     def abandon(self) -> None:
-        """Close an open incident as timed out: the agent walked away.
-
-        Nothing happens to a closed one.
-        """
+        """Close an open incident as timed out: the agent walked away."""
         if not self.done:
-            self._close_if_over("timeout")
+            self._close(TIMEOUT)
 
     def leave(self) -> None:
-        """Nothing more will be asked of it.
+        """Nothing more will be asked of it; only an episode on a server has something to free."""
 
-        Only an episode on a server has something to give back (see `remote`).
-        """
+    def _take(self, action: Action) -> Observation:
+        """Do what a valid action asks, and return what it shows; `_step` numbers it."""
+        if action.type == "request_more_logs":
+            return self._ask(action.args[0])
+        return Observation(notice=self.record.note(action))
 
-    def _close_if_over(self, closing: str | None) -> None:
-        record = self.record
-        if closing is None and record.steps < self.incident.task.max_steps:
-            return
+    def _ask(self, service: str) -> Observation:
+        """What a question for more logs of a service, or of all, shows."""
+        raise NotImplementedError
+
+    def _waste(self) -> None:
+        """What happens in a step without a valid action."""
+
+    def _judge(self) -> Score | None:
+        """The score of the closed incident; None where the truth is not known."""
+        return None
+
+    def _step(self, action: Action | None, shown: Observation) -> Observation:
+        self.record.steps += 1
+        if action is not None and action.type in ("resolve", "ignore"):
+            self._close(action.type)
+        elif self.record.steps >= self.max_steps:
+            self._close(TIMEOUT)
+        observation = shown._replace(
+            step=self.record.steps, max_steps=self.max_steps, done=self.done
+        )
+        self.history.append(Step(action, observation))
+        return observation
+
+    def _close(self, closed_by: str) -> None:
+        self.record.closed_by = closed_by
+        self.score = self._judge()
         self.done = True
-        record.closed_by, record.fault_active = closing or "timeout", bool(self.cluster.active)
-        self.score = score(record, self.incident)
+
+
+def final_score(episode: BaseEpisode) -> Score:
+    """The score of a closed episode.
+
+    Raises:
+        ValueError: while it is open.
+    """
+    if episode.score is None:
+        raise ValueError("the incident is open and has no score yet; close it, or abandon it first")
+    return episode.score
+
+
+# Makes the episode of an incident from its task, split and index: `Episode.open` in this process,
+# `remote.Server.open` on a server.
+OpenEpisode = Callable[[str | Task, str, int], BaseEpisode]
+
+
+class Episode(BaseEpisode):
+    """A simulated incident being played: a step lets one tick pass.
+
+    Args:
+        incident: from `sample_incident`.
+    """
+
+    incident: Incident
+
+    def __init__(self, incident: Incident) -> None:
+        self.cluster = Cluster(
+            incident.topology,
+            incident.injections,
+            incident.untreated,
+            incident.arrival,
+            incident.task.lag,
+        )
+        self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
+        faults = incident.task.faults
+        opening = Observation(
+            max_steps=incident.task.max_steps,
+            notice=f"{faults} services are at fault; name, fix and page for each"
+            if faults > 1
+            else "",
+            alerts=self.telemetry.alerts(),
+            metrics=self.telemetry.metrics(),
+            lines=self.telemetry.stream(),
+        )
+        super().__init__(incident, opening)
+
+    @classmethod
+    def open(
+        cls, task: str | Task, split: str, index: int, topology: Topology | None = None
+    ) -> Episode:
+        """The episode of the incident at these coordinates (see `sample_incident`).
+
+        `functools.partial(Episode.open, topology=...)` opens episodes on a custom call graph
+        wherever a function of task, split and index is asked for.
+        """
+        return cls(sample_incident(task, split, index, topology))
+
+    def _take(self, action: Action) -> Observation:
+        if action.type == "request_more_logs":
+            self._waste()
+            return self._ask(action.args[0])
+        notice = self.record.note(action, self.incident.task.faults)
+        if action.type != "remediate":
+            self._waste()
+            return Observation(notice=notice)
+        remedy, service = action.args
+        self.cluster.remediate(remedy, self.incident.topology.position[service])
+        self._waste()
+        return Observation(notice=notice, alerts=self.telemetry.alerts())
+
+    def _ask(self, service: str) -> Observation:
+        telemetry = self.telemetry
+        if service == ALL_SERVICES:
+            return Observation(
+                alerts=telemetry.alerts(), metrics=telemetry.metrics(), lines=telemetry.sample()
+            )
+        position = self.incident.topology.position[service]
+        return Observation(metrics=[telemetry.metric(position)], lines=telemetry.detail(position))
+
+    def _waste(self) -> None:
+        self.cluster.advance()
+
+    def _judge(self) -> Score:
+        self.record.fault_active = bool(self.cluster.active)
+        return score(self.record, self.incident)

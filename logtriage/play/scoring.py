@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 
 from ..world.incidents import Incident
 from ..world.tasks import PAR_STEPS
+from .actions import Action
 
 Answer = TypeVar("Answer")
 
@@ -57,6 +58,34 @@ class Record:
     closed_by: str | None = None  # resolve, ignore, or timeout
     # Stated with the service blamed, or with `ignore`; never scored.
     confidence: float | None = None
+
+    def note(self, action: Action, faults: int = 1) -> str:
+        """Take down an answer, and return how the agent is told so; `faults` are at work.
+
+        The first severity counts; the others count in the order they are given.
+        """
+        if action.type == "classify_severity":
+            self.repeats += self.severity is not None
+            self.severity = self.severity or action.args[0]
+            return f"severity noted: {action.args[0]}"
+        if action.type == "identify_root_cause":
+            self.repeats += len(self.root_causes) >= faults
+            if not self.root_causes:
+                self.confidence = action.confidence
+            self.root_causes.append(action.args[0])
+            return f"root cause noted: {action.args[0]}"
+        if action.type == "escalate":
+            self.repeats += len(self.teams) >= faults
+            self.teams.append(action.args[0])
+            return f"paged {action.args[0]}"
+        if action.type == "remediate":
+            remedy, service = action.args
+            self.repeats += len(self.remediations) >= faults
+            self.remediations.append((remedy, service))
+            return f"did {remedy} on {service}"
+        if action.type == "ignore":
+            self.confidence = action.confidence
+        return f"closed by {action.type}"
 
     @property
     def root_cause(self) -> str | None:

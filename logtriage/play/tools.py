@@ -15,10 +15,10 @@ from __future__ import annotations
 import inspect
 import time
 from inspect import Parameter, Signature
-from typing import Any, NamedTuple
+from typing import Any
 
 from .actions import ACTION_ARGUMENTS, ACTION_TYPES, Action, shown
-from .episode import Episode, Observation, OpenEpisode, PlayableEpisode, final_score
+from .episode import BaseEpisode, Episode, OpenEpisode, final_score
 from .prompts import CLOSED, render
 
 # Of the training reward, for each call that is no valid action; without it training drifts to call
@@ -29,20 +29,6 @@ SIGNATURES = {
     name: Signature([Parameter(one, Parameter.POSITIONAL_OR_KEYWORD) for one in arguments])
     for name, arguments in ACTION_ARGUMENTS.items()
 }
-
-
-class Call(NamedTuple):
-    """What an agent did in one step, and what came of it.
-
-    Attributes:
-        name: the action type; empty for what was no valid action.
-        value: the action's value; of what was no valid action, the answer to it.
-        observation: what the step brought; None on a closed incident, where there is no step.
-    """
-
-    name: str
-    value: str
-    observation: Observation | None
 
 
 class ToolSession:
@@ -56,16 +42,15 @@ class ToolSession:
         opening: what the agent reads first.
         malformed: calls so far that were no valid action. Whoever sees calls that never get here,
             as a trainer may, adds them.
-        calls: all that was done, in order, calls that could not be read included. What an agent has
-            read so far follows from the incident and from `name` and `value` of these.
+        late: calls so far on the closed incident; the others are steps of `episode.history`.
         seconds: spent in the simulator so far.
     """
 
-    def __init__(self, episode: PlayableEpisode) -> None:
+    def __init__(self, episode: BaseEpisode) -> None:
         self.episode = episode
         self.opening = render(episode.opening, episode.incident.topology)
         self.malformed = 0
-        self.calls: list[Call] = []
+        self.late = 0
         self.seconds = 0.0
 
     def call(self, name: str, arguments: object) -> str:
@@ -76,7 +61,7 @@ class ToolSession:
         """
         if self.episode.done:
             self.malformed += 1
-            self.calls.append(Call("", CLOSED, None))
+            self.late += 1
             return CLOSED
         if name not in SIGNATURES:
             return self.refuse(
@@ -97,20 +82,13 @@ class ToolSession:
         observation = self.episode.act(Action.parse(name, value))
         answer = render(observation)
         self.seconds += time.perf_counter() - began
-        if observation.error:
-            self.malformed += 1
-            self.calls.append(Call("", answer, observation))
-        else:
-            self.calls.append(Call(name, value, observation))
+        self.malformed += bool(observation.error)
         return answer
 
     def refuse(self, error: str) -> str:
         """Answer what was no call of a tool at all: it costs a step, like every invalid action."""
         self.malformed += 1
-        observation = self.episode.refuse(error)
-        answer = render(observation)
-        self.calls.append(Call("", answer, observation))
-        return answer
+        return render(self.episode.refuse(error))
 
     def reward(self) -> float:
         """The training reward: the score, less `MALFORMED_COST` a malformed call.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..play.actions import Action
 from ..play.conversation import Message
-from ..play.episode import Observation, PlayableEpisode
+from ..play.episode import BaseEpisode, Observation
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 
@@ -40,7 +40,7 @@ class Played(NamedTuple):
         tokens: of a policy that converses; None where nobody counted.
     """
 
-    episode: PlayableEpisode
+    episode: BaseEpisode
     seconds: float
     error: str = ""
     messages: Sequence[Message] = ()
@@ -70,7 +70,7 @@ class Policy:
     def see(self, observation: Observation) -> None:
         """What the last action brought."""
 
-    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
+    def play(self, episodes: Iterable[BaseEpisode]) -> None:
         """Play each episode to its end."""
         for episode in episodes:
             self._open(episode)
@@ -78,7 +78,7 @@ class Policy:
                 self.see(episode.act(self.act()))
 
     def play_each(
-        self, episodes: Iterable[PlayableEpisode], batch: int = BATCH, attempt: int = 0
+        self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
         """Play each episode, and tell of it as soon as it has ended, in whatever order they end.
 
@@ -93,7 +93,7 @@ class Policy:
             self.play([episode])
             yield Played(episode, time.perf_counter() - began)
 
-    def _open(self, episode: PlayableEpisode) -> None:
+    def _open(self, episode: BaseEpisode) -> None:
         self.begin(episode.incident.topology, episode.opening)
 
 

@@ -13,7 +13,7 @@ from itertools import product
 from random import Random
 
 from ..play.actions import ACTION_TYPES, Action, action_values
-from ..play.episode import Episode, Observation, PlayableEpisode, final_score
+from ..play.episode import BaseEpisode, Episode, Observation, final_score
 from ..play.scoring import single_faults
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import FAULTS, Fault
@@ -93,13 +93,13 @@ class TrainedConstantPolicy(ConstantPolicy):
     def prepare(self, task: str | Task, split: str) -> None:
         self._train(check_task(task), DEFAULT_TOPOLOGY)
 
-    def _open(self, episode: PlayableEpisode) -> None:
+    def _open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
         # Random call graphs are not trained on one by one: there, the default graph's script plays.
         random = incident.split == "unseen_topology"
-        self.script = self._train(
-            incident.task, DEFAULT_TOPOLOGY if random else simulated(incident.topology)
-        )
+        graph = DEFAULT_TOPOLOGY if random else simulated(incident.topology)
+        assert incident.task is not None  # a simulated incident has settings
+        self.script = self._train(incident.task, graph)
         super()._open(episode)
 
     def _train(self, task: Task, topology: Topology) -> tuple[Action, ...]:
@@ -112,7 +112,7 @@ class OraclePolicy(Policy):
 
     name = "oracle"
 
-    def _open(self, episode: PlayableEpisode) -> None:
+    def _open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
         if not isinstance(incident, Incident):
             raise ValueError(

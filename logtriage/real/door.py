@@ -15,7 +15,7 @@ from ..world.tasks import (
 )
 from ..world.topology import Topology
 from .cases import SOURCES, load_case, load_source
-from .real_episode import REAL, REAL_TASK, TOP, RealEpisode, top
+from .real_episode import REAL, TOP, RealEpisode, top
 
 
 def open_incident(
@@ -35,15 +35,15 @@ def open_incident(
     return RealEpisode.open(split, index)
 
 
-def check_coordinates(task: str, split: str, index: int) -> Task:
-    """The task of an incident that there is.
+def check_coordinates(task: str, split: str, index: int) -> Task | None:
+    """The settings of an incident's task; None for a real one.
 
     Raises:
         ValueError: for an unknown task, split or index; the message names those that there are.
     """
     if task == REAL:
         load_case(split, index)
-        return REAL_TASK
+        return None
     _check_name(task)
     check_split(split)
     check_index(index)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..ceiling.grounding import gather
 from ..play.actions import ALL_SERVICES, Action
-from ..play.episode import Observation
+from ..play.episode import BaseEpisode, Observation
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from .real_episode import TOP
@@ -29,19 +29,20 @@ class RankingPolicy(Policy):
         self.ranking: list[str] = []
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
-        self._graph, self._seen = topology, [observation]
         self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
         self.ranking = []
 
     def act(self) -> Action:
         if not self._queue:
-            self.ranking = self.rule(gather(self._graph, self._seen))
+            seen = [self._episode.opening, *(step.observation for step in self._episode.history)]
+            self.ranking = self.rule(gather(self._episode.incident.topology, seen))
             blamed = [Action("identify_root_cause", (one,)) for one in self.ranking[:TOP]]
             self._queue = [*blamed, Action("resolve")]
         return self._queue.pop(0)
 
-    def see(self, observation: Observation) -> None:
-        self._seen.append(observation)
+    def _open(self, episode: BaseEpisode) -> None:
+        self._episode = episode
+        super()._open(episode)
 
 
 def ranking_policy(name: str, seed: int = 0) -> RankingPolicy:

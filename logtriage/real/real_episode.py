@@ -12,21 +12,17 @@ severity, the team or the remedy, and no gate is closed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
-from ..play.episode import Observation
-from ..play.past import PastEpisode
+from ..play.episode import BaseEpisode, Observation
 from ..play.scoring import Score
 from ..world.call_graph import UNKNOWN_KIND, CallGraph, Service
-from ..world.tasks import TASKS, Task
 from .cases import Case, load_case
 from .real_rows import alerts, call_times, line_counts, log_lines, measures, metrics, users
 
 REAL = "real"  # the name of the task
 MAX_STEPS = 20
-# A task has settings of the simulator, none of which plays a part here but the length.
-REAL_TASK: Task = replace(TASKS["cascading_failure"], name=REAL, max_steps=MAX_STEPS)
 TOP = 3  # services that may be blamed in order; the first counts, see `top`
 SCORED = "root cause alone: no severity, team, remedy or gate is known of real incidents"
 TOLD = "a real incident: the root cause alone counts; who is blamed next is your second guess"
@@ -46,7 +42,8 @@ class RealIncident:
     index: int
     case: Case = field(repr=False)
     topology: CallGraph = field(repr=False)
-    task: Task = field(default=REAL_TASK, repr=False)
+    task_name: str = field(default=REAL, init=False, repr=False)
+    task: None = field(default=None, init=False, repr=False)
 
 
 def real_incident(source: str, index: int) -> RealIncident:
@@ -65,7 +62,7 @@ def call_graph(case: Case) -> CallGraph:
     )
 
 
-class RealEpisode(PastEpisode):
+class RealEpisode(BaseEpisode):
     """A case being played.
 
     Args:
@@ -78,9 +75,8 @@ class RealEpisode(PastEpisode):
         case = incident.case
         counts = [one for one in line_counts(case) if one.errors or one.usual_errors]
         opening = Observation(
-            0,
-            MAX_STEPS,
-            TOLD,
+            max_steps=MAX_STEPS,
+            notice=TOLD,
             alerts=alerts(case),
             metrics=metrics(case),
             measures=users(case) or None,
@@ -93,13 +89,11 @@ class RealEpisode(PastEpisode):
         """The episode of a case; `ValueError` for an unknown source or number."""
         return cls(real_incident(source, index))
 
-    def asked(self, service: str) -> Observation:
-        """See `PastEpisode.asked`, and the table at the head of this file."""
+    def _ask(self, service: str) -> Observation:
+        """See the table at the head of this file."""
         case = self.incident.case
         if service == ALL_SERVICES:
             return Observation(
-                0,
-                0,
                 alerts=alerts(case),
                 metrics=metrics(case),
                 measures=measures(case),
@@ -109,8 +103,6 @@ class RealEpisode(PastEpisode):
         calls = [one for one in call_times(case) if service in (one.caller, one.callee)]
         counts = [one for one in line_counts(case) if one.service == service]
         found = Observation(
-            0,
-            0,
             metrics=[row for row in metrics(case) if row.service == service],
             measures=[row for row in measures(case) if row.service == service],
             calls=calls or None,
@@ -120,7 +112,7 @@ class RealEpisode(PastEpisode):
         nothing = not (found.measures or calls or counts or found.lines)
         return found._replace(notice=f"nothing is on record of {service}" if nothing else "")
 
-    def judged(self) -> Score:
+    def _judge(self) -> Score:
         """1 for the right root, else 0; no other part was asked."""
         right = float(top(self.record.root_causes, self.incident.case, 1))
         return Score(0.0, right, 0.0, 0.0, 0.0, 0.0, 1.0, right)

@@ -39,7 +39,8 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from ..play.episode import Episode, final_score
+from ..play.actions import Action
+from ..play.episode import Episode, Step, final_score
 from ..play.scoring import (
     FALSE_PAGE_COST,
     FRUITLESS_COST,
@@ -115,11 +116,21 @@ def advantages(
 
 class Advantages(NamedTuple):
     """Of one episode: `calls` has one a call (of `part`, its arguments'), in the order of
-    `ToolSession.calls`; `outside` is that of all that is no call's.
+    `calls_made`; `outside` is that of all that is no call's.
     """
 
     calls: list[float]
     outside: float
+
+
+def calls_made(session: ToolSession) -> list[Step | None]:
+    """The calls of an episode in order; None for one on the closed incident, which is no step."""
+    return [*session.episode.history, *[None] * session.late]
+
+
+def _name(call: Step | None) -> str:
+    """The action's type; empty for what was no valid action."""
+    return call.action.type if call and call.action else ""
 
 
 def call_advantages(
@@ -154,24 +165,28 @@ def group_advantages(
     whole = [one - mean for one in rewards]
     if credit == "episode":
         return [
-            Advantages([advantage] * len(session.calls), advantage)
+            Advantages([advantage] * len(calls_made(session)), advantage)
             for session, advantage in zip(sessions, whole, strict=True)
         ]
     to_go = [list(accumulate(reversed(bookings(session, reward))))[::-1] for session in sessions]
     if credit == "to_go":
-        places = [list(range(len(session.calls))) for session in sessions]
+        places = [list(range(len(calls_made(session)))) for session in sessions]
         return [
             Advantages(calls, advantage)
             for calls, advantage in zip(_less_their_mean(to_go, places), whole, strict=True)
         ]
     states = [
-        [tuple(call[:2] for call in session.calls[:number]) for number in range(len(session.calls))]
-        for session in sessions
+        [tuple(done[:number]) for number in range(len(done))] for done in map(_done, sessions)
     ]
     return [
         Advantages([advantage + call for call in calls], advantage)
         for calls, advantage in zip(_less_their_mean(to_go, states), whole, strict=True)
     ]
+
+
+def _done(session: ToolSession) -> list[object]:
+    """The calls of an episode, without what they brought: that follows from them."""
+    return [call and (call.action, call.observation.error) for call in calls_made(session)]
 
 
 def _less_their_mean(
@@ -194,7 +209,7 @@ def _less_their_mean(
 def _by_part(
     sessions: Sequence[ToolSession], rewards: Sequence[float], reward: str
 ) -> list[Advantages]:
-    made = [kinds_of_credit([call.name for call in session.calls]) for session in sessions]
+    made = [kinds_of_credit([_name(call) for call in calls_made(session)]) for session in sessions]
     given = [
         credits(score_paid(session, reward), value, session.episode.record.closed_by == "ignore")
         for session, value in zip(sessions, rewards, strict=True)
@@ -259,29 +274,30 @@ def bookings(session: ToolSession, reward: str = "score") -> list[float]:
     earned: list[float] = []
     seen: dict[str, int] = defaultdict(int)
     closing = 0
-    for number, call in enumerate(session.calls):
-        seen[call.name] += 1
-        if call.observation is not None:
+    for number, call in enumerate(calls_made(session)):
+        name = _name(call)
+        seen[name] += 1
+        if call is not None:
             closing = number
-        booked = 0.0 if call.name else -MALFORMED_COST
-        if call.name in PARTS_OF:
-            part = PARTS_OF[call.name]
-            if seen[call.name] == 1:
+        booked = 0.0 if name else -MALFORMED_COST
+        if call is not None and call.action is not None and name in PARTS_OF:
+            part = PARTS_OF[name]
+            if seen[name] == 1:
                 booked += WEIGHTS[part] * getattr(score, part)
-            booked -= _cost(call.name, call.value, seen[call.name], incident)
+            booked -= _cost(call.action, seen[name], incident)
         earned.append(booked)
     if earned:
         earned[closing] += reward_paid(session, reward) - sum(earned)
     return earned
 
 
-def _cost(name: str, value: str, times: int, incident: Incident) -> float:
+def _cost(answer: Action, times: int, incident: Incident) -> float:
     """What an answer cost; `times` is how often its question had then been answered."""
-    judged = 1 if name == "classify_severity" else incident.task.faults
+    judged = 1 if answer.type == "classify_severity" else incident.task.faults
     cost = REPEAT_COST * (times > max(1, judged))
-    if name == "remediate":
-        right = {f"{fault.remedy}:{fault.root}" for fault in single_faults(incident)}
-        cost += FRUITLESS_COST * (value not in right)
-    if name == "escalate" and incident.injection is None:
+    if answer.type == "remediate":
+        right = {(fault.remedy, fault.root) for fault in single_faults(incident)}
+        cost += FRUITLESS_COST * (answer.args not in right)
+    if answer.type == "escalate" and incident.injection is None:
         cost += FALSE_PAGE_COST
     return cost

@@ -37,6 +37,7 @@ from ..play.episode import Episode
 from ..play.tools import ToolSession
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy, Turns
 from ..world.incidents import Incident, sample_incident
+from .credit import calls_made
 from .drills import FORKED_INDEX
 from .loop import CALL_END
 from .settings import TrainingConfig
@@ -151,7 +152,7 @@ def fork_incident(
         known = [_mean_and_error(values[state]) for state in before]
         known.append((rewards[episode], 0.0))
         written = _arguments_of(conversations[episode])
-        made = [call.name for call in session.calls]
+        made = [one.action.type if one and one.action else "" for one in calls_made(session)]
         for call, (arguments, action) in enumerate(zip(written, made, strict=True)):
             rows.append(
                 {

@@ -205,7 +205,7 @@ def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | N
     """For each id of a conversation, the number of the call of which it is an argument's; None
     elsewhere, and in what could not be read as a call.
 
-    Calls are numbered as in `ToolSession.calls`, where what could not be read is one, too.
+    Calls are numbered as in `credit.calls_made`, where what could not be read is one, too.
     """
     calls: list[int | None] = []
     for own, ids, made, message in _runs(conversation):

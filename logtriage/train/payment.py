@@ -97,4 +97,4 @@ def stored_rewards(
 
 def _name_of(session: ToolSession) -> str:
     incident = session.episode.incident
-    return f"{incident.task.name}/{incident.index}"
+    return f"{incident.task_name}/{incident.index}"

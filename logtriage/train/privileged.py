@@ -25,10 +25,12 @@ from ..ceiling.belief import prior_of
 from ..ceiling.lookahead import RELEVANT, Lookahead
 from ..ceiling.outcomes import NONE, Answers, Outcomes
 from ..ceiling.posterior import Posterior
+from ..play.actions import Action
 from ..play.scoring import FALSE_PAGE_COST, FRUITLESS_COST, REPEAT_COST, WEIGHTS
-from ..play.tools import MALFORMED_COST, Call, ToolSession
+from ..play.tools import MALFORMED_COST, ToolSession
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.tasks import PAR_STEPS, SEVERITIES, Task
+from .credit import calls_made
 
 # Hypotheses below this share of the likeliest are dropped: a value changes by 0.005 on average, and
 # takes two thirds of the time.
@@ -50,21 +52,23 @@ class Given:
         """Whether more than the severity has been answered."""
         return bool(self.blamed or self.fixes or self.teams)
 
-    def after(self, call: Call, topology: CallGraph) -> Given:
-        """What has been answered once this call was made, too."""
-        if call.name == "classify_severity":
+    def after(self, action: Action | None, topology: CallGraph) -> Given:
+        """What has been answered once this was done, too."""
+        if action is None:
+            return self
+        if action.type == "classify_severity":
             again = self.severity != NONE
-            severity = self.severity if again else SEVERITIES.index(call.value)
+            severity = self.severity if again else SEVERITIES.index(action.args[0])
             return replace(self, severity=severity, repeats=self.repeats + again)
-        if call.name == "identify_root_cause":
-            blamed = (*self.blamed, topology.position[call.value])
+        if action.type == "identify_root_cause":
+            blamed = (*self.blamed, topology.position[action.args[0]])
             return replace(self, blamed=blamed, repeats=self.repeats + bool(self.blamed))
-        if call.name == "remediate":
-            remedy, _, service = call.value.partition(":")
+        if action.type == "remediate":
+            remedy, service = action.args
             fixes = (*self.fixes, (topology.position[service], remedy))
             return replace(self, fixes=fixes, repeats=self.repeats + bool(self.fixes))
-        if call.name == "escalate":
-            teams = (*self.teams, TEAMS.index(call.value))
+        if action.type == "escalate":
+            teams = (*self.teams, TEAMS.index(action.args[0]))
             return replace(self, teams=teams, repeats=self.repeats + bool(self.teams))
         return self
 
@@ -243,23 +247,24 @@ def values(sessions: Sequence[ToolSession]) -> list[list[float]]:
         asked: tuple = ()
         given, malformed = Given(), 0
         row = [expected(asked, given, 0)]
-        for step, call in enumerate(session.calls, 1):
-            if call.observation is None or call.observation.done:
+        count = len(calls_made(session))
+        for step, (action, observation) in enumerate(session.episode.history, 1):
+            if observation.done:
                 break
-            malformed += not call.name
-            if call.name == "request_more_logs" and not given.fixes:
-                before, asked = asked, (*asked, (step, call.value))
+            malformed += action is None
+            if action and action.type == "request_more_logs" and not given.fixes:
+                before, asked = asked, (*asked, (step, action.args[0]))
                 if asked not in beliefs:
                     beliefs[asked] = beliefs[before].copy()
-                    beliefs[asked].see(call.observation, call.value)
+                    beliefs[asked].see(observation, action.args[0])
                     beliefs[asked].keep_likelier_than(UNLIKELY)
-            given = given.after(call, incident.topology)
+            given = given.after(action, incident.topology)
             row.append(expected(asked, given, step) - MALFORMED_COST * malformed)
-        if session.calls:
+        if count:
             # From the call that closed it on there is nothing to expect, but what further calls
             # cost. Who walked away has done so with the last call.
-            row = row[: len(session.calls)]
-            further = range(len(session.calls) - len(row), -1, -1)
+            row = row[:count]
+            further = range(count - len(row), -1, -1)
             row += [session.reward() + MALFORMED_COST * calls for calls in further]
         found.append(row)
     return found

@@ -59,6 +59,11 @@ class Incident:
     varied_wording: bool = False
 
     @property
+    def task_name(self) -> str:
+        """Name of the task."""
+        return self.task.name
+
+    @property
     def injection(self) -> Injection | None:
         """The fault, or the first of two; None for a false alarm."""
         return self.injections[0] if self.injections else None

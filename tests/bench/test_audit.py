@@ -29,7 +29,6 @@ from logtriage.ceiling.posterior import Posterior
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
-from logtriage.play.recording import RecordedEpisode
 from logtriage.policies.llm.endpoint import EndpointPolicy
 from logtriage.policies.llm.language_models import ConversationPolicy
 from logtriage.policies.scripted import ConstantPolicy, FunctionPolicy
@@ -48,7 +47,7 @@ def belief():
 
 def judged(script, task=SILENT, index=0):
     """The audit of one incident played by a fixed script."""
-    episode = RecordedEpisode(Episode.open(task, "test", index))
+    episode = Episode.open(task, "test", index)
     ConstantPolicy(script).play([episode])
     return judge(episode)
 

@@ -93,7 +93,7 @@ def test_conversations_match_with_all_that_went_wrong_in_them(talked):
     assert verdicts(talked) == [MATCH] * 6
     assert {one["row"]["closed_by"] for one in lines} == {"timeout", "resolve"}
     kinds = [step["action"] for step in lines[1]["steps"]]
-    assert kinds == ["request_more_logs", "escalate", "escalate", "", "resolve"]
+    assert kinds == ["request_more_logs", "", "escalate", "", "resolve"]
 
 
 @pytest.mark.parametrize("name", COLUMNS)

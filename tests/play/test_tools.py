@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logtriage.play.actions import ACTION_ARGUMENTS
+from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST, ToolSession, TriageTools, tool_schemas
 
@@ -150,14 +150,18 @@ def test_what_was_done_is_remembered_in_order(session):
     session.call("remediate", {"remedy": "scale", "service": "user-db"})
     session.call("resolve", {})
     session.call("resolve", {})
-    assert [call.name for call in session.calls] == [
-        *("request_more_logs", "", "", "remediate", "resolve", "")
+    history = session.episode.history
+    assert [step.action for step in history] == [
+        Action("request_more_logs", ("all",)),
+        None,
+        None,
+        Action("remediate", ("scale", "user-db")),
+        Action("resolve"),
     ]
-    assert session.calls[0].value == "all" and session.calls[3].value == "scale:user-db"
-    assert "unknown team" in session.calls[1].value and "no call" in session.calls[2].value
-    steps = [call.observation.step for call in session.calls[:-1]]
-    assert steps == [1, 2, 3, 4, 5] and session.calls[-1].observation is None
-    assert session.malformed == 3
+    assert [step.observation.step for step in history] == [1, 2, 3, 4, 5]
+    assert "unknown team" in history[1].observation.error
+    assert history[2].observation.error == "no call"
+    assert session.late == 1 and session.malformed == 3
 
 
 def test_what_is_seen_follows_from_the_incident_and_what_was_done_before():
@@ -175,4 +179,6 @@ def test_what_is_seen_follows_from_the_incident_and_what_was_done_before():
             ToolSession(Episode.open("silent_degradation", "train", index)) for _ in range(2)
         ]
         answers = [[session.call(*call) for call in done] for session in sessions]
-        assert answers[0] == answers[1] and sessions[0].calls == sessions[1].calls
+        assert (
+            answers[0] == answers[1] and sessions[0].episode.history == sessions[1].episode.history
+        )

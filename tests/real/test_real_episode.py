@@ -42,7 +42,7 @@ def test_the_truth_is_nowhere_before_the_end():
         episode = real.RealEpisode.open(source, index)
         truth, services = episode.incident.case.truth, episode.incident.topology.names
         shown = [repr(episode.incident), repr(episode.opening)]
-        shown += [repr(episode.asked(name)) for name in ("all", *services)]
+        shown += [repr(episode._ask(name)) for name in ("all", *services)]
         text = " ".join(shown)
         assert truth.how == "" or truth.how not in text
         assert truth.origin not in text

@@ -15,6 +15,7 @@ from logtriage.train.credit import (
     advantages,
     bookings,
     call_advantages,
+    calls_made,
     credits,
     group_advantages,
     kinds_of_credit,
@@ -80,7 +81,7 @@ def test_what_is_booked_is_what_was_paid(task, reward):
     for index in range(40):
         for session in of_a_group(task, index, 2):
             booked = bookings(session, reward)
-            assert len(booked) == len(session.calls)
+            assert len(booked) == len(calls_made(session))
             assert sum(booked) == pytest.approx(reward_paid(session, reward), abs=1e-12)
             if reward == "score":
                 assert reward_paid(session, reward) == session.reward()
@@ -167,12 +168,12 @@ def test_calls_in_the_same_state_are_compared():
 def test_every_call_has_an_advantage_and_equal_episodes_have_none(credit):
     group = of_a_group("silent_degradation", 3)
     for session, calls in zip(group, call_advantages(credit, group), strict=True):
-        assert len(calls) == len(session.calls)
+        assert len(calls) == len(calls_made(session))
     if credit != "belief":  # which compares with what could be expected
         equal = [at_random("silent_degradation", 3, Random(0)) for _ in range(3)]
         for advantage in group_advantages(credit, equal):
             assert [*advantage.calls, advantage.outside] == pytest.approx(
-                [0.0] * (len(equal[0].calls) + 1)
+                [0.0] * (len(calls_made(equal[0])) + 1)
             )
 
 

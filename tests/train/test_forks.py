@@ -15,6 +15,7 @@ from logtriage.play.scoring import WEIGHTS
 from logtriage.play.tools import ToolSession, tool_schemas
 from logtriage.policies.llm.language_models import LanguageModelPolicy
 from logtriage.policies.llm.loading import load_language_model
+from logtriage.train.credit import calls_made
 from logtriage.train.drills import FORKED_INDEX, PUBLISHED_INDEX
 from logtriage.train.forks import (
     fork,
@@ -111,7 +112,7 @@ def episodewise(credit, sessions):
     assert credit == "episode"
     rewards = [session.reward() for session in sessions]
     return [
-        [reward - sum(rewards) / len(rewards)] * len(session.calls)
+        [reward - sum(rewards) / len(rewards)] * len(calls_made(session))
         for reward, session in zip(rewards, sessions, strict=True)
     ]
 
@@ -127,14 +128,17 @@ def test_a_fork_of_a_policy_without_chance_ends_as_its_episode_did(lines, tokeni
     policy = greedy(lines, tokenizer, turn_tokens=turn_tokens)
     session, conversation = played(policy)
     states = states_before_calls(conversation, tokenizer)
-    assert len(states) == len(session.calls)
+    assert len(states) == len(calls_made(session))
     if turn_tokens == 128:
         assert any(state[-1] for state in states)  # some are inside a turn
         assert session.reward() > 0.8
     for state in states:
         again, forked = played(policy, state)
         assert forked == conversation  # messages, ids, whose they are, turns
-        assert again.calls == session.calls and again.malformed == session.malformed
+        assert (
+            again.episode.history == session.episode.history
+            and again.malformed == session.malformed
+        )
         assert again.reward() == session.reward()  # which closes what was left open
         assert again.episode.record == session.episode.record
 

@@ -12,6 +12,7 @@ from logtriage.ceiling.outcomes import NONE, Answers, Outcomes, answer_actions, 
 from logtriage.ceiling.posterior import Posterior
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
+from logtriage.train.credit import calls_made
 from logtriage.train.privileged import Given, Takeover, scores, values
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.incidents import sample_incident
@@ -33,7 +34,7 @@ def test_the_values_of_an_episode_end_in_its_reward(task):
         group = [at_random(task, index, random) for _ in range(3)]
         found = values(group)
         for session, worth in zip(group, found, strict=True):
-            assert len(worth) == len(session.calls) + 1
+            assert len(worth) == len(calls_made(session)) + 1
             assert worth[-1] == pytest.approx(session.reward(), abs=1e-12)
             assert worth[0] == found[0][0]  # one opening
             assert values([session])[0] == worth  # whatever the others did
@@ -66,14 +67,14 @@ def test_what_is_completed_is_scored_as_the_score_has_it(task):
         )
         begun = at_random(task, index, random)
         episode, given, step = Episode(incident), Given(), 0
-        for call in begun.calls:
-            if call.observation is None or call.observation.done or step >= 5:
+        for action, observation in begun.episode.history:
+            if observation.done or step >= 5:
                 break
-            if call.name:
-                episode.act(Action.parse(call.name, call.value))
+            if action:
+                episode.act(action)
             else:
                 episode.refuse("")
-            given, step = given.after(call, topology), step + 1
+            given, step = given.after(action, topology), step + 1
         service = random.randrange(len(topology.names))
         at = service if none or random.random() < 0.5 else topology.position[incident.root]
         option = Answers(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ...play.conversation import NATIVE, Message, Protocol
-from ...play.episode import PlayableEpisode
+from ...play.episode import BaseEpisode
 from ...play.tools import ToolSession
 from ..policy import BATCH, Played, Policy, Tokens
 
@@ -39,7 +39,7 @@ class ConversationPolicy(Policy):
         """
         raise NotImplementedError
 
-    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
+    def play(self, episodes: Iterable[BaseEpisode]) -> None:
         """Play all episodes at once.
 
         One that ends a turn without a call, or runs out of turns, has walked away.
@@ -63,7 +63,7 @@ class ConversationPolicy(Policy):
             session.episode.abandon()
 
     def play_each(
-        self, episodes: Iterable[PlayableEpisode], batch: int = BATCH, attempt: int = 0
+        self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
         """Play `batch` episodes at once, and tell of them together; see `Policy.play_each`."""
         self._attempt, opened = attempt, iter(episodes)

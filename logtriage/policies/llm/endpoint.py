@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from queue import Queue
 
 from ...play.conversation import NATIVE, Protocol
-from ...play.episode import PlayableEpisode
+from ...play.episode import BaseEpisode
 from ...play.text_protocol import TEXT
 from ...play.tools import ToolSession, tool_schemas
 from ..policy import BATCH, Played, Tokens, seed_of
@@ -64,7 +64,7 @@ class EndpointPolicy(ConversationPolicy):
         )
         self._workers, self._seed = workers, seed
 
-    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
+    def play(self, episodes: Iterable[BaseEpisode]) -> None:
         """Play all episodes; `EndpointError` with the first failure, since nobody else tells."""
         waiting = list(episodes)
         found = {id(one.episode): one for one in self.play_each(waiting)}
@@ -76,7 +76,7 @@ class EndpointPolicy(ConversationPolicy):
                 raise EndpointError(one.error)
 
     def play_each(
-        self, episodes: Iterable[PlayableEpisode], batch: int = BATCH, attempt: int = 0
+        self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
         """Play as many episodes at once as there are workers, each in a thread of its own; see
         `Policy.play_each`. Episodes are opened in the thread that asks.
@@ -106,7 +106,7 @@ class EndpointPolicy(ConversationPolicy):
 
     def _work(
         self,
-        episode: PlayableEpisode,
+        episode: BaseEpisode,
         attempt: int,
         stop: threading.Event,
         ended: Queue[Played | BaseException],
@@ -117,7 +117,7 @@ class EndpointPolicy(ConversationPolicy):
         except BaseException as error:
             ended.put(error)
 
-    def _converse(self, episode: PlayableEpisode, attempt: int, stop: threading.Event) -> Played:
+    def _converse(self, episode: BaseEpisode, attempt: int, stop: threading.Event) -> Played:
         """Play one episode to its end, or to its error."""
         began, session = time.perf_counter(), ToolSession(episode)
         messages, error = self.protocol.opening(session.opening), ""
@@ -127,7 +127,7 @@ class EndpointPolicy(ConversationPolicy):
             for turn in range(self.max_turns):
                 if stop.is_set():
                     raise EndpointError("nobody waits for this episode any more")
-                where = (incident.task.name, incident.split, incident.index, turn)
+                where = (incident.task_name, incident.split, incident.index, turn)
                 seed = seed_of(self._seed, attempt, *where)
                 message, usage = self._completions.ask(messages, seed, stop)
                 spent.append(usage)

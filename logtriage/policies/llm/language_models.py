@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from ...play.conversation import NATIVE, Message, Protocol
-from ...play.episode import PlayableEpisode
+from ...play.episode import BaseEpisode
 from ...play.text_protocol import TEXT
 from ...play.tools import ToolSession
 from ..policy import Tokens, seed_of
@@ -92,7 +92,7 @@ class LanguageModelPolicy(ConversationPolicy):
         self.completion_tokens = completion_tokens
         self._chat = TextChat(tokenizer) if protocol is TEXT else NativeChat(tokenizer)
 
-    def play(self, episodes: Iterable[PlayableEpisode]) -> None:
+    def play(self, episodes: Iterable[BaseEpisode]) -> None:
         """Play all episodes at once, as `ConversationPolicy.play` does; `seed` decides what is
         sampled.
         """
