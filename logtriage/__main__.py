@@ -74,7 +74,7 @@ def triage_command(
         if name:
             from .bench.log_agent import ask
             from .logs.log_episode import LogEpisode
-            from .policies.llm.completions import EndpointError
+            from .policies.policy import EndpointError
 
             episode = LogEpisode(log, known, found)
             agent = _one_to_ask(policy, model, endpoint, endpoint_model)

@@ -2,8 +2,10 @@
 
 import json
 import threading
+import time
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 HANG = "hang"  # an answer that never comes
 
@@ -41,6 +43,14 @@ class Talk:
     def openings(self):
         """The user's first message of every request, in order."""
         return [body["messages"][1]["content"] for body in self.requests]
+
+
+def without_pauses(monkeypatch):
+    """Have the `openai` client wait for nothing; returns the seconds of every pause."""
+    pauses = []
+    clock = SimpleNamespace(sleep=pauses.append, time=time.time)
+    monkeypatch.setattr("openai._base_client.time", clock)
+    return pauses
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from ..logs.log import read_text
 from ..logs.log_episode import LogEpisode
 from ..play.conversation import Message
 from ..play.episode import BaseEpisode
-from ..policies.llm.language_models import ConversationPolicy, LanguageModelPolicy
+from ..policies.llm.language_models import LanguageModelPolicy
 from ..policies.llm.loading import load_language_model, runnable
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
@@ -83,9 +83,7 @@ def load_agent(source: str | Path) -> LanguageModelPolicy:
     return LanguageModelPolicy(*load_language_model(base, in_4bit, adapter=name), name=name)
 
 
-def triage(
-    agent: ConversationPolicy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY
-) -> Diagnosis:
+def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:
     """Have an agent read pasted lines and say what it would do.
 
     Args:
@@ -109,9 +107,9 @@ def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
         ValueError: for a policy that can play only what is simulated.
     """
     began = time.perf_counter()
-    agent.play([episode])
+    (played,) = agent.play([episode])
     seconds = time.perf_counter() - began
-    messages = agent.transcripts[0] if isinstance(agent, ConversationPolicy) else []
+    messages = list(played.messages)
     turns = sum(message["role"] == "assistant" for message in messages)
     record = episode.record
     return Diagnosis(

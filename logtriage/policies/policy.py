@@ -1,7 +1,7 @@
 """What a policy is: from what was seen to the next action, and from opened episodes to played ones.
 
-Scripted policies, language models in memory and models behind an endpoint all go through
-`Policy.play_each`, which tells of every episode as it ends.
+Scripted policies, language models in memory and models behind an endpoint all play by
+`Policy.play_each`, which reports every episode as it ends.
 """
 
 from __future__ import annotations
@@ -12,17 +12,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..play.actions import Action
-from ..play.conversation import Message
+from ..play.conversation import NATIVE, Message, Protocol
 from ..play.episode import BaseEpisode, Observation
+from ..play.tools import ToolSession
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 
 BATCH = 50  # episodes that may be open at once
+MAX_TURNS = 16  # assistant messages of one conversation
+
+
+class EndpointError(ConnectionError):
+    """A model did not answer; the text is one line, which a result may keep."""
+
+
+class UnusableEndpointError(EndpointError):
+    """An endpoint that will not answer any other request either."""
 
 
 class Tokens(NamedTuple):
-    """What a conversation cost. Of the prompt, what every turn reads, as whoever charges for it
-    counts: what stands in three prompts counts three times.
+    """The tokens of a conversation, as endpoints charge for them: each turn reads its whole prompt,
+    so what is in three prompts counts three times.
     """
 
     prompt: int
@@ -30,14 +40,14 @@ class Tokens(NamedTuple):
 
 
 class Played(NamedTuple):
-    """An episode that a policy is through with, and what it took.
+    """An episode that a policy has finished with.
 
     Attributes:
         episode: closed, unless there is an error.
-        seconds: wall-clock, the mean over those that were played together.
+        seconds: wall-clock, the mean over the episodes that were played together.
         error: why it could not be played to its end; empty where it was. It has no score then.
-        messages: of a policy that converses, the conversation.
-        tokens: of a policy that converses; None where nobody counted.
+        messages: the conversation, of a policy that converses.
+        tokens: of the conversation; None where they were not counted.
     """
 
     episode: BaseEpisode
@@ -48,58 +58,120 @@ class Played(NamedTuple):
 
 
 class Policy:
-    """One agent for one episode at a time.
-
-    `play` runs whole episodes; language models override it with batches.
-    """
+    """An agent. By default it plays one episode after the other: `begin`, then `act` and `see`."""
 
     name = "policy"
 
     def prepare(self, task: str | Task, split: str) -> None:
-        """What can be worked out before any incident of that task and split is seen; not part of an
-        episode's time.
-        """
+        """Compute what needs no incident of that task and split. Not part of an episode's time."""
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
-        """A new incident: forget everything, see the opening."""
+        """Start on a new incident, with its opening; forget the last one."""
 
     def act(self) -> Action:
         """The next action."""
         raise NotImplementedError
 
     def see(self, observation: Observation) -> None:
-        """What the last action brought."""
+        """Take in the result of the last action."""
 
-    def play(self, episodes: Iterable[BaseEpisode]) -> None:
-        """Play each episode to its end."""
-        for episode in episodes:
-            self._open(episode)
-            while not episode.done:
-                self.see(episode.act(self.act()))
+    def play(self, episodes: Iterable[BaseEpisode]) -> list[Played]:
+        """Play each episode to its end, all at once where the policy can.
+
+        Raises:
+            EndpointError: for the first that could not be played to its end.
+        """
+        opened = list(episodes)
+        played = list(self.play_each(opened, batch=max(1, len(opened))))
+        for one in played:
+            if one.error:
+                raise EndpointError(one.error)
+        return played
 
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """Play each episode, and tell of it as soon as it has ended, in whatever order they end.
+        """Play each episode, and yield it as soon as it has ended, in whatever order they end.
 
         Args:
-            episodes: opened as they are asked for; who stops telling of more ends the play.
-            batch: most episodes that are open at once.
-            attempt: which attempt at these incidents it is. Those who sample draw anew for each;
-                whoever has a stream of whims goes on with it.
+            episodes: consumed lazily; end the iterable to stop.
+            batch: the most episodes that are open at once.
+            attempt: number of this attempt at these incidents. Language models sample differently
+                for each; scripted policies go on with their random stream.
         """
         for episode in episodes:
             began = time.perf_counter()
-            self.play([episode])
+            self._open(episode)
+            while not episode.done:
+                self.see(episode.act(self.act()))
             yield Played(episode, time.perf_counter() - began)
 
     def _open(self, episode: BaseEpisode) -> None:
         self.begin(episode.incident.topology, episode.opening)
 
 
-def seed_of(*parts: object) -> int:
-    """A seed below 2^31 of its own for everything that has a name of its own: neighbours among
-    seeds, attempts and incidents share nothing.
+class ConversationPolicy(Policy):
+    """Plays by conversation: reads messages, and writes the next, which may hold several calls.
+
+    Args:
+        name: shown in results.
+        seed: of sampling.
+        protocol: how tools are shown and called.
+        max_turns: assistant messages of an episode.
     """
+
+    def __init__(
+        self, name: str, seed: int = 0, protocol: Protocol = NATIVE, max_turns: int = MAX_TURNS
+    ) -> None:
+        self.name, self.seed = name, seed
+        self.protocol, self.max_turns = protocol, max_turns
+
+    def reply(self, messages: list[Message], seed: int) -> tuple[Message, Tokens | None]:
+        """The next assistant message and its tokens; `EndpointError` when there is none."""
+        raise NotImplementedError
+
+    def play_each(
+        self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
+    ) -> Iterator[Played]:
+        """See `Policy.play_each`."""
+        return (self.converse(episode, attempt) for episode in episodes)
+
+    def converse(self, episode: BaseEpisode, attempt: int = 0) -> Played:
+        """Play one episode to its end, or to its error.
+
+        An agent that ends a turn without a call, or runs out of turns, has walked away.
+        """
+        began = time.perf_counter()
+        session = ToolSession(episode)
+        messages = self.protocol.opening(session.opening)
+        tokens: Tokens | None = None
+        error = ""
+        try:
+            for turn in range(self.max_turns):
+                seed = seed_of(self.seed, attempt, *coordinates(episode), turn)
+                message, spent = self.reply(messages, seed)
+                if spent is not None:
+                    prompt, completion = tokens or (0, 0)
+                    tokens = Tokens(prompt + spent.prompt, completion + spent.completion)
+                answers = self.protocol.answers(session, message)
+                messages += [message, *answers]
+                if not answers or episode.done:
+                    break
+            episode.abandon()
+        except UnusableEndpointError:
+            raise
+        except EndpointError as failure:
+            error = str(failure)
+        return Played(episode, time.perf_counter() - began, error, messages, tokens)
+
+
+def coordinates(episode: BaseEpisode) -> tuple[str, str, int]:
+    """Task, split and index of an episode's incident."""
+    incident = episode.incident
+    return incident.task_name, incident.split, incident.index
+
+
+def seed_of(*parts: object) -> int:
+    """A seed below 2^31 from a name: neighbouring seeds, attempts and incidents share nothing."""
     digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

@@ -299,10 +299,10 @@ def compare_transcripts(
     incident = sample_incident(task, split, index)
     for name, (folder, _) in models.items():
         policy, episode = run_policy(run, folder, name), Episode(incident)
-        policy.play([episode])
+        (played,) = policy.play([episode])
         comparison[name] = {
             "score": final_score(episode)._asdict(),
-            "messages": policy.transcripts[0],
+            "messages": list(played.messages),
         }
     comparison["truth"] = {
         "root": incident.root,

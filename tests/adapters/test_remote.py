@@ -20,7 +20,7 @@ from logtriage.bench.rollouts import rollout
 from logtriage.play.actions import Action, action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import TriageTools
-from logtriage.policies.llm.language_models import ConversationPolicy
+from logtriage.policies.policy import ConversationPolicy
 from logtriage.server.app import make_app
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
@@ -96,11 +96,17 @@ class Babbler(ConversationPolicy):
     chance.
     """
 
-    def reply(self, conversations, seats):
-        return [
-            self._say(Random(f"{len(conversation)}/{conversation[1]['content']}"))
-            for conversation in conversations
-        ]
+    def __init__(self, name):
+        super().__init__(name)
+        self.transcripts = []
+
+    def reply(self, messages, seed):
+        return self._say(Random(f"{len(messages)}/{messages[1]['content']}")), None
+
+    def converse(self, episode, attempt=0):
+        played = super().converse(episode, attempt)
+        self.transcripts.append(played.messages)
+        return played
 
     def _say(self, random):
         said = random.choice(["call", "call", "call", "unreadable", "silence"])

@@ -20,7 +20,7 @@ from logtriage.play.conversation import from_wire, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.scoring import PARTS
-from logtriage.policies.llm.language_models import ConversationPolicy
+from logtriage.policies.policy import ConversationPolicy
 from logtriage.policies.scripted import ConstantPolicy
 from logtriage.world.tasks import TASKS
 
@@ -153,9 +153,9 @@ def in_conversation(messages, task, index):
     from openai.types.chat import ChatCompletionMessage
 
     class Scripted(ConversationPolicy):
-        def reply(self, conversations, seats):
-            turn = sum(message["role"] == "assistant" for message in conversations[0])
-            return [from_wire(ChatCompletionMessage.model_validate(messages[turn]))]
+        def reply(self, read, seed):
+            turn = sum(message["role"] == "assistant" for message in read)
+            return from_wire(ChatCompletionMessage.model_validate(messages[turn])), None
 
     episode = Episode.open(task, SPLIT, index)
     Scripted("scripted").play([episode])

@@ -30,7 +30,7 @@ from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.policies.llm.endpoint import EndpointPolicy
-from logtriage.policies.llm.language_models import ConversationPolicy
+from logtriage.policies.policy import ConversationPolicy
 from logtriage.policies.scripted import ConstantPolicy, FunctionPolicy
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
@@ -95,17 +95,26 @@ def test_whoever_is_audited_plays_as_if_nobody_looked(name):
 
 
 class Talker(ConversationPolicy):
-    """Asks the edge and an unknown service at once, then blames a database; plays in batches."""
+    """Asks the edge and an unknown service at once, then blames a database."""
 
-    def reply(self, conversations, seats):
+    def __init__(self, name):
+        super().__init__(name)
+        self.transcripts = []
+
+    def converse(self, episode, attempt=0):
+        played = super().converse(episode, attempt)
+        self.transcripts.append(played.messages)
+        return played
+
+    def reply(self, messages, seed):
         asks = [
             Action("request_more_logs", ("api-gateway",)),
             Action("request_more_logs", ("nobody",)),
         ]
         blames = [Action("identify_root_cause", ("user-db",)), Action("resolve")]
-        turn = blames if conversations[0][-1]["role"] == "tool" else asks
+        turn = blames if messages[-1]["role"] == "tool" else asks
         message = {"role": "assistant", "content": "", "tool_calls": [tool_call(a) for a in turn]}
-        return [message for _ in seats]
+        return message, None
 
 
 def test_a_conversation_is_the_same_to_the_letter():

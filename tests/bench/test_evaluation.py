@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from talking_server import HANG, RESOLVES, call, refused, said, talking
+from talking_server import HANG, RESOLVES, call, refused, said, talking, without_pauses
 from test_command_line import refusal
 from test_command_line import run as run_command
 
@@ -24,7 +24,6 @@ from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
 from logtriage.play.text_protocol import TEXT
 from logtriage.play.tools import ToolSession
-from logtriage.policies.llm.completions import Completions
 from logtriage.policies.llm.endpoint import EndpointPolicy
 from logtriage.policies.policy import Played, Tokens
 from logtriage.policies.scripted import ConstantPolicy
@@ -38,14 +37,8 @@ ASKS = said(call("request_more_logs", '{"service": "all"}'))
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """Seconds that have passed by waiting, none of which is waited for."""
-    passed = [0.0]
-
-    def pause(self, stop, seconds):
-        passed[0] += seconds
-
-    monkeypatch.setattr(Completions, "_pause", pause)
-    return passed
+    """Seconds of every pause of the client, none of which is waited for."""
+    return without_pauses(monkeypatch)
 
 
 @pytest.fixture
@@ -94,7 +87,7 @@ def test_every_episode_is_accounted_for_and_none_is_played_twice(trouble, path, 
 
     def answer(body, number):
         if body["messages"][1]["content"] in unlucky:
-            return TROUBLES[trouble](number, clock[0])
+            return TROUBLES[trouble](number, sum(clock))
         return RESOLVES
 
     with talking(answer) as (url, talk):
@@ -148,7 +141,7 @@ def test_a_server_that_parses_no_tools_is_said(path):
 
 
 def test_who_fails_without_end_is_asked_no_more(path):
-    with talking(lambda *_: refused(401)) as (url, talk):
+    with talking(lambda *_: refused(403)) as (url, talk):
         plan = Plan(list(TASKS), "test", 50)
         policy = EndpointPolicy(url, "toy", workers=4)
         found = evaluate([policy], plan, Journal(path, SETTINGS), progress=False)

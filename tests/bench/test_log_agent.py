@@ -5,7 +5,7 @@ import pytest
 from logtriage.bench.log_agent import load_agent, triage
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
-from logtriage.policies.llm.language_models import ConversationPolicy
+from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.topology_file import load_topology
 
 ANSWERS = [
@@ -21,10 +21,10 @@ ANSWERS = [
 
 
 class Scripted(ConversationPolicy):
-    def reply(self, conversations, seats):
-        turn = sum(message["role"] == "assistant" for message in conversations[0])
+    def reply(self, messages, seed):
+        turn = sum(message["role"] == "assistant" for message in messages)
         calls = [tool_call(action) for action in ANSWERS[turn]]
-        return [{"role": "assistant", "content": "", "tool_calls": calls}]
+        return {"role": "assistant", "content": "", "tool_calls": calls}, None
 
 
 def test_a_pasted_log_becomes_a_diagnosis():

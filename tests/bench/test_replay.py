@@ -15,8 +15,8 @@ from logtriage.bench.replay import DRIFT, FORGED, MATCH, UNSCORED, replay, repla
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.text_protocol import TEXT
-from logtriage.policies.llm.conversing import ConversationPolicy
 from logtriage.policies.llm.endpoint import EndpointPolicy
+from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 # Written out, so that a column that is left out of what is confirmed is missed.
@@ -29,23 +29,23 @@ COLUMNS = (
 class Talker(ConversationPolicy):
     """Asks well and badly, walks away from every third incident, and resolves the others."""
 
-    def reply(self, conversations, seats):
-        turn = sum(message["role"] == "assistant" for message in conversations[0])
-        return [self._say(turn, seat) for seat in seats]
+    begun = 0  # conversations
 
-    def _say(self, turn, seat):
+    def reply(self, messages, seed):
+        turn = sum(message["role"] == "assistant" for message in messages)
         if turn == 0:
+            self.begun += 1
             calls = [
                 Action("request_more_logs", ("all",)),
                 Action("escalate", ("nobody",)),
                 Action("escalate", ("sre",)),
             ]
         elif turn == 1:
-            return {"role": "assistant", "content": "<tool_call>{broken"}
+            return {"role": "assistant", "content": "<tool_call>{broken"}, None
         else:
-            calls = [Action("resolve"), Action("resolve")] if seat % 3 else []
+            calls = [Action("resolve"), Action("resolve")] if self.begun % 3 != 1 else []
         made = [tool_call(one) for one in calls]
-        return {"role": "assistant", "content": "", **({"tool_calls": made} if made else {})}
+        return {"role": "assistant", "content": "", **({"tool_calls": made} if made else {})}, None
 
 
 def written(path, policies, plan):

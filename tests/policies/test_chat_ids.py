@@ -77,14 +77,3 @@ def test_turn_by_turn_the_ids_are_the_templates(unknown):
             messages, add_generation_prompt=True, return_dict=False
         )
         assert ids == whole
-
-
-def test_attempts_that_are_sampled_differ_and_can_be_had_again(tiny_base):
-    model, tokenizer, _ = load_player(tiny_base)
-    policy = LanguageModelPolicy(model, tokenizer, name="x", temperature=1.5, turn_tokens=12)
-
-    def written(attempt):
-        played = [Episode.open("single_crash", "test", index) for index in range(3)]
-        return [one.messages for one in policy.play_each(played, attempt=attempt)]
-
-    assert written(0) == written(0) and written(1) == written(1) and written(0) != written(1)

@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 import torch
 
 from logtriage.play.actions import Action
@@ -59,24 +60,31 @@ def test_the_order_of_conversations_changes_nothing(tiny_base):
     assert forwards == backwards[::-1]
 
 
-def test_sampling_is_decided_by_the_seed_and_differs_within_a_group(tiny_base):
-    policy = LanguageModelPolicy(*load_language_model(tiny_base), name="tiny", temperature=1.0)
-    played = []
-    for seed in (0, 0, 1):
-        policy.seed = seed
-        policy.play([Episode.open("single_crash", "train", 0) for _ in range(8)])
-        played.append(policy.transcripts)
-    assert played[0] == played[1] != played[2]
-    assert any(one != played[0][0] for one in played[0])
+def sampled(policy, batch, attempt=0):
+    opened = [Episode.open("single_crash", "train", index) for index in range(6)]
+    return [list(one.messages) for one in policy.play_each(opened, batch, attempt)]
 
 
-def test_sampled_tokens_come_as_often_as_the_model_says(tiny_base):
+def test_what_is_sampled_depends_on_the_incident_and_the_attempt_and_not_on_the_batch(tiny_base):
+    policy = LanguageModelPolicy(
+        *load_language_model(tiny_base), name="x", temperature=1.5, turn_tokens=12
+    )
+    first = sampled(policy, 6)
+    assert first == sampled(policy, 1) == sampled(policy, 4)
+    assert first != sampled(policy, 6, attempt=1) == sampled(policy, 2, attempt=1)
+    policy.seed = 1
+    assert first != sampled(policy, 6)
+
+
+@pytest.mark.parametrize("streams", [None, [Random(f"stream {i}") for i in range(4000)]])
+def test_sampled_tokens_come_as_often_as_the_model_says(streams, tiny_base):
     model, tokenizer = load_language_model(tiny_base)
     prompt = tokenizer("step 0 of 8")["input_ids"]
     firsts = []
     writer = Writer(model, temperature=2.0, turn_tokens=1, eos=tokenizer.eos_token_id)
     torch.manual_seed(0)
-    writer.write([prompt] * 4000, lambda seat, turn: firsts.append(turn[0]))
+    prompts = [prompt] * 4000
+    writer.write(prompts, lambda seat, turn: firsts.append(turn[0]), streams=streams)
     with torch.no_grad():
         shares = torch.softmax(model(torch.tensor([prompt])).logits[0, -1] / 2.0, -1)
     counts = torch.bincount(torch.tensor(firsts), minlength=len(shares))

@@ -1,5 +1,5 @@
-"""A model behind an endpoint, on loopback: servers that fail in every way end one episode at most,
-and are told.
+"""A model behind an endpoint, on loopback: a server that fails in any way ends one episode at most,
+and the episode's error says why.
 """
 
 import gzip
@@ -7,28 +7,25 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from talking_server import HANG, RESOLVES, call, refused, said, talking
+from talking_server import HANG, RESOLVES, call, refused, said, talking, without_pauses
 
 from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.episode import Episode
 from logtriage.play.text_protocol import TEXT
-from logtriage.policies.llm.completions import (
-    ATTEMPTS,
+from logtriage.policies.llm.endpoint import (
     MOST_ANSWER,
-    MOST_TOLD,
+    MOST_SHOWN,
     NOT_PARSED,
-    Completions,
-    EndpointError,
-    retry_after,
+    RETRIES,
+    EndpointPolicy,
 )
-from logtriage.policies.llm.endpoint import EndpointPolicy
+from logtriage.policies.policy import EndpointError, UnusableEndpointError
 
 ROOT = Path(__file__).parents[2]
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ASKS = said(call("request_more_logs", '{"service": "all"}'))
 
 
 def episodes(count=3):
@@ -37,19 +34,15 @@ def episodes(count=3):
 
 @pytest.fixture
 def pauses(monkeypatch):
-    """Seconds of every pause before a further attempt, none of which is waited for."""
-    paused = []
-    monkeypatch.setattr(Completions, "_pause", lambda self, stop, seconds: paused.append(seconds))
-    return paused
+    return without_pauses(monkeypatch)
 
 
 def played(answer, count=1, **options):
-    """What came of episodes against a server, in their order, and what it was asked."""
+    """The played episodes of a server that answers so, in order, and what it was asked."""
     with talking(answer) as (url, talk):
         waiting = episodes(count)
-        found = {
-            id(one.episode): one for one in EndpointPolicy(url, "toy", **options).play_each(waiting)
-        }
+        policy = EndpointPolicy(url, "toy", **options)
+        found = {id(one.episode): one for one in policy.play_each(waiting)}
         return [found[id(episode)] for episode in waiting], talk
 
 
@@ -92,58 +85,47 @@ assert episode.record.closed_by == "resolve"
         assert len(talk.requests) == 4
 
 
-@pytest.mark.parametrize(
-    "value, seconds",
-    [
-        ("60", 60.0),
-        ("0.5", 0.5),
-        ("Thu, 01 Jan 2026 00:02:00 GMT", 120.0),
-        ("Thu, 01 Jan 2025 00:02:00 GMT", 0.0),  # gone by
-        ("-3", 0.0),
-        ("nan", None),
-        ("inf", None),
-        ("soon", None),
-        (None, None),
-    ],
-)
-def test_retry_after_is_a_number_or_a_date(value, seconds):
-    assert retry_after(value, NOW) == seconds
-
-
-def test_a_server_that_is_busy_for_a_minute_is_waited_for(pauses):
-    # It tells 20 seconds three times; nothing of that is an error.
+def test_a_busy_server_is_waited_for_as_long_as_it_asks(pauses):
+    # A rate limit answers 429 again and again; none of that is an error.
     (one,), _ = played(
-        lambda body, number: refused(429, headers={"Retry-After": "20"}) if number < 3 else RESOLVES
+        lambda body, number: refused(429, headers={"Retry-After": "20"}) if number < 8 else RESOLVES
     )
-    assert pauses == [20.0] * 3 and one.episode.record.closed_by == "resolve" and not one.error
+    assert pauses == [20.0] * 8 and one.episode.record.closed_by == "resolve" and not one.error
 
 
-def test_a_server_may_be_busy_more_often_than_it_may_fail(pauses):
-    busy, fails = (
-        played(lambda body, number, told=told: told if number < 8 else RESOLVES)[0][0]
-        for told in (refused(429, headers={"Retry-After": "1"}), refused(500))
-    )
-    assert not busy.error and "500" in fails.error
+def test_a_server_that_restarts_is_waited_for(pauses):
+    with talking(lambda *_: RESOLVES) as (url, _):
+        pass  # and now nobody listens there
+    (one,) = EndpointPolicy(url, "toy").play_each(episodes(1))
+    assert 60 < sum(pauses) < 200 and "refused" in one.error
 
 
-@pytest.mark.parametrize("value", ["0", "-5", "Thu, 01 Jan 2015 00:02:00 GMT"])
-def test_a_server_that_asks_for_no_pause_is_not_hammered(value, pauses):
-    (one,), talk = played(lambda *_: refused(429, headers={"Retry-After": value}))
-    assert one.error and len(talk.requests) == ATTEMPTS and sum(pauses) > 0
-
-
-def test_an_answer_that_trickles_is_left(pauses):
-    # Each read comes in time, and the whole never does; so with an error.
+def test_an_answer_that_trickles_is_asked_for_again(pauses):
+    # Each read comes in time, and the whole never does; the next answer may.
     for status in (200, 400):
-        began = time.monotonic()
-        (one,), _ = played(lambda *_, status=status: (status, {}, trickling), timeout=0.3)
-        assert "not whole after 0.3 seconds" in one.error and time.monotonic() - began < 15
+        slow = (status, {}, trickling)
+        (one,), talk = played(
+            lambda body, number, slow=slow: RESOLVES if number else slow, timeout=0.3
+        )
+        assert not one.error and len(talk.requests) == 2
+
+
+def test_an_answer_that_always_trickles_is_left(pauses, monkeypatch):
+    monkeypatch.setattr("logtriage.policies.llm.endpoint.RETRIES", 1)
+    (one,), talk = played(lambda *_: (200, {}, trickling), timeout=0.2)
+    assert "not complete after 0.2 seconds" in one.error and len(talk.requests) == 2
 
 
 def trickling():
     while True:
         time.sleep(0.02)
         yield b" "
+
+
+def test_a_server_that_hangs_is_left(pauses, monkeypatch):
+    monkeypatch.setattr("logtriage.policies.llm.endpoint.PATIENCE", 0.3)
+    (one,), talk = played(lambda *_: HANG, timeout=0.2)
+    assert "no answer within 0.3 seconds" in one.error and len(talk.requests) < RETRIES
 
 
 def test_an_answer_without_end_is_not_read(pauses):
@@ -157,16 +139,14 @@ def test_an_answer_without_end_is_not_read(pauses):
     for status in (200, 500):
         sent[0] = 0
         (one,), talk = played(lambda *_, status=status: (status, {}, endless))
-        assert "no more are read" in one.error and len(talk.requests) == 1
+        assert "more than 4000000 bytes" in one.error and len(talk.requests) == 1
         assert sent[0] < 40 * MOST_ANSWER
     packed = gzip.compress(b" " * 50 * MOST_ANSWER)
     (one,), _ = played(lambda *_: (200, {"Content-Encoding": "gzip"}, lambda: [packed]))
-    assert "no more are read" in one.error
+    assert "more than 4000000 bytes" in one.error
 
 
-def test_who_is_no_longer_wanted_asks_no_more(pauses):
-    # Each turn answers well, so there is no pause in which to hear of it.
-    asks = said(call("request_more_logs", '{"service": "all"}'))
+def test_a_play_that_was_stopped_asks_no_more(pauses):
     begun, go_on = threading.Event(), threading.Event()
 
     def answer(body, number):
@@ -174,7 +154,7 @@ def test_who_is_no_longer_wanted_asks_no_more(pauses):
             return RESOLVES
         begun.set()
         go_on.wait(10)
-        return asks
+        return ASKS
 
     with talking(answer) as (url, talk):
         each = EndpointPolicy(url, "toy", workers=2).play_each(episodes(2))
@@ -182,20 +162,8 @@ def test_who_is_no_longer_wanted_asks_no_more(pauses):
         assert begun.wait(10)
         each.close()
         go_on.set()
-        time.sleep(0.5)
+        time.sleep(0.3)
         assert len(talk.requests) == 2
-
-
-def test_an_error_can_be_printed(pauses):
-    (one,), _ = played(lambda *_: refused(413, "no \x1b]0;mine\x07"))
-    assert one.error.isprintable() and "no \\x1b]0;mine" in one.error
-
-
-def test_nobody_waits_for_ever(pauses):
-    (one,), talk = played(lambda *_: refused(429, "later", headers={"Retry-After": "3600"}))
-    assert "later" in one.error and not pauses and len(talk.requests) == 1
-    (one,), _ = played(lambda *_: refused(429, headers={"Retry-After": "100"}))
-    assert one.error and pauses == [100.0] * 6  # ten minutes in all
 
 
 def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
@@ -204,42 +172,52 @@ def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
     )
     (one,), talk = played(lambda body, number: RESOLVES if number else failed)
     assert not one.error and one.episode.record.steps == 2
-    told = [message["content"] for message in one.messages]
-    assert "could not be read" in told[3] and "<function=escalate" in told[2]
+    contents = [message["content"] for message in one.messages]
+    assert "could not be read" in contents[3] and "<function=escalate" in contents[2]
     assert talk.requests[1]["messages"][-1]["role"] == "user"  # no call has an id to answer
     (one,), _ = played(lambda *_: refused(400, code="tool_use_failed", failed_generation=None))
     assert not one.error and one.episode.record.closed_by == "timeout"
 
 
 @pytest.mark.parametrize(
-    "answer, told",
+    "answer, error",
     [
         (refused(400, "bad"), "BadRequestError: Error code: 400"),
-        (refused(401, "who is sk-1234567890"), "who is ***"),
-        (refused(413, "too long"), "too long"),
-        (refused(500, "broken"), "broken"),
-        (refused(500, "x" * 9_000), "x" * 200),
-        ((200, {}, {"object": "chat.completion"}), "no chat completion: choices"),
-        ((200, {}, {"choices": []}), "no chat completion: choices"),
-        ((200, {}, {"choices": None}), "no chat completion: choices"),
+        (refused(403, "who is sk-1234567890"), "who is ***"),
+        (refused(413, "no \x1b]0;mine\x07"), r"no \x1b]0;mine"),  # it can be printed
+        (refused(413, "x" * 9_000), "x" * 200),
+        # A relay answers 200, and the reason is in the body.
+        ((200, {}, {"error": {"code": 502, "message": "model is down"}}), "model is down"),
+        ((200, {}, {"object": "chat.completion"}), "no chat completion"),
+        ((200, {}, {"choices": []}), "no chat completion"),
         ((200, {}, {"choices": [{"message": None}]}), "no chat completion: choices.0.message"),
         ((200, {}, {"choices": [{"message": {"tool_calls": "no"}}]}), "tool_calls"),
         ((200, {}, "[" * 100_000), "no chat completion"),
         ((200, {"Content-Type": "text/html"}, "<html>"), "no chat completion"),
     ],
-    ids=[
-        *("400", "401", "413", "500", "long", "nothing", "no choices", "null choices", "null"),
-        *("no list", "deep", "html"),
-    ],
 )
-def test_whatever_fails_ends_that_episode_with_its_error(answer, told, pauses):
+def test_what_fails_ends_its_episode_and_says_why(answer, error, pauses):
     (one,), _ = played(lambda *_: answer, api_key="sk-1234567890")
-    assert told in one.error and one.episode.score is None and "\n" not in one.error
-    assert len(one.error) <= MOST_TOLD + 50
+    assert error in one.error and one.episode.score is None and one.error.isprintable()
+    assert len(one.error) <= MOST_SHOWN + 60
+
+
+@pytest.mark.parametrize("status, hint", [(401, "OPENAI_API_KEY"), (404, "the model's name")])
+def test_a_key_or_model_that_is_refused_ends_the_play(status, hint):
+    with talking(lambda *_: refused(status, "who?")) as (url, talk):
+        with pytest.raises(UnusableEndpointError, match=rf"who\?.*{hint}"):
+            list(EndpointPolicy(url, "toy", workers=1).play_each(episodes(3)))
+        assert len(talk.requests) == 1
+
+
+@pytest.mark.parametrize("url", ["notaurl", "localhost:8000/v1", "ftp://x/v1", "http://"])
+def test_what_is_no_url_is_refused_before_anything_is_played(url):
+    with pytest.raises(ValueError, match=r"is not the URL of an endpoint; give one such as"):
+        EndpointPolicy(url, "toy")
 
 
 @pytest.mark.parametrize("arguments", [None, "null", "", {}, [], 7, {"team": "sre"}])
-def test_arguments_may_be_anything(arguments, pauses):
+def test_arguments_may_be_anything(arguments):
     (one,), _ = played(
         lambda body, number: RESOLVES if number else said(call("escalate", arguments))
     )
@@ -247,29 +225,25 @@ def test_arguments_may_be_anything(arguments, pauses):
     assert one.episode.record.team == ("sre" if arguments == {"team": "sre"} else None)
 
 
-def test_a_name_may_be_missing_and_an_id_too(pauses):
+def test_a_name_may_be_missing_and_an_id_too():
     (one,), talk = played(lambda body, number: RESOLVES if number else said(call(None, "{}", None)))
     assert one.episode.record.steps == 2 and "unknown tool ''" in one.messages[3]["content"]
     assert talk.requests[1]["messages"][-1]["tool_call_id"] == "call_0"
 
 
-def test_a_server_that_hangs_is_left(pauses):
-    (one,), _ = played(lambda *_: HANG, timeout=0.1)
-    assert "APITimeoutError" in one.error
-
-
-def test_an_error_is_of_one_episode_only(pauses):
+def test_an_error_is_of_one_episode_only():
     texts = [episode.opening.lines for episode in episodes(3)]
-    assert len({str(text) for text in texts}) == 3
 
     def answer(body, number):
         return refused(413, "too long") if texts[1][0] in str(body["messages"][1]) else RESOLVES
 
     ends, _ = played(answer, 3)
     assert [bool(one.error) for one in ends] == [False, True, False]
+    with talking(answer) as (url, _), pytest.raises(EndpointError, match="too long"):
+        EndpointPolicy(url, "toy").play(episodes(3))
 
 
-def test_a_slow_conversation_holds_nobody_up(pauses):
+def test_a_slow_conversation_holds_nobody_up():
     first, others = episodes(1)[0].opening.lines[0], []
     release = threading.Event()
 
@@ -283,11 +257,11 @@ def test_a_slow_conversation_holds_nobody_up(pauses):
         for one in EndpointPolicy(url, "toy", workers=2).play_each(waiting):
             others.append(one.episode)
             if len(others) == 5:
-                release.set()  # all others are through by now
+                release.set()  # all others have ended by now
     assert others[-1] is waiting[0] and len(others) == 6
 
 
-def test_no_more_are_at_work_than_there_are_workers(pauses):
+def test_no_more_are_at_work_than_there_are_workers():
     at_work, most, lock = [0], [0], threading.Lock()
 
     def answer(body, number):
@@ -303,21 +277,38 @@ def test_no_more_are_at_work_than_there_are_workers(pauses):
     assert len(ends) == 12 and 1 < most[0] <= 3
 
 
-def test_a_server_that_does_not_parse_tools_is_recognised(pauses):
-    wrote = said(content='<tool_call>{"name": "resolve", "arguments": {}}</tool_call>')
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<tool_call>{"name": "resolve", "arguments": {}}</tool_call>',
+        '{"name": "resolve", "parameters": {}}',
+        "<function=resolve></function>",
+        '<|python_tag|>escalate.call(team="sre")',
+        '[request_more_logs(service="all"), resolve()]',
+    ],
+)
+def test_a_server_that_does_not_parse_tools_is_recognised(content):
+    wrote = said(content=content)
     (one,), _ = played(lambda *_: wrote)
     assert one.error == NOT_PARSED and "--tools text" in NOT_PARSED
-    # Of a server that has parsed a call before, it is the model that has not made one.
-    parsed = said(call("request_more_logs", '{"service": "all"}'))
-    (one,), _ = played(lambda body, number: [parsed, wrote, RESOLVES][number])
-    assert not one.error and one.episode.record.steps == 3
+    # Where a server has parsed a call before, it is the model that has not made one.
+    (one,), _ = played(lambda body, number: [ASKS, wrote, RESOLVES][number])
+    assert not one.error
+
+
+def test_a_server_that_refuses_tools_is_told_from_others():
     (one,), _ = played(lambda *_: refused(400, "tools need --enable-auto-tool-choice"))
     assert one.error.endswith("--tools text does without tools")
+    (one,), _ = played(lambda *_: said(content="I would resolve(it) if I knew how."))
+    assert not one.error and one.episode.record.closed_by == "timeout"  # prose is no call
 
 
-def test_a_text_protocol_asks_for_no_tools(pauses):
+def test_a_text_protocol_asks_for_no_tools():
     wrote = [
-        'Let me see.\n<tool_call>{"name": "request_more_logs", "arguments": {"service": "all"}}',
+        [  # some servers write content in parts
+            {"type": "text", "text": 'Let me see.\n<tool_call>{"name": "request_more_logs", '},
+            {"type": "text", "text": '"arguments": {"service": "all"}}'},
+        ],
         '```json\n{"name": "resolve", "arguments": {}}\n```',
     ]
     (one,), talk = played(lambda body, number: said(content=wrote[number]), protocol=TEXT)
@@ -328,20 +319,11 @@ def test_a_text_protocol_asks_for_no_tools(pauses):
     ]
 
 
-def test_attempts_are_sampled_with_seeds_of_their_own(pauses):
+def test_attempts_are_sampled_with_seeds_of_their_own():
     with talking(lambda *_: RESOLVES) as (url, talk):
         for attempt in (0, 1, 1):
-            list(
-                EndpointPolicy(url, "toy", temperature=0.7).play_each(episodes(2), attempt=attempt)
-            )
+            policy = EndpointPolicy(url, "toy", temperature=0.7)
+            list(policy.play_each(episodes(2), attempt=attempt))
         list(EndpointPolicy(url, "toy").play_each(episodes(1)))
     seeds = [body.get("seed") for body in talk.requests]
     assert len(set(seeds[:4])) == 4 and set(seeds[2:4]) == set(seeds[4:6]) and seeds[6] is None
-
-
-def test_play_alone_tells_of_an_error_too(pauses):
-    with (
-        talking(lambda *_: refused(413, "too long")) as (url, _),
-        pytest.raises(EndpointError, match="too long"),
-    ):
-        EndpointPolicy(url, "toy").play(episodes(2))

@@ -9,9 +9,9 @@ from logtriage.play.actions import Action
 from logtriage.play.conversation import answers, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession, tool_schemas
-from logtriage.policies.llm.conversing import ConversationPolicy
 from logtriage.policies.llm.language_models import LanguageModelPolicy
 from logtriage.policies.llm.loading import load_language_model
+from logtriage.policies.policy import ConversationPolicy
 
 
 def episodes(count=3):
@@ -23,26 +23,26 @@ def right_calls(incident):
 
 
 class Scripted(ConversationPolicy):
-    """Replies from a list of messages a seat."""
+    """Replies from a list of messages."""
 
     def __init__(self, replies):
         super().__init__("scripted")
         self.replies = replies
 
-    def reply(self, conversations, seats):
-        return [{"role": "assistant", "content": "", **self.replies[seat].pop(0)} for seat in seats]
+    def reply(self, messages, seed):
+        return {"role": "assistant", "content": "", **self.replies.pop(0)}, None
 
 
 def test_several_calls_in_one_message_are_several_steps():
     played = episodes(2)
-    Scripted([[{"tool_calls": right_calls(episode.incident)}] for episode in played]).play(played)
+    Scripted([{"tool_calls": right_calls(episode.incident)} for episode in played]).play(played)
     assert [episode.score.total for episode in played] == [1.0, 1.0]
     assert [episode.record.steps for episode in played] == [5, 5]
 
 
 def test_a_message_without_a_call_walks_away():
     played = episodes(1)
-    Scripted([[{"content": "I give up."}]]).play(played)
+    Scripted([{"content": "I give up."}]).play(played)
     assert (
         played[0].done and played[0].record.closed_by == "timeout" and played[0].score.total == 0.0
     )
@@ -52,22 +52,19 @@ def test_a_call_that_cannot_be_read_is_answered_and_the_episode_goes_on():
     played = episodes(1)
     policy = Scripted(
         [
-            [
-                {"content": '<tool_call>\n{"name": "resolve", "argu'},
-                {"tool_calls": right_calls(played[0].incident)},
-            ]
+            {"content": '<tool_call>\n{"name": "resolve", "argu'},
+            {"tool_calls": right_calls(played[0].incident)},
         ]
     )
-    policy.play(played)
-    assert "could not be read" in policy.transcripts[0][3]["content"]
+    (one,) = policy.play(played)
+    assert "could not be read" in one.messages[3]["content"]
     assert played[0].record.closed_by == "resolve" and played[0].record.steps == 6
 
 
 def test_a_model_in_memory_plays_all_at_once(tiny_base):
     policy = LanguageModelPolicy(*load_language_model(tiny_base), name="tiny", temperature=1.0)
     played = episodes(4)
-    policy.play(played)
-    assert all(episode.done for episode in played) and len(policy.transcripts) == 4
+    assert len(policy.play(played)) == 4 and all(episode.done for episode in played)
 
 
 def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):

@@ -8,6 +8,7 @@ whoever has ended a turn is answered, a few together, while others still write.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import torch
@@ -157,6 +158,7 @@ class Writer:
         prompts: Sequence[Sequence[int]],
         answer: Answer,
         begun: Sequence[Sequence[int]] | None = None,
+        streams: Sequence[Random] | None = None,
     ) -> None:
         """Write every conversation to its end.
 
@@ -165,6 +167,7 @@ class Writer:
             answer: see `Answer`.
             begun: ids of the turn that each goes on with, fewer than `turn_tokens` and without an
                 end; read after its prompt, and part of that turn. None where all begin one.
+            streams: decide what each conversation samples; None for torch's random state.
         """
         self._cache = KeptCache()
         turns = [[] for _ in prompts] if begun is None else [list(turn) for turn in begun]
@@ -176,7 +179,8 @@ class Writer:
         writing = list(range(len(prompts)))  # rows that `logits` are of
         over: set[int] = set()
         while True:
-            tokens = self._choose(logits)
+            drawn = [streams[seats[row]].random() for row in writing] if streams else None
+            tokens = self._choose(logits, drawn)
             fed: list[int] = []
             for row, token in zip(writing, tokens, strict=True):
                 turn = turns[seats[row]]
@@ -213,12 +217,19 @@ class Writer:
                 waiting = {}
             logits = torch.cat(parts)
 
-    def _choose(self, logits: torch.Tensor) -> list[int]:
-        """The next token of each row of `logits`, of shape (rows, vocabulary)."""
+    def _choose(self, logits: torch.Tensor, drawn: Sequence[float] | None) -> list[int]:
+        """The next token of each row of `logits`, of shape (rows, vocabulary); `drawn` has a number
+        from 0 to 1 for each, or torch draws.
+        """
         if not self.temperature:
             return logits.argmax(-1).tolist()
         shares = torch.softmax(logits.float() / self.temperature, -1)
-        return torch.multinomial(shares, 1)[:, 0].tolist()
+        if drawn is None:
+            return torch.multinomial(shares, 1)[:, 0].tolist()
+        up_to = shares.double().cumsum(-1)
+        places = torch.tensor(drawn, dtype=up_to.dtype, device=up_to.device)[:, None]
+        found = torch.searchsorted(up_to, places * up_to[:, -1:], right=True)
+        return found[:, 0].clamp(max=shares.shape[1] - 1).tolist()
 
     def _read_prompts(self, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
         """Logits after each prompt. Equal ones are read once."""

@@ -1,27 +1,92 @@
-"""A language model behind an OpenAI-compatible endpoint, as a policy that survives its server.
+"""A language model behind an OpenAI-compatible endpoint, as a policy.
 
-Every conversation has a thread of its own, so a slow one holds nobody up. A request that comes to
-nothing (see `completions`) ends the one episode that it was for, which is told with its error and
-has no score.
+Each conversation has its own thread, so a slow one delays no other. The `openai` client sends a
+request again where that may help (408, 409, 429, 5xx, lost connections, timeouts), after the pause
+that `Retry-After` asks for. A request that fails for good ends its episode, which then has an error
+and no score; a key or a model that the server does not know ends the play.
+
+All that a server answers is data: its shape is checked, and nothing of it is evaluated.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from queue import Queue
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
-from ...play.conversation import NATIVE, Protocol
+from pydantic import BaseModel, Field, ValidationError, field_validator
+
+from ...play.actions import ACTION_TYPES
+from ...play.conversation import CALL_TAG, NATIVE, Message, Protocol, from_wire, to_wire
 from ...play.episode import BaseEpisode
-from ...play.text_protocol import TEXT
-from ...play.tools import ToolSession, tool_schemas
-from ..policy import BATCH, Played, Tokens, seed_of
-from .completions import PATIENCE, TIMEOUT, Completions, EndpointError, Usage
-from .conversing import ConversationPolicy
+from ...play.text_protocol import TEXT, written_calls
+from ...play.tools import tool_schemas
+from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, UnusableEndpointError
+
+if TYPE_CHECKING:  # imported where an endpoint is used: `openai` takes a second to import
+    from openai import APIStatusError
 
 CONCURRENCY = 8  # conversations at once
+TIMEOUT = 180.0  # seconds until an answer begins, and again until it is complete
+RETRIES = 20  # of a request; their pauses add up to two minutes, enough to restart a server
+PATIENCE = 600.0  # seconds after which a request is not sent again
+MOST_ANSWER = 4_000_000  # bytes of an answer that are read
+MOST_SHOWN = 300  # characters of an error that are kept
+UNUSABLE = {401: "check OPENAI_API_KEY", 404: "check the URL and the model's name"}
+# Calls in the syntax of a model, which the server should have parsed: <function=escalate>,
+# <|python_tag|>escalate.call(...), [escalate(team="sre")].
+UNPARSED = re.compile(
+    rf"<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\A\s*\[?\s*({'|'.join(ACTION_TYPES)})\("
+)
+NOT_PARSED = (
+    "the server does not parse tool calls: the model wrote one, and it came back as text; "
+    "start the server with a tool-call parser, or choose --tools text"
+)
+
+
+class _Function(BaseModel):
+    name: str | None = None
+    arguments: Any = None
+
+
+class _Call(BaseModel):
+    id: str | None = None
+    function: _Function
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _join_parts(cls, content: Any) -> Any:
+        """Content in parts, as some servers write it, as the text of those that are text."""
+        if not isinstance(content, list):
+            return content
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+
+
+class _Choice(BaseModel):
+    message: _Message
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+
+
+class _Completion(BaseModel):
+    """The fields of an answer that are read."""
+
+    error: Any = None
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
 
 
 class EndpointPolicy(ConversationPolicy):
@@ -33,11 +98,13 @@ class EndpointPolicy(ConversationPolicy):
         api_key: by default the environment variable `OPENAI_API_KEY`, or a placeholder, which local
             servers accept.
         workers: conversations at once.
-        temperature: 0 for greedy, else of sampling; then each request has a seed of its own.
+        temperature: 0 for greedy, else of sampling; then each request has its own seed.
         seed: from which those are made.
         protocol: `text_protocol.TEXT` for a server that does not parse tools.
-        timeout: seconds till an answer begins, and again till it is whole.
-        patience: seconds that a request is waited for, with all attempts and pauses.
+        timeout: seconds until an answer begins, and again until it is complete.
+
+    Raises:
+        ValueError: for a base URL that is none.
     """
 
     def __init__(
@@ -50,102 +117,178 @@ class EndpointPolicy(ConversationPolicy):
         seed: int = 0,
         protocol: Protocol = NATIVE,
         timeout: float = TIMEOUT,
-        patience: float = PATIENCE,
     ) -> None:
-        super().__init__(model, protocol=protocol)
-        self._completions = Completions(
-            base_url,
-            model,
-            api_key or os.environ.get("OPENAI_API_KEY", "none"),
-            temperature,
-            None if protocol is TEXT else tool_schemas(),
-            timeout,
-            patience,
-        )
-        self._workers, self._seed = workers, seed
+        import httpx
+        from openai import OpenAI
 
-    def play(self, episodes: Iterable[BaseEpisode]) -> None:
-        """Play all episodes; `EndpointError` with the first failure, since nobody else tells."""
-        waiting = list(episodes)
-        found = {id(one.episode): one for one in self.play_each(waiting)}
-        played = [found[id(episode)] for episode in waiting]
-        self.transcripts = [list(one.messages) for one in played]
-        self.tokens = [one.tokens for one in played]
-        for one in played:
-            if one.error:
-                raise EndpointError(one.error)
+        super().__init__(model, seed, protocol)
+        address = urlsplit(base_url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ValueError(
+                f"{base_url!r:.80} is not the URL of an endpoint; "
+                "give one such as http://localhost:8000/v1"
+            )
+        self._key = api_key or os.environ.get("OPENAI_API_KEY", "none")
+        self._workers, self._timeout = workers, timeout
+        self._options: dict[str, Any] = {"temperature": temperature}
+        if protocol is not TEXT:
+            self._options["tools"] = tool_schemas()
+        self._parses = False  # whether the server has ever answered with a parsed call
+        self._request = threading.local()  # `until` and `stop` of the request in this thread
+        client = httpx.Client(
+            follow_redirects=True,
+            limits=httpx.Limits(max_connections=None),
+            event_hooks={"request": [self._check], "response": [self._bound]},
+        )
+        self._client = OpenAI(
+            base_url=base_url,
+            api_key=self._key,
+            max_retries=RETRIES,
+            timeout=timeout,
+            http_client=cast(Any, client),  # its type depends on the version of `openai`
+        )
 
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """Play as many episodes at once as there are workers, each in a thread of its own; see
-        `Policy.play_each`. Episodes are opened in the thread that asks.
+        """Play as many episodes at once as there are workers, each in its own thread; see
+        `Policy.play_each`. Episodes are opened in the calling thread.
         """
-        opened, at_work = iter(episodes), 0
-        stop = threading.Event()  # nobody wants the episodes under way any more
+        opened, running = iter(episodes), 0
+        stop = threading.Event()  # the caller wants no more
         ended: Queue[Played | BaseException] = Queue()
+
+        def work(episode: BaseEpisode) -> None:
+            self._request.stop = stop
+            try:
+                ended.put(self.converse(episode, attempt))
+            except BaseException as error:
+                ended.put(error)
+
         try:
             while True:
-                while at_work < min(self._workers, batch):
+                while running < min(self._workers, batch):
                     episode = next(opened, None)
                     if episode is None:
                         break
-                    # A daemon: what hangs in there must not keep the process from ending.
-                    arguments = (episode, attempt, stop, ended)
-                    threading.Thread(target=self._work, args=arguments, daemon=True).start()
-                    at_work += 1
-                if not at_work:
+                    # A daemon, so that a request that hangs does not keep the process from ending.
+                    threading.Thread(target=work, args=(episode,), daemon=True).start()
+                    running += 1
+                if not running:
                     return
                 played = ended.get()
-                at_work -= 1
-                if isinstance(played, BaseException):  # the episode's own, as a lost server of it
+                running -= 1
+                if isinstance(played, BaseException):
                     raise played
                 yield played
         finally:
             stop.set()
 
-    def _work(
-        self,
-        episode: BaseEpisode,
-        attempt: int,
-        stop: threading.Event,
-        ended: Queue[Played | BaseException],
-    ) -> None:
-        """A thread: play one episode, and hand over what came of it."""
+    def reply(self, messages: list[Message], seed: int) -> tuple[Message, Tokens | None]:
+        """See `ConversationPolicy.reply`."""
+        from openai import APIStatusError, OpenAIError
+
+        self._request.until = time.monotonic() + PATIENCE
+        options = dict(self._options, messages=[to_wire(message) for message in messages])
+        if options["temperature"]:
+            options["seed"] = seed
         try:
-            ended.put(self._converse(episode, attempt, stop))
-        except BaseException as error:
-            ended.put(error)
+            raw = self._client.chat.completions.with_raw_response.create(model=self.name, **options)
+        except APIStatusError as error:
+            failed = _failed_call(error)
+            if failed is not None:
+                return failed, None
+            if error.status_code in UNUSABLE:
+                hint = UNUSABLE[error.status_code]
+                raise UnusableEndpointError(f"{self._reason(error)}; {hint}") from error
+            raise EndpointError(self._reason(error)) from error
+        except OpenAIError as error:
+            raise EndpointError(self._reason(error)) from error
+        return self._read(raw.content)
 
-    def _converse(self, episode: BaseEpisode, attempt: int, stop: threading.Event) -> Played:
-        """Play one episode to its end, or to its error."""
-        began, session = time.perf_counter(), ToolSession(episode)
-        messages, error = self.protocol.opening(session.opening), ""
-        spent: list[Usage | None] = []
+    def _read(self, content: bytes) -> tuple[Message, Tokens | None]:
+        """The message and the tokens of an answer; `EndpointError` for one that holds none."""
         try:
-            incident = episode.incident
-            for turn in range(self.max_turns):
-                if stop.is_set():
-                    raise EndpointError("nobody waits for this episode any more")
-                where = (incident.task_name, incident.split, incident.index, turn)
-                seed = seed_of(self._seed, attempt, *where)
-                message, usage = self._completions.ask(messages, seed, stop)
-                spent.append(usage)
-                told = self.protocol.answers(session, message)
-                messages += [message, *told]
-                if not told or episode.done:
-                    break
-            episode.abandon()
-        except EndpointError as failure:
-            error = str(failure)
-        return Played(episode, time.perf_counter() - began, error, messages, _sum(spent))
+            answer = _Completion.model_validate_json(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the answer"
+            raise EndpointError(f"no chat completion: {where}: {first['msg']}") from error
+        if answer.error:
+            raise EndpointError(f"the server answered with an error: {self._shown(answer.error)}")
+        if not answer.choices:
+            raise EndpointError("no chat completion: the answer has no choices")
+
+        usage, written = answer.usage, answer.choices[0].message
+        tokens = Tokens(usage.prompt_tokens, usage.completion_tokens) if usage else None
+        if self.protocol is TEXT:
+            return {"role": "assistant", "content": written.content or ""}, tokens
+        self._parses = self._parses or bool(written.tool_calls)
+        message = from_wire(written)
+        # Where the server has parsed calls before, this is the model's own mistake.
+        if not self._parses and _holds_a_call(message["content"]):
+            raise EndpointError(NOT_PARSED)
+        return message, tokens
+
+    def _check(self, request: Any) -> None:
+        """Called before each attempt at a request: end it where nobody waits for it any more."""
+        if self._request.stop.is_set():
+            raise EndpointError("nobody waits for this episode any more")
+        if time.monotonic() > self._request.until:
+            raise EndpointError(f"no answer within {PATIENCE:g} seconds, in several attempts")
+
+    def _bound(self, response: Any) -> None:
+        """Called when an answer begins: let it take `timeout` seconds and `MOST_ANSWER` bytes,
+        unpacked.
+        """
+        from httpx import ReadTimeout
+
+        parts, until = response.iter_bytes, time.monotonic() + self._timeout
+
+        def bounded(chunk_size: int | None = None) -> Iterator[bytes]:
+            size = 0
+            for part in parts(chunk_size):
+                size += len(part)
+                if size > MOST_ANSWER:
+                    raise EndpointError(f"the answer has more than {MOST_ANSWER} bytes")
+                if time.monotonic() > until:  # the client takes it for its own timeout, and retries
+                    raise ReadTimeout(
+                        f"the answer was not complete after {self._timeout:g} seconds"
+                    )
+                yield part
+
+        response.iter_bytes = bounded  # what the client reads the body by
+
+    def _reason(self, error: Exception) -> str:
+        """An error as a result keeps it: one printable line, not too long, without the key."""
+        cause = f" ({error.__cause__})" if error.__cause__ else ""
+        text = self._shown(f"{type(error).__name__}: {error}{cause}")
+        about_tools = text.startswith("BadRequestError") and "tool" in str(error).lower()
+        if about_tools and self.protocol is not TEXT and not self._parses:
+            text += "; --tools text does without tools"
+        return text
+
+    def _shown(self, written: object) -> str:
+        text = " ".join(str(written).split())
+        if len(self._key) >= 8:
+            text = text.replace(self._key, "***")
+        return repr(text)[1:-1][:MOST_SHOWN]
 
 
-def _sum(spent: list[Usage | None]) -> Tokens | None:
-    """The tokens of all requests; None when the server never told any."""
-    told = [usage for usage in spent if usage is not None]
-    if not told:
+def _failed_call(error: APIStatusError) -> Message | None:
+    """The message in which a model called a tool so that the server could not parse it, which some
+    servers report as an error; None for any other error.
+    """
+    if error.status_code != 400 or error.code != "tool_use_failed":
         return None
-    return Tokens(
-        sum(usage.prompt_tokens for usage in told), sum(usage.completion_tokens for usage in told)
-    )
+    written = error.body.get("failed_generation") if isinstance(error.body, dict) else ""
+    text = written[:MOST_SHOWN] if isinstance(written, str) else ""
+    # With the tag and without a parsed call, it counts as a call that could not be read.
+    return {"role": "assistant", "content": text if CALL_TAG in text else f"{CALL_TAG}{text}"}
+
+
+def _holds_a_call(content: str) -> bool:
+    """Whether a text holds a call of one of the tools, in JSON or in a model's own syntax."""
+    if UNPARSED.search(content):
+        return True
+    return any(call is not None and call.name in ACTION_TYPES for call in written_calls(content))

@@ -1,23 +1,22 @@
-"""Language models as policies, held in memory (see `loading`); those behind an endpoint are in
-`endpoint`, and may be had from here, too.
-"""
+"""A causal language model in memory as a policy: it plays many episodes at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
+from random import Random
 from typing import Any
 
 from ...play.conversation import NATIVE, Message, Protocol
 from ...play.episode import BaseEpisode
 from ...play.text_protocol import TEXT
 from ...play.tools import ToolSession
-from ..policy import Tokens, seed_of
+from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
 from .chat_ids import NativeChat, TextChat
-from .conversing import ConversationPolicy
 
 TURN_TOKENS = 128  # new tokens a turn; five calls of the mini model need 24, of Qwen 110
 # Turns of a conversation by their ids, each with its end unless it was cut off; the last may be one
@@ -59,21 +58,23 @@ class Conversation:
         return [[token for _, token in run] for own, run in runs if own]
 
 
-class LanguageModelPolicy(ConversationPolicy):
-    """A causal language model held in memory.
+class LanguageModelPolicy(Policy):
+    """A causal language model in memory.
 
     Args:
         model: a transformers causal model.
         tokenizer: its tokenizer, with a chat template.
         name: shown in results.
         temperature: 0 for greedy, else the sampling temperature.
-        turn_tokens: new tokens a turn.
-        completion_tokens: of all turns and answers of an episode; one that an answer would take
-            beyond it has walked away. None for no bound.
-        seed: of sampling; each `play` starts from it, those of a further attempt from one of its
-            own.
-        protocol: `text_protocol.TEXT` for a template that knows no tools.
+        turn_tokens: new tokens of a turn.
+        completion_tokens: of all turns and answers of an episode; an answer that would exceed it
+            ends the conversation. None for no bound.
+        seed: of sampling. Each attempt at an incident has its own random stream, so what is sampled
+            does not depend on the batch.
+        protocol: `text_protocol.TEXT` for a template that has no tools.
     """
+
+    max_turns = MAX_TURNS
 
     def __init__(
         self,
@@ -86,38 +87,40 @@ class LanguageModelPolicy(ConversationPolicy):
         seed: int = 0,
         protocol: Protocol = NATIVE,
     ) -> None:
-        super().__init__(name, protocol=protocol)
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.name = model, tokenizer, name
         self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
-        self.completion_tokens = completion_tokens
+        self.completion_tokens, self.protocol = completion_tokens, protocol
         self._chat = TextChat(tokenizer) if protocol is TEXT else NativeChat(tokenizer)
 
-    def play(self, episodes: Iterable[BaseEpisode]) -> None:
-        """Play all episodes at once, as `ConversationPolicy.play` does; `seed` decides what is
-        sampled.
-        """
-        import torch
-
-        attempt = self._attempt
-        torch.manual_seed(seed_of(self.seed, "attempt", attempt) if attempt else self.seed)
-        sessions = [ToolSession(episode) for episode in episodes]
-        conversations = self.converse(sessions)
-        self.transcripts = [one.messages for one in conversations]
-        self.tokens = [one.tokens() for one in conversations]
-        for session in sessions:
-            session.episode.abandon()
+    def play_each(
+        self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
+    ) -> Iterator[Played]:
+        """Play `batch` episodes at once, and yield them together; see `Policy.play_each`."""
+        opened = iter(episodes)
+        while together := list(islice(opened, batch)):
+            began = time.perf_counter()
+            streams = [Random(seed_of(self.seed, attempt, *coordinates(one))) for one in together]
+            conversations = self.converse([ToolSession(one) for one in together], streams=streams)
+            for episode in together:
+                episode.abandon()
+            seconds = (time.perf_counter() - began) / len(together)
+            for episode, one in zip(together, conversations, strict=True):
+                yield Played(episode, seconds, "", one.messages, one.tokens())
 
     def converse(
-        self, sessions: Sequence[ToolSession], begun: Sequence[Turns] | None = None
+        self,
+        sessions: Sequence[ToolSession],
+        begun: Sequence[Turns] | None = None,
+        streams: Sequence[Random] | None = None,
     ) -> list[Conversation]:
-        """Play sessions to where the model leaves them, which may be open; torch's random state
-        decides what is sampled.
+        """Play sessions to where the model leaves them, which may be open.
 
         Args:
             sessions: just opened.
             begun: for each session the turns that it begins with, which are played but not written
                 again; the model goes on with the last, which may be empty. None where all begin at
                 the opening.
+            streams: decide what is sampled in each session; None for torch's random state.
 
         Raises:
             ValueError: when a session is over before the last of its begun turns.
@@ -161,7 +164,7 @@ class LanguageModelPolicy(ConversationPolicy):
                         )
         writer = Writer(self.model, self.temperature, self.turn_tokens, eos)
         prompts = [one.prompt + one.ids for one in conversations]
-        writer.write(prompts, answer, open_turns)
+        writer.write(prompts, answer, open_turns, streams)
         return conversations
 
     def _opened(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
