@@ -12,7 +12,8 @@ from . import REPOSITORY, __version__
 from .models import TriageAction, TriageObservation, TriageState
 from .play.actions import Action, action_values, shown
 from .play.drawing import draw
-from .play.episode import Episode, Observation
+from .play.episode import Episode
+from .play.observation import Observation
 from .play.prompts import render
 from .play.scoring import Score
 from .real.door import draw_end, open_incident

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, BENCHMARK_VERSION, SPLITS
-from logtriage.world.telemetry import Telemetry
+from logtriage.world.telemetry import Telemetry, plain
 
 GOLDEN = Path(__file__).parent / "golden" / "world.json"
 
@@ -42,8 +42,8 @@ def digests():
                     if tick == 3 and incident.injection is not None:
                         cluster.remediate(incident.remedy, incident.injection.position)
                     seen += [
-                        telemetry.alerts(),
-                        telemetry.metrics(),
+                        [(*row[:2], plain(row.value)) for row in telemetry.alerts()],
+                        [(row[0], *map(plain, row[1:])) for row in telemetry.metrics()],
                         telemetry.stream(),
                         telemetry.sample(),
                     ]

@@ -15,7 +15,8 @@ from websockets.exceptions import WebSocketException
 from ..client import LogtriageEnv
 from ..models import TriageAction, TriageObservation
 from ..play.actions import Action
-from ..play.episode import BaseEpisode, Observation
+from ..play.episode import BaseEpisode
+from ..play.observation import Observation
 from ..play.scoring import Score
 from ..real.door import check_coordinates, tasks_on
 from ..world.call_graph import CallGraph

@@ -36,7 +36,8 @@ from ..ceiling.belief import check_enumerable, prior_of
 from ..ceiling.lookahead import Lookahead
 from ..ceiling.posterior import Posterior
 from ..play.actions import ALL_SERVICES, Action
-from ..play.episode import BaseEpisode, Episode, Observation, OpenEpisode, final_score
+from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
+from ..play.observation import Observation
 from ..policies.policy import BATCH, Policy
 from ..world.tasks import TASKS, Task
 from .crossed import crossed_share

@@ -20,7 +20,8 @@ import pandas as pd
 
 from ..ceiling.grounding import LATENCIES, SUCCESSES, Evidence, farthest, gather, lately
 from ..play.actions import Action
-from ..play.episode import Episode, Observation
+from ..play.episode import Episode
+from ..play.observation import Measure, Observation, number
 from ..real.cases import SOURCES, load_source
 from ..real.real_episode import RealEpisode
 from ..real.real_rows import USERS
@@ -29,7 +30,6 @@ from ..real.unexplained import NOTHING, wire_waits
 from ..world.call_graph import CallGraph
 from ..world.incidents import sample_incident
 from ..world.reading import read_line
-from ..world.rows import Measure, number
 from ..world.tasks import TASKS
 from ..world.telemetry import METRIC_NOISE
 

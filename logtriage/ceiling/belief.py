@@ -9,7 +9,8 @@ asks all services at once, so what it earns is a lower bound of the ceiling.
 from __future__ import annotations
 
 from ..play.actions import Action
-from ..play.episode import BaseEpisode, Observation
+from ..play.episode import BaseEpisode
+from ..play.observation import Observation
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from ..world.tasks import TASKS, Task, check_task

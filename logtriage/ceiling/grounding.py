@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..play.episode import Observation
+from ..play.observation import CallTime, LineCount, Measure, Observation
 from ..world.call_graph import CallGraph
-from ..world.rows import Alert, CallTime, LineCount, Measure, Metric, spread
+from ..world.telemetry import Alert, Metric
 
 # Names of measures, as rows have them: how long a service takes (a mean before a percentile), and
 # how many of its requests succeed.
@@ -84,11 +84,10 @@ def gather(graph: CallGraph, observations: Sequence[Observation]) -> Evidence:
 def as_measures(row: Metric) -> dict[str, Measure]:
     """A row of the metrics table as measures of one sample."""
     found = {}
-    if row.latency and row.usual:
-        usual = float(row.usual)
-        found["p95"] = Measure(row.service, "p95", "ms", (float(row.latency),), usual)
-    if row.errors:
-        share = (100.0 - float(row.errors),)
+    if row.latency is not None and row.usual is not None:
+        found["p95"] = Measure(row.service, "p95", "ms", (row.latency,), row.usual)
+    if row.errors is not None:
+        share = (100.0 - row.errors,)
         found["available"] = Measure(row.service, "available", "%", share, 100.0)
     return found
 
@@ -109,6 +108,4 @@ def farthest(measure: Measure) -> float | None:
 def sigmas(measure: Measure) -> float:
     """How far it lately lay off its usual, in its `spread`; above is positive, 0 is not known."""
     value = farthest(measure)
-    return (
-        0.0 if value is None else (value - (measure.usual or 0.0)) / spread(measure, LEAST_SPREAD)
-    )
+    return 0.0 if value is None else (value - (measure.usual or 0.0)) / measure.sigma(LEAST_SPREAD)

@@ -17,11 +17,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..play.actions import ALL_SERVICES
-from ..play.episode import Observation
+from ..play.observation import Observation
 from ..world import telemetry
 from ..world.faults import faults_at
 from ..world.reading import Reading, read_line
-from ..world.rows import Metric
 from .prior import Prior
 
 UNLIKELY = 1e-6  # hypotheses below this share of the belief are dropped
@@ -31,7 +30,7 @@ TINY = 1e-100  # a likelihood that is scaled up again, lest many oddities in one
 
 def printed_between(value: float, digits: int) -> tuple[float, float]:
     """The quantities that are printed as `value`: two digits as `telemetry.figure` does, one as
-    `telemetry.coarse`.
+    `telemetry.one_digit`.
     """
     scale = 10.0 ** max(0, len(str(int(value))) - digits)
     if digits == 2 and value < 10.0:
@@ -208,18 +207,17 @@ class Posterior:
             if at not in alerts:
                 chance = calm * ndtr((limit - latency[:, at]) / spread[:, at]) + ODDITY
             elif alerts[at].metric == "errors":
-                chance = _printed(float(alerts[at].value), errors[:, at], error_spread[:, at])
+                chance = _printed(alerts[at].value, errors[:, at], error_spread[:, at])
             else:
-                chance = (
-                    calm * _printed(float(alerts[at].value), latency[:, at], spread[:, at]) + ODDITY
-                )
+                chance = calm * _printed(alerts[at].value, latency[:, at], spread[:, at]) + ODDITY
             likelihood[:, 0] *= chance
             likelihood[:, 1] *= np.where(root == at, float(at not in alerts), chance)
 
-    def _metric(self, at: int, metric: Metric, step: int) -> np.ndarray:
+    def _metric(self, at: int, metric: telemetry.Metric, step: int) -> np.ndarray:
         """Chance of a row's figures, (len(alive),): the age of the reading is not known."""
-        prior, errors = self.prior, float(metric.errors)
-        latencies = printed_between(float(metric.latency), digits=2)
+        prior, errors, latency = self.prior, metric.errors, metric.latency
+        assert errors is not None and latency is not None  # no cell of a simulated row is empty
+        latencies = printed_between(latency, digits=2)
         # Whole per cents, cut at 100.
         shares = (errors - 0.5, np.inf if errors == 100.0 else errors + 0.5)
         run, now = prior.run[self.alive], prior.arrival[self.alive] + step

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..play.observation import Measure
 from ..world.call_graph import OWNERS, UNKNOWN_KIND, CallGraph
-from ..world.rows import Measure
 from .commands import next_command
 from .evidence import ServiceEvidence, Trouble, weigh
 from .levels import ERROR, FATAL, NAMES, stated_level
@@ -239,8 +239,8 @@ def _severity(found: Findings, graph: CallGraph | None) -> tuple[str, str]:
     """How bad it is for users, and how that is known."""
     served = [one for one in found.evidence.values() if one.requests >= LEAST_REQUESTS]
     entered = [graph.names[place] for place in graph.edges] if graph else []
-    rows = [one for one in table(found.measures) if one.service in entered and one.errors]
-    felt = [float(one.errors) for one in rows]
+    rows = [one for one in table(found.measures) if one.service in entered]
+    felt = [one.errors for one in rows if one.errors is not None]
     if felt:
         share = max(felt) / 100.0
         return _by_share(share), f"{share:.1%} of requests at the edge failed, by its metrics"

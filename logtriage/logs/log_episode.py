@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
-from ..play.episode import BaseEpisode, Observation
+from ..play.episode import BaseEpisode
+from ..play.observation import LineCount, Observation
 from ..world.call_graph import MOST_OBSERVED, CallGraph, Service, leads
-from ..world.rows import LineCount
 from .answer import Findings, findings_of, guessed_kind
 from .evidence import ServiceEvidence
 from .log import Log

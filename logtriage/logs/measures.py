@@ -17,7 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import TextIO
 
-from ..world.rows import Alert, Measure, Metric, cell, spread
+from ..play.observation import Measure, observed_metric
+from ..world.telemetry import Alert, Metric
 from .lines import defused, visible
 from .names import service_name
 from .structured import Times
@@ -134,7 +135,7 @@ def _measure(service: str, metric: str, now: float, usual: Sequence[float]) -> M
 def sigmas(measure: Measure) -> float:
     """How far a compared metric is from the usual, in robust sigmas."""
     (now,), usual = measure.values, measure.usual
-    return 0.0 if now is None or usual is None else (now - usual) / spread(measure, FLOOR)
+    return 0.0 if now is None or usual is None else (now - usual) / measure.sigma(FLOOR)
 
 
 def is_unusual(measure: Measure) -> bool:
@@ -152,7 +153,7 @@ def table(measures: Sequence[Measure]) -> list[Metric]:
     for service in sorted({*errors, *latencies}):
         failed, slow = errors.get(service), latencies.get(service)
         latency, usual = (slow.values[0], slow.usual) if slow else (None, None)
-        rows.append(Metric(service, cell(failed), cell(latency), cell(usual)))
+        rows.append(observed_metric(service, failed, latency, usual))
     return rows
 
 
@@ -160,8 +161,8 @@ def alerts(rows: Sequence[Metric]) -> list[Alert]:
     """The thresholds that rows of the table cross, as the simulator's."""
     found = []
     for row in rows:
-        if row.errors and float(row.errors) > ALERT_ERRORS:
+        if row.errors is not None and row.errors > ALERT_ERRORS:
             found.append(Alert(row.service, "errors", row.errors))
-        elif row.slowdown is not None and row.slowdown > ALERT_SLOWDOWN:
+        elif row.latency is not None and (row.slowdown or 0.0) > ALERT_SLOWDOWN:
             found.append(Alert(row.service, "p95", row.latency))
     return found

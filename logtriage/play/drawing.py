@@ -16,10 +16,10 @@ from markupsafe import Markup
 
 from ..world.call_graph import CallGraph
 from ..world.incidents import Incident
-from ..world.rows import Alert, Metric
 from ..world.tasks import PAR_STEPS
-from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN
-from .episode import Observation, Step
+from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric, plain
+from .episode import Step
+from .observation import Observation
 from .scoring import WEIGHTS, Record, Score, single_faults
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
@@ -147,6 +147,7 @@ def read_template(package: str, name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["plain"] = plain
     return environment.get_template(f"{name}.html.jinja")
 
 
@@ -184,7 +185,7 @@ def health(row: Metric | None) -> str:
     """`failing`, `suffering`, `healthy` by the row's errors and slowdown, or `unseen`."""
     if row is None:
         return "unseen"
-    errors, slowdown = float(row.errors or 0.0) / 100.0, row.slowdown or 1.0
+    errors, slowdown = (row.errors or 0.0) / 100.0, row.slowdown or 1.0
     for name, (most_errors, most_slowdown) in (("failing", FAILING), ("suffering", SUFFERING)):
         if errors >= most_errors or slowdown >= most_slowdown:
             return name

@@ -8,35 +8,15 @@ from typing import NamedTuple, Protocol
 from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
 from ..world.incidents import Incident, sample_incident
-from ..world.rows import Alert, CallTime, LineCount, Measure, Metric
 from ..world.tasks import Task
 from ..world.telemetry import Telemetry
 from ..world.topology import Topology
 from .actions import ALL_SERVICES, Action, check_action
+from .observation import Observation
 from .scoring import Record, Score, score
 
 ENDED = "Incident closed. No further action is possible; reset to open another."
 TIMEOUT = "timeout"
-
-
-class Observation(NamedTuple):
-    """What the agent is shown after a step; parts that the step did not bring are None.
-
-    `notice` repeats what was done, never whether it was right. `error` explains an invalid action.
-    `measures`, `calls` and `counts` are of observed incidents; simulated ones have none.
-    """
-
-    step: int = 0
-    max_steps: int = 0
-    notice: str = ""
-    error: str = ""
-    alerts: list[Alert] | None = None
-    metrics: list[Metric] | None = None
-    lines: list[str] | None = None
-    done: bool = False
-    measures: list[Measure] | None = None
-    calls: list[CallTime] | None = None
-    counts: list[LineCount] | None = None
 
 
 class Step(NamedTuple):

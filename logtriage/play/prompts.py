@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..world.call_graph import CallGraph
-from .episode import Observation
+from .observation import Observation
 
 SYSTEM_PROMPT = """You are the on-call engineer of a microservice cluster. An incident was reported.
 Find the service where the trouble began, not the one that shouts loudest: callers suffer from \

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from ..play.actions import Action
-from ..play.episode import Observation
+from ..play.observation import Observation
 from ..world.call_graph import CallGraph
 from ..world.tasks import PAR_STEPS
 from .scripted import ReadingPolicy

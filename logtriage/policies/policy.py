@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from ..play.actions import Action
 from ..play.conversation import NATIVE, Message, Protocol
-from ..play.episode import BaseEpisode, Observation
+from ..play.episode import BaseEpisode
+from ..play.observation import Observation
 from ..play.tools import ToolSession
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task

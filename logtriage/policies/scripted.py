@@ -13,7 +13,8 @@ from itertools import product
 from random import Random
 
 from ..play.actions import ACTION_TYPES, Action, action_values
-from ..play.episode import BaseEpisode, Episode, Observation, final_score
+from ..play.episode import BaseEpisode, Episode, final_score
+from ..play.observation import Observation
 from ..play.scoring import single_faults
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import FAULTS, Fault
@@ -162,12 +163,12 @@ class ReadingPolicy(Policy):
                 self.errors[service] += line.startswith("ERROR") or reading.kind in TROUBLE_KINDS
         for alert in observation.alerts or ():
             if alert.service in self.edges and alert.metric == "errors":
-                self.edge_errors.append(float(alert.value))
+                self.edge_errors.append(alert.value)
         for row in observation.metrics or ():
             if row.slowdown is not None:
                 self.slowdowns[row.service].append(row.slowdown)
-            if row.service in self.edges and row.errors:
-                self.edge_errors.append(float(row.errors))
+            if row.service in self.edges and row.errors is not None:
+                self.edge_errors.append(row.errors)
 
     def act(self) -> Action:
         if not self.queue:

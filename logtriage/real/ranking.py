@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from ..ceiling.grounding import gather
 from ..play.actions import ALL_SERVICES, Action
-from ..play.episode import BaseEpisode, Observation
+from ..play.episode import BaseEpisode
+from ..play.observation import Observation
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from .real_episode import TOP

@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
-from ..play.episode import BaseEpisode, Observation
+from ..play.episode import BaseEpisode
+from ..play.observation import Observation
 from ..play.scoring import Score
 from ..world.call_graph import UNKNOWN_KIND, CallGraph, Service
 from .cases import Case, load_case

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..world.rows import Alert, CallTime, LineCount, Measure, Metric, cell, number
+from ..play.observation import CallTime, LineCount, Measure, observed_metric, three_digits
+from ..world.telemetry import Alert, Metric
 from .cases import Case, LineRates, Series
 
 USERS = "users"  # whose measures are shown as a service's
@@ -40,9 +41,9 @@ def current(series: Series, zero: int) -> float | None:
 def alerts(case: Case) -> list[Alert]:
     """The alerts of a case; availability is told as errors."""
     return [
-        Alert(one.service, "errors", number(100.0 - one.value))
+        Alert(one.service, "errors", three_digits(100.0 - one.value))
         if one.metric == AVAILABILITY
-        else Alert(one.service, ALERTS[one.metric], number(one.value))
+        else Alert(one.service, ALERTS[one.metric], three_digits(one.value))
         for one in case.alerts
     ]
 
@@ -58,7 +59,7 @@ def metrics(case: Case) -> list[Metric]:
         served = current(known[AVAILABILITY], case.window.zero) if AVAILABILITY in known else None
         errors = None if served is None else 100.0 - served
         if errors is not None or latency is not None:
-            rows.append(Metric(service, cell(errors), cell(latency), cell(usual)))
+            rows.append(observed_metric(service, errors, latency, usual))
     return rows
 
 

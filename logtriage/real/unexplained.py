@@ -25,7 +25,7 @@ from math import log, sqrt
 from statistics import median
 
 from ..ceiling.grounding import LATENCIES, LEAST_SPREAD, RATE, SUCCESSES, Evidence, sigmas
-from ..world.rows import Measure, spread
+from ..play.observation import Measure
 
 # How much is nothing, in sigmas, or in times the usual wait of a call: a debt of this size is as
 # likely noise as not. One value for all currencies, so that none is tuned.
@@ -77,7 +77,7 @@ def most(measure: Measure, rates: Measure | None, sign: float) -> tuple[float, f
     usual, half = measure.usual or 0.0, len(measure.values) // 2
     counted = rates.values if rates is not None else (1.0,) * len(measure.values)
     found = [
-        (sign * (value - usual) * rate, spread(measure, LEAST_SPREAD) * rate)
+        (sign * (value - usual) * rate, measure.sigma(LEAST_SPREAD) * rate)
         for value, rate in zip(measure.values[half:], counted[half:], strict=True)
         if value is not None and rate is not None
     ]

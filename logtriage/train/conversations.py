@@ -24,7 +24,8 @@ from ..bench.rollouts import episode_row
 from ..bench.runs import read_jsonl, record_of
 from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
-from ..play.episode import Episode, Observation
+from ..play.episode import Episode
+from ..play.observation import Observation
 from ..play.prompts import SYSTEM_PROMPT, render
 from ..play.scoring import PARTS
 from ..play.tools import tool_schemas

@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 from .cluster import Cluster, State
 from .incidents import Incident
-from .rows import Alert, Metric
 from .severity import in_trouble
 from .topology import Topology
 from .wording import BOOKS, VARIED_BOOKS, Key
@@ -46,6 +45,7 @@ STACK_TRACES = 10.0  # trouble of a service's own prints so many times what trou
 METRIC_NOISE = 0.2
 STALENESS = (0, 0, 1, 2)  # age of a metric in ticks, uniform over these
 FAILS = 0.01  # error share above which a line speaks of failures and not only of waiting
+UNKNOWN = "-"  # in the text of a row: nobody measured it
 ALERT_ERRORS = 0.05
 ALERT_SLOWDOWN = 3.0
 ALERTED_KINDS = ("edge", "app")  # alerts watch what users feel; stateful services have none
@@ -54,25 +54,77 @@ LINE_KINDS = ("proof", "hint", "callee", "own", "benign", "normal")
 CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
 
 
-def figure(value: float) -> str:
-    """A quantity as printed: two significant digits, at most one decimal, no exponent."""
+class Alert(NamedTuple):
+    """A threshold crossed now: `errors` in per cent, or `p95` or `latency` (a mean) in ms.
+
+    A simulated one has one significant digit.
+    """
+
+    service: str
+    metric: str
+    value: float
+
+    @property
+    def text(self) -> str:
+        unit = "%" if self.metric == "errors" else "ms"
+        return f"{self.service} {self.metric} {plain(self.value)}{unit}"
+
+
+class Metric(NamedTuple):
+    """A row of the metrics table: error share in per cent, p95 and its usual value in ms; None
+    where it is not known.
+
+    A simulated one has whole per cents and two significant digits of latency.
+    """
+
+    service: str
+    errors: float | None
+    latency: float | None
+    usual: float | None
+
+    @property
+    def text(self) -> str:
+        errors = UNKNOWN if self.errors is None else f"{plain(self.errors)}%"
+        latency = UNKNOWN if self.latency is None else f"{plain(self.latency)}ms"
+        usual = UNKNOWN if self.usual is None else plain(self.usual)
+        return f"{self.service} {errors} {latency} {usual}"
+
+    @property
+    def slowdown(self) -> float | None:
+        """The latency over its usual value; None where either is not known, or the usual is 0."""
+        if self.latency is None or not self.usual:
+            return None
+        return self.latency / self.usual
+
+
+def plain(value: float) -> str:
+    """A number in full: no exponent, no point behind a whole one."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def two_digits(value: float) -> float:
+    """A quantity of the simulator: two significant digits, at most one decimal."""
     if value >= 100.0:
         scale = 10
         while value >= scale * 100:
             scale *= 10
-        return str(int(value / scale + 0.5) * scale)
+        return float(int(value / scale + 0.5) * scale)
     if value >= 9.95:
-        return str(int(value + 0.5))
-    tenths = int(value * 10.0 + 0.5)
-    return str(tenths // 10) if tenths % 10 == 0 else str(tenths / 10.0)
+        return float(int(value + 0.5))
+    return int(value * 10.0 + 0.5) / 10.0
 
 
-def coarse(value: float) -> str:
-    """A quantity as an alert prints it: one significant digit."""
+def one_digit(value: float) -> float:
+    """A quantity in an alert: one significant digit."""
     scale = 1
     while value >= scale * 9.5:
         scale *= 10
-    return str(int(value / scale + 0.5) * scale)
+    return float(int(value / scale + 0.5) * scale)
+
+
+def figure(value: float) -> str:
+    """A quantity in a log line of the simulator."""
+    return plain(two_digits(value))
 
 
 def _per_cent(share: float) -> str:
@@ -320,9 +372,9 @@ class Telemetry:
         slow = 1.0 + METRIC_NOISE * (random() - random())
         return Metric(
             self.topology.names[position],
-            str(int(min(100.0, 100.0 * state.errors[position] * fails) + 0.5)),
-            figure(state.latency[position] * slow),
-            figure(self.topology.network.rest_latency[position]),
+            float(int(min(100.0, 100.0 * state.errors[position] * fails) + 0.5)),
+            two_digits(state.latency[position] * slow),
+            two_digits(self.topology.network.rest_latency[position]),
         )
 
     def metrics(self) -> list[Metric]:
@@ -349,9 +401,10 @@ class Telemetry:
             if service.kind not in ALERTED_KINDS or position in dark:
                 continue
             if state.errors[position] > ALERT_ERRORS:
-                alerts.append(Alert(service.name, "errors", coarse(100.0 * state.errors[position])))
+                errors = one_digit(100.0 * state.errors[position])
+                alerts.append(Alert(service.name, "errors", errors))
             elif state.latency[position] > ALERT_SLOWDOWN * rest[position]:
-                alerts.append(Alert(service.name, "p95", coarse(state.latency[position])))
+                alerts.append(Alert(service.name, "p95", one_digit(state.latency[position])))
         return alerts
 
 

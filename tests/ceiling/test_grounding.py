@@ -3,9 +3,9 @@
 import pytest
 
 from logtriage.ceiling.grounding import LEAST_SPREAD, Evidence, farthest, gather, sigmas
-from logtriage.play.episode import Observation
+from logtriage.play.observation import CallTime, LineCount, Measure, Observation
 from logtriage.world.call_graph import CallGraph, Service
-from logtriage.world.rows import Alert, CallTime, LineCount, Measure, Metric
+from logtriage.world.telemetry import Alert, Metric
 
 GRAPH = CallGraph((Service("web", "unknown", ("shop",)), Service("shop", "unknown")))
 
@@ -29,8 +29,8 @@ def test_what_is_shown_is_gathered_and_users_are_no_service():
     opening = Observation(
         0,
         20,
-        alerts=[Alert("web", "p95", "300")],
-        metrics=[Metric("web", "", "300", "100")],
+        alerts=[Alert("web", "p95", 300)],
+        metrics=[Metric("web", None, 300, 100)],
         measures=[Measure("users", "p95", "ms", (300.0,), 100.0)],
     )
     answer = Observation(
@@ -44,14 +44,14 @@ def test_what_is_shown_is_gathered_and_users_are_no_service():
         counts=[LineCount("shop", 5.0, 5.0, 1.0, 0.0)],
     )
     evidence = gather(GRAPH, [opening, answer])
-    assert set(evidence.measures) == {"web"} and evidence.alerts == (Alert("web", "p95", "300"),)
+    assert set(evidence.measures) == {"web"} and evidence.alerts == (Alert("web", "p95", 300),)
     assert evidence.surprise("web", "cpu") > 100.0 > evidence.surprise("shop") == 0.0
     assert evidence.rate("web") == 4.0 and evidence.rate("shop") == 1.0
     assert evidence.calls[0].wait == 30.0 and evidence.counts[0].service == "shop"
 
 
 def test_without_measures_the_table_stands_in():
-    rows = [Metric("web", "12", "300", "100"), Metric("shop", "", "", "")]
+    rows = [Metric("web", 12, 300, 100), Metric("shop", None, None, None)]
     evidence = gather(GRAPH, [Observation(0, 8, alerts=[], metrics=rows)])
     assert isinstance(evidence, Evidence)
     assert farthest(evidence.measures["web"]["p95"]) == 300.0

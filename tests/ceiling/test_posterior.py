@@ -15,7 +15,8 @@ from logtriage.ceiling.posterior import Posterior, printed_between
 from logtriage.ceiling.prior import Prior, cached_prior
 from logtriage.ceiling.trajectories import simulate
 from logtriage.play.actions import Action
-from logtriage.play.episode import Episode, Observation
+from logtriage.play.episode import Episode
+from logtriage.play.observation import Observation
 from logtriage.policies.scripted import TracePolicy
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.cluster import Cluster, Injection, untreated_states
@@ -24,7 +25,7 @@ from logtriage.world.incidents import Incident, sample_incident
 from logtriage.world.random_topology import random_topology
 from logtriage.world.reading import Reading, read_line
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
-from logtriage.world.telemetry import LINE_KINDS, Telemetry, coarse, figure
+from logtriage.world.telemetry import LINE_KINDS, Telemetry, one_digit, two_digits
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 
@@ -157,7 +158,7 @@ def test_a_dark_root_is_silent_in_the_stream_and_not_when_asked():
 @pytest.mark.parametrize("digits", [1, 2])
 def test_what_is_printed_covers_every_quantity_once(digits):
     # The bounds of neighbouring figures meet, and `telemetry` prints what lies between them so.
-    shown = {1: coarse, 2: figure}[digits]
+    shown = {1: one_digit, 2: two_digits}[digits]
     values = sorted({float(shown(x / 100.0)) for x in range(10, 300_000)})
     for value, following in pairwise(values):
         low, high = printed_between(value, digits)

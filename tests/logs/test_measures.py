@@ -67,7 +67,7 @@ def test_no_marker_of_a_chat_template_stands_in_a_name(tmp_path):
 
 
 def test_the_deviation_is_a_sigma(tmp_path):
-    # As `world.rows.Measure` says: what compares measures elsewhere reads it.
+    # As `observation.Measure` says: what compares measures elsewhere reads it.
     lines = ["time,service,metric,value", *rows("cart", "cpu_pct", 10, 97)]
     (cart,) = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
     assert cart.deviation == pytest.approx(1.4826)

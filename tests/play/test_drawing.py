@@ -11,12 +11,13 @@ from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
 from logtriage.play.drawing import draw, health
-from logtriage.play.episode import Observation, Step
+from logtriage.play.episode import Step
+from logtriage.play.observation import Observation
 from logtriage.play.scoring import single_faults
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
-from logtriage.world.rows import Alert, Metric
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
+from logtriage.world.telemetry import Alert, Metric
 from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
 
 
@@ -27,12 +28,12 @@ def words(html):
 
 @pytest.mark.parametrize("row, expected", [
     (None, "unseen"),
-    (Metric("a", "0", "12", "12"), "healthy"),
-    (Metric("a", "0", "18", "12"), "suffering"),
-    (Metric("a", "1", "12", "12"), "suffering"),
-    (Metric("a", "0", "36", "12"), "failing"),
-    (Metric("a", "5", "12", "12"), "failing"),
-    (Metric("a", "0", "60", "50"), "healthy"),  # against its own usual time
+    (Metric("a", 0, 12, 12), "healthy"),
+    (Metric("a", 0, 18, 12), "suffering"),
+    (Metric("a", 1, 12, 12), "suffering"),
+    (Metric("a", 0, 36, 12), "failing"),
+    (Metric("a", 5, 12, 12), "failing"),
+    (Metric("a", 0, 60, 50), "healthy"),  # against its own usual time
 ])  # fmt: skip
 def test_health_is_what_the_legend_says(row, expected):
     assert health(row) == expected
@@ -64,14 +65,12 @@ def test_a_box_is_wide_enough_for_its_name():
 
 def test_everything_shown_is_drawn_and_the_newest_value_wins():
     opening = Observation(
-        0, 8, alerts=[Alert("api-gateway", "errors", "30")], lines=["ERROR api-gateway <script>"]
+        0, 8, alerts=[Alert("api-gateway", "errors", 30)], lines=["ERROR api-gateway <script>"]
     )
     opening = opening._replace(
-        metrics=[Metric("user-db", "3", "20", "12"), Metric("api-gateway", "31", "90", "56")]
+        metrics=[Metric("user-db", 3, 20, 12), Metric("api-gateway", 31, 90, 56)]
     )
-    later = Observation(
-        1, 8, metrics=[Metric("user-db", "9", "40", "12")], lines=["WARN user-db slow"]
-    )
+    later = Observation(1, 8, metrics=[Metric("user-db", 9, 40, 12)], lines=["WARN user-db slow"])
     html = draw(DEFAULT_TOPOLOGY, opening, [Step(Action("request_more_logs", ("user-db",)), later)])
     text = words(html)
     assert "9% failed 40 ms" in text and "3% failed" not in text and "31% failed 90 ms" in text

@@ -3,11 +3,11 @@
 import pytest
 
 from logtriage.play.actions import Action
+from logtriage.play.observation import three_digits
 from logtriage.play.prompts import render
 from logtriage.real import real_episode as real
 from logtriage.real import real_rows as rows
 from logtriage.real.cases import SOURCES, Series, load_source
-from logtriage.world.rows import number
 
 
 def every_case():
@@ -80,10 +80,10 @@ def test_calls_are_told_as_their_caller_feels_them():
 def test_availability_is_told_as_errors():
     case = load_source("petshop").cases[0]
     (alert,) = rows.alerts(case)
-    assert (alert.metric, alert.value) == ("errors", number(100.0 - case.alerts[0].value))
+    assert (alert.metric, alert.value) == ("errors", three_digits(100.0 - case.alerts[0].value))
     table = {row.service: row for row in rows.metrics(case)}
     worst = min(case.metrics[alert.service]["availability_pct"].values[case.window.zero :])
-    assert table[alert.service].errors == number(100.0 - worst)
+    assert table[alert.service].errors == three_digits(100.0 - worst)
 
 
 @pytest.mark.parametrize(

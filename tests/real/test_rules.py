@@ -3,10 +3,10 @@
 import pytest
 
 from logtriage.ceiling.grounding import gather
-from logtriage.play.episode import Observation
+from logtriage.play.observation import CallTime, LineCount, Measure, Observation
 from logtriage.real.rules import RULES, commonest, random_ranking
 from logtriage.world.call_graph import CallGraph, Service
-from logtriage.world.rows import Alert, CallTime, LineCount, Measure
+from logtriage.world.telemetry import Alert
 
 GRAPH = CallGraph(
     (
@@ -23,7 +23,7 @@ def measure(service, name, value, usual=100.0, wide=5.0):
     return Measure(service, name, "", (usual, usual, value), usual, usual - wide, usual + wide)
 
 
-ALERTS = (Alert("web", "latency", "400"),)
+ALERTS = (Alert("web", "latency", 400),)
 
 
 def seen(*measures, alerts=ALERTS, calls=None, counts=None):
@@ -65,7 +65,7 @@ def test_the_walk_back_is_the_second_guess_of_who_went_down():
 
 def test_the_alert_says_in_which_measure_to_look():
     failing = (measure("web", "available", 90.0), measure("ads", "available", 60.0))
-    errors = (Alert("web", "errors", "10"),)
+    errors = (Alert("web", "errors", 10),)
     assert RULES["worst_callee"](seen(*SLOW, *failing, alerts=errors))[0] == "ads"
     assert RULES["traversal"](seen(*SLOW, *failing, alerts=errors))[0] == "ads"
 

@@ -3,10 +3,10 @@
 import pytest
 
 from logtriage.ceiling.grounding import gather
-from logtriage.play.episode import Observation
+from logtriage.play.observation import CallTime, LineCount, Measure, Observation
 from logtriage.real.unexplained import shares, suspicion, votes
 from logtriage.world.call_graph import CallGraph, Service
-from logtriage.world.rows import Alert, CallTime, LineCount, Measure
+from logtriage.world.telemetry import Alert
 
 GRAPH = CallGraph(
     (

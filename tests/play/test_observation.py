@@ -2,7 +2,8 @@
 
 import pytest
 
-from logtriage.world.rows import Alert, CallTime, LineCount, Measure, Metric, cell, number, spread
+from logtriage.play.observation import CallTime, LineCount, Measure, number, observed_metric
+from logtriage.world.telemetry import Alert, Metric
 
 
 @pytest.mark.parametrize(
@@ -12,14 +13,16 @@ from logtriage.world.rows import Alert, CallTime, LineCount, Measure, Metric, ce
 )  # fmt: skip
 def test_numbers_have_three_digits_and_no_exponent(value, text):
     assert number(value) == text
-    assert cell(value) == ("" if value is None else text)
+    row = observed_metric("a", value, value, value).text  # which holds rounded numbers
+    assert row == (f"a {text}% {text}ms {text}" if value is not None else "a - - -")
 
 
 def test_what_is_not_known_is_said():
-    assert Metric("a", "3", "20", "12").text == "a 3% 20ms 12"
-    assert Metric("a", "", "20", "").text == "a - 20ms -"
-    assert Metric("a", "3", "30", "12").slowdown == 2.5
-    assert Metric("a", "3", "", "12").slowdown is Metric("a", "3", "9", "0").slowdown is None
+    assert Metric("a", 3.0, 20.0, 12.0).text == "a 3% 20ms 12"
+    assert Metric("a", None, 20.0, None).text == "a - 20ms -"
+    assert Metric("a", 0.0, 0.0, 0.5).text == "a 0% 0ms 0.5"
+    assert Metric("a", 3.0, 30.0, 12.0).slowdown == 2.5
+    assert Metric("a", 3.0, None, 12.0).slowdown is Metric("a", 3.0, 9.0, 0.0).slowdown is None
 
 
 def test_further_rows_say_what_they_are():
@@ -31,13 +34,13 @@ def test_further_rows_say_what_they_are():
     assert whole.text.endswith(", served in 4ms usual 3, 12/min usual 40")
     count = LineCount("a", 357, 104, 2, 0)
     assert count.text == "a 357 lines/min usual 104, errors 2 usual 0, warnings 0 usual -"
-    assert Alert("a", "latency", "300").text == "a latency 300ms"
+    assert Alert("a", "latency", 300.0).text == "a latency 300ms"
 
 
-def test_the_spread_is_the_widest_of_what_is_known_and_never_nothing():
+def test_the_sigma_is_the_widest_of_what_is_known_and_never_nothing():
     measure = Measure("web", "p95", "ms", (100.0,), 100.0, 90.0, 110.0, 1.0)
-    assert spread(measure, 0.01) == pytest.approx(20.0 / 3.29)
-    assert spread(measure._replace(deviation=10.0), 0.01) == pytest.approx(10.0)
+    assert measure.sigma(0.01) == pytest.approx(20.0 / 3.29)
+    assert measure._replace(deviation=10.0).sigma(0.01) == pytest.approx(10.0)
     flat = measure._replace(low=100.0, high=100.0, deviation=0.0)
-    assert spread(flat, 0.01) == pytest.approx(1.0) and spread(flat, 0.05) == pytest.approx(5.0)
-    assert spread(flat._replace(usual=0.0), 0.01) > 0.0
+    assert flat.sigma(0.01) == pytest.approx(1.0) and flat.sigma(0.05) == pytest.approx(5.0)
+    assert flat._replace(usual=0.0).sigma(0.01) > 0.0
