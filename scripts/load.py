@@ -3,20 +3,15 @@ own echo environment.
 
     python scripts/load.py        about 2 minutes; writes results/serving/load.json
 
-Two servers run on free loopback ports of this machine: ours as `python -m logtriage serve` starts
-it, and the echo environment of `openenv init`, generated into a temporary folder and changed in one
-number, the sessions it allows. One client process plays whole episodes against them, in turns. It
-is the cheapest honest one: a loop of `websockets`, without compression, that sends JSON texts made
-beforehand and compares each answer, byte for byte, with that of the same episode played in this
-process (its twin), also made beforehand.
+Two servers run on loopback: ours as `python -m logtriage serve` starts it, and the echo environment
+of `openenv init`, changed in one number, the sessions it allows. One client process plays whole
+episodes against them, in turns. It compares each answer, byte for byte, with that of the same
+episode played in this process (its twin), made beforehand.
 
-A session sends its next message as soon as it has the answer to the last one. The load is therefore
-whatever the server can take, and a step's latency is mostly waiting for the other sessions: about
-sessions / (messages a second). Openings (`reset`) take their time, but are not counted as steps.
-Client and server share the machine's cores: one each where there are two, since the server is one
-process with one thread. Rounds alternate, and medians are reported. Both servers run on asyncio's
-own event loop, as the package alone installs: uvloop, which Uvicorn takes where something brought
-it, is hidden.
+A session sends its next message as soon as it has the answer to the last one, so a step's latency
+is mostly waiting for the other sessions. Openings take their time, but are not counted as steps.
+Rounds alternate, and medians are reported. Both servers run on asyncio's own event loop, as the
+package alone installs: uvloop is hidden.
 """
 
 from __future__ import annotations
@@ -25,27 +20,23 @@ import asyncio
 import json
 import os
 import platform
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import typer
-from openenv.core.env_server.interfaces import Environment
+import requests
 from openenv.core.env_server.serialization import serialize_observation
-from openenv.core.env_server.types import Action, WSObservationResponse
+from openenv.core.env_server.types import WSObservationResponse
 from websockets.asyncio.client import connect
 
 from logtriage.environment import TriageEnvironment
@@ -55,26 +46,21 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).parents[1]
-SESSIONS = (64, 256)
+SESSIONS, ROUNDS, SECONDS = (64, 256), 3, 8.0
 ROOM = 2 * max(SESSIONS)  # on each server: sessions of the turn before may still be closing
-EPISODES = 8  # different ones a session; it plays them again and again
-INVALID = 0.1  # share of actions that do not exist, which cost a step as any other
-WALK_AWAY = 0.1  # chance, at each step, that the agent closes the incident
+EPISODES = 8  # different ones in a session, which plays them again and again
+PORTS = {"logtriage": 8701, "echo": 8702}
 
 
 class Play(NamedTuple):
-    """An episode as it crosses the wire: the texts sent, opening first, and the texts that its twin
-    was answered.
-    """
+    """The texts that an episode sends, opening first, and the texts that its twin was answered."""
 
     sent: list[str]
     answers: list[str]
 
 
 class Turn(NamedTuple):
-    """What one turn of load measured. Latencies are of steps, in milliseconds; `wrong` answers
-    differ from the twin's.
-    """
+    """One turn of load. Latencies are of steps; `wrong` answers differ from the twin's."""
 
     steps_per_second: float
     p50_ms: float
@@ -84,39 +70,8 @@ class Turn(NamedTuple):
     wrong: int
 
 
-def script(number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Arguments of `reset` and the actions of an episode: random ones, most of them valid."""
-    random = Random(f"load/{number}")
-    task = random.choice(list(TASKS))
-    split = random.choice(list(SPLITS))
-    index = random.randrange(10_000)
-    incident = sample_incident(task, split, index)
-    values, actions = action_values(incident.topology), []
-    for _ in range(incident.task.max_steps):
-        kind = random.choice([name for name in values if name not in ("resolve", "ignore")])
-        action = {"action_type": kind, "value": random.choice(values[kind])}
-        if random.random() < INVALID:
-            action = random.choice(
-                [
-                    {**action, "value": "nobody"},
-                    {"action_type": "sudo", "value": "make me a sandwich"},
-                ]
-            )
-        elif random.random() < WALK_AWAY:
-            action = {"action_type": random.choice(["resolve", "ignore"])}
-        actions.append(action)
-    return {"task": task, "split": split, "index": index}, actions
-
-
-def twin(
-    environment: Environment,
-    action_class: type[Action],
-    reset: dict[str, Any],
-    actions: list[dict[str, Any]],
-) -> Play:
-    """The episode played in this process, up to its end, and put into the bytes that OpenEnv would
-    send.
-    """
+def twin(environment: Any, action_class: Any, reset: dict, actions: list[dict]) -> Play:
+    """The episode played in this process, up to its end, in the bytes that OpenEnv would send."""
     observations, sent = [environment.reset(**reset)], [{"type": "reset", "data": reset}]
     for action in actions:
         if not observations[-1].done:
@@ -130,89 +85,74 @@ def twin(
 
 
 def our_plays(count: int) -> list[Play]:
-    """Episodes of ours: all tasks and splits, valid and invalid actions."""
-    return [twin(TriageEnvironment(), TriageAction, *script(number)) for number in range(count)]
+    """Random episodes of all tasks and splits; one action in ten does not exist."""
+    plays = []
+    for number in range(count):
+        random = Random(f"load/{number}")
+        task, split = random.choice(list(TASKS)), random.choice(list(SPLITS))
+        values = action_values(sample_incident(task, split, number).topology)
+        values["sudo"] = ("make me a sandwich",)
+        kinds = random.choices(list(values), [2, 2, 2, 2, 2, 0.6, 0.6, 1], k=TASKS[task].max_steps)
+        actions = [{"action_type": one, "value": random.choice(values[one])} for one in kinds]
+        reset = {"task": task, "split": split, "index": number}
+        plays.append(twin(TriageEnvironment(), TriageAction, reset, actions))
+    return plays
 
 
 def echo_plays(plays: list[Play]) -> list[Play]:
-    """The same episodes for the echo environment, which is told our actions as its messages."""
+    """The same episodes for the echo environment, whose messages are our actions."""
     from echo_env.models import EchoAction
     from echo_env.server.echo_env_environment import EchoEnvironment
 
-    messages = [
-        [{"message": " ".join(json.loads(text)["data"].values())} for text in play.sent[1:]]
-        for play in plays
-    ]
+    messages = [[{"message": text} for text in play.sent[1:]] for play in plays]
     return [twin(EchoEnvironment(), EchoAction, {}, actions) for actions in messages]
 
 
 def make_echo(folder: Path) -> None:
-    """OpenEnv's template in `folder`/echo_env, with room for as many sessions as ours has, and what
-    hides uvloop.
+    """OpenEnv's template in `folder`/echo_env with room for as many sessions, and what hides
+    uvloop.
     """
     command = [sys.executable, "-m", "openenv.cli", "init", "echo_env", "--output-dir", str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     app = folder / "echo_env" / "server" / "app.py"
-    before, after = "max_concurrent_envs=1,", f"max_concurrent_envs={ROOM},"
-    if app.read_text().count(before) != 1:
-        raise RuntimeError(
-            f"the template of openenv {version('openenv')} does not hold {before!r} once; look at"
-            " it anew"
-        )
-    app.write_text(app.read_text().replace(before, after))
+    source = app.read_text()
+    if "max_concurrent_envs=1," not in source:
+        raise RuntimeError("OpenEnv's template has changed; see where it limits its sessions")
+    app.write_text(source.replace("max_concurrent_envs=1,", f"max_concurrent_envs={ROOM},"))
     (folder / "uvloop.py").write_text("raise ImportError\n")
     sys.path.insert(0, str(folder))
 
 
 @contextmanager
-def running(arguments: list[str], cwd: Path, path: Path) -> Iterator[str]:
-    """A server started in `cwd` with `python -m ARGUMENTS --host --port`; its WebSocket's address
-    once it is healthy.
-    """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", *arguments, "--host", "127.0.0.1", "--port", str(port)]
-    with tempfile.TemporaryFile("w+") as log:
-        environment = {**os.environ, "PYTHONPATH": str(path)}
-        process = subprocess.Popen(
-            command, cwd=cwd, env=environment, stdout=log, stderr=subprocess.STDOUT
-        )
-        try:
-            until = time.monotonic() + 120
-            while not _healthy(port):
-                if process.poll() is not None or time.monotonic() > until:
-                    log.seek(0)
-                    raise RuntimeError(f"{arguments[0]} does not serve:\n{log.read()}")
-                time.sleep(0.1)
-            yield f"ws://127.0.0.1:{port}/ws"
-        finally:
-            process.terminate()
-            try:
-                process.wait(30)
-            finally:
-                process.kill()
-
-
-def _healthy(port: int) -> bool:
+def running(module: list[str], port: int, path: Path) -> Iterator[None]:
+    """A server, once it is healthy."""
+    command = [sys.executable, "-m", *module, "--host", "127.0.0.1", "--port", str(port)]
+    paths = os.pathsep.join((str(path), str(ROOT)))
+    process = subprocess.Popen(command, cwd=path, env={**os.environ, "PYTHONPATH": paths})
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-            return True
-    except OSError:
-        return False
+        while True:
+            try:
+                requests.get(f"http://127.0.0.1:{port}/health", timeout=5)
+                break
+            except requests.ConnectionError:
+                if process.poll() is not None:
+                    raise
+                time.sleep(0.2)
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 async def load(url: str, plays: list[Play], sessions: int, seconds: float) -> Turn:
-    """So many sessions at once, each with episodes of its own, for so long from the moment when all
-    of them are there.
+    """So many sessions at once, each with its own episodes, for so long from the moment when all of
+    them are there.
     """
     everybody, latencies, wrong = asyncio.Barrier(sessions + 1), [], 0
 
     async def one(own: list[Play]) -> None:
         nonlocal wrong
-        async with connect(
-            url, compression=None, max_size=None, proxy=None, open_timeout=60
-        ) as socket:
+        async with connect(url, compression=None, max_size=None, proxy=None) as socket:
             await everybody.wait()
             until = time.perf_counter() + seconds
             for play in cycle(own):
@@ -220,9 +160,7 @@ async def load(url: str, plays: list[Play], sessions: int, seconds: float) -> Tu
                     began = time.perf_counter()
                     await socket.send(message)
                     got = await socket.recv()
-                    wrong += (
-                        got != answer
-                    )  # in one piece: across an `await`, others' counts would be lost
+                    wrong += got != answer  # after the await: other sessions count here too
                     now = time.perf_counter()
                     if now > until:
                         return
@@ -240,62 +178,40 @@ async def load(url: str, plays: list[Play], sessions: int, seconds: float) -> Tu
     return Turn(len(latencies) / seconds, p50, p99, busy / seconds, len(latencies), wrong)
 
 
-def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
-    """Rows of the table: for each number of sessions, ours and the echo environment, medians over
-    the rounds.
-    """
+def summary(turns: list[Turn]) -> dict[str, float]:
+    """Medians of the rates and latencies, and sums of what was counted."""
+    columns = {name: [getattr(turn, name) for turn in turns] for name in Turn._fields}
+    middle = {name: round(statistics.median(columns[name]), 2) for name in Turn._fields[:4]}
+    return {**middle, "steps": sum(columns["steps"]), "wrong": sum(columns["wrong"])}
+
+
+def main() -> None:
+    """Measure both servers and write the figures; exit status 1 when an answer was wrong."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         make_echo(Path(folder))
         ours = our_plays(max(SESSIONS) * EPISODES)
         plays = {"logtriage": ours, "echo": echo_plays(ours)}
-        urls = {
-            "logtriage": stack.enter_context(
-                running(["logtriage", "serve", "--sessions", str(ROOM)], ROOT, Path(folder))
-            ),
-            "echo": stack.enter_context(
-                running(["echo_env.server.app"], Path(folder), Path(folder))
-            ),
-        }
+        serve = ["logtriage", "serve", "--sessions", str(ROOM)]
+        for name, module in (("logtriage", serve), ("echo", ["echo_env.server.app"])):
+            stack.enter_context(running(module, PORTS[name], Path(folder)))
         rows = []
         for sessions in SESSIONS:
-            turns: dict[str, list[Turn]] = {name: [] for name in urls}
-            for _ in range(rounds):
-                for name, url in urls.items():
-                    turns[name].append(asyncio.run(load(url, plays[name], sessions, seconds)))
+            turns: dict[str, list[Turn]] = {name: [] for name in PORTS}
+            for name in list(PORTS) * ROUNDS:
+                url = f"ws://127.0.0.1:{PORTS[name]}/ws"
+                turns[name].append(asyncio.run(load(url, plays[name], sessions, SECONDS)))
+            echo = summary(turns["echo"])["steps_per_second"]
             for name, measured in turns.items():
-                middle = {
-                    field: statistics.median(getattr(turn, field) for turn in measured)
-                    for field in Turn._fields[:4]
-                }
-                total = {
-                    field: sum(getattr(turn, field) for turn in measured)
-                    for field in Turn._fields[4:]
-                }
-                rounded = {field: round(value, 2) for field, value in middle.items()}
-                rows.append({"server": name, "sessions": sessions, **rounded, **total})
-    return rows
-
-
-def main(
-    seconds: Annotated[float, typer.Option(min=1.0, help="length of a turn")] = 8.0,
-    rounds: Annotated[int, typer.Option(min=1, help="turns each")] = 3,
-    json_path: Annotated[Path, typer.Option("--json", help="where the figures go")] = ROOT
-    / "results/serving/load.json",
-) -> None:
-    """Measure, print the table, write the figures; exit code 1 when one answer was not its twin."""
-    rows = measure(seconds, rounds)
-    echo = {row["sessions"]: row["steps_per_second"] for row in rows if row["server"] == "echo"}
-    for row in rows:
-        row["of_echo"] = round(row["steps_per_second"] / echo[row["sessions"]], 2)
-    print(pd.DataFrame(rows).to_string(index=False))
+                row = {"server": name, "sessions": sessions, **summary(measured)}
+                rows.append({**row, "of_echo": round(row["steps_per_second"] / echo, 2)})
+                print(rows[-1])
     machine = {"cores": os.cpu_count(), "python": platform.python_version()}
     machine |= {name: version(name) for name in ("openenv", "uvicorn", "websockets", "pydantic")}
-    figures = {"machine": machine, "seconds": seconds, "rounds": rounds, "rows": rows}
-    json_path.parent.mkdir(parents=True, exist_ok=True)
-    json_path.write_text(json.dumps(figures, indent=1) + "\n")
-    if any(row["wrong"] for row in rows):
-        raise typer.Exit(1)
+    figures = {"machine": machine, "seconds": SECONDS, "rounds": ROUNDS, "rows": rows}
+    path = ROOT / "results" / "serving" / "load.json"
+    path.write_text(json.dumps(figures, indent=1) + "\n")
+    sys.exit(any(row["wrong"] for row in rows))
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,16 +57,8 @@ def serving(log, sessions=SESSIONS):
     clean.
     """
     port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "logtriage",
-        "serve",
-        "--port",
-        str(port),
-        "--sessions",
-        str(sessions),
-    ]
+    options = ["--port", str(port), "--sessions", str(sessions)]
+    command = [sys.executable, "-m", "logtriage", "serve", *options]
     with log.open("w") as out:
         process = subprocess.Popen(
             command, cwd=Path(__file__).parents[1], stdout=out, stderr=subprocess.STDOUT
@@ -90,6 +83,26 @@ def serving(log, sessions=SESSIONS):
     assert log.read_text().splitlines() == [
         f"LogTriage at {address}/web (WebSocket /ws), {sessions} sessions; stop with Ctrl-C"
     ]
+
+
+@contextmanager
+def serving_here(app):
+    """An application on a loopback port, in a thread of this process; yields its address."""
+    import uvicorn
+
+    config = uvicorn.Config(app, port=free_port(), log_level="critical")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        until = time.monotonic() + 20
+        while not server.started:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{config.port}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,4 @@
-"""Incidents played on a server as if they were here: `Server.open` stands wherever `Episode.open`
-does.
-"""
+"""Incidents played on a server as if they were here: `Server.open` in place of `Episode.open`."""
 
 from __future__ import annotations
 
@@ -84,7 +82,8 @@ class RemoteEpisode(BaseEpisode):
             TriageAction(action_type=action.type, value=action.value, confidence=action.confidence)
         )
         if action.type != "request_more_logs":
-            self.record.note(action)
+            task = self.incident.task
+            self.record.note(action, 1 if task is None else task.faults)
         return shown
 
     def _waste(self) -> None:
@@ -133,7 +132,7 @@ class Server:
         """Open an incident in a session of its own.
 
         Raises:
-            ValueError: as `sample_incident`, and for a task of one's own, which no server knows.
+            ValueError: as `sample_incident`, and for a custom task, which no server knows.
             ConnectionError: no server there any more, or no room on it.
         """
         if isinstance(task, Task):
@@ -153,17 +152,25 @@ class Server:
         self._idle.append(session)
 
     def ask(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What a client's call returns; whatever goes wrong with the server is a ConnectionError
+        """What a client's call returns; whatever goes wrong with the server is one ConnectionError
         that names it.
         """
         try:
             return call(*args, **kwargs)
-        except (OSError, RuntimeError, WebSocketException) as error:
-            raise ConnectionError(f"{self.url}: {error}") from error
-        except (ValidationError, KeyError) as error:
+        except RuntimeError as error:  # the server's own words
+            raise ConnectionError(f"{self.url}: {error}") from None
+        except (OSError, WebSocketException, TypeError) as error:
+            # A TypeError is all that OpenEnv 0.10 says when it cannot connect again.
+            reason = "it cannot be reached again" if isinstance(error, TypeError) else error
             raise ConnectionError(
-                f"{self.url} does not answer as a LogTriage server of this version"
-            ) from error
+                f"no LogTriage server answers at {self.url} ({reason}); start it there with"
+                " `python -m logtriage serve`, and run the same command again"
+            ) from None
+        except (ValidationError, KeyError):
+            raise ConnectionError(
+                f"{self.url} does not answer as a LogTriage server of this version; install the"
+                " same version on both sides"
+            ) from None
 
 
 def _observation(answer: TriageObservation) -> Observation:
