@@ -25,7 +25,6 @@ from logtriage.train.experiment import (
     evaluate_checkpoints,
     evaluate_splits,
 )
-from logtriage.train.settings import NEWER
 
 ROOT = Path(__file__).resolve().parents[1]
 LIGHT_FILES = (
@@ -64,9 +63,7 @@ def check(run: Path) -> None:
 
 def check_alike(runs: Sequence[Path]) -> None:
     """Raise `ValueError` unless the runs differ by their seed alone: one recipe, from one base."""
-    first, *others = [
-        {**NEWER, **json.loads((run / "config.json").read_text())["settings"]} for run in runs
-    ]
+    first, *others = [json.loads((run / "config.json").read_text())["settings"] for run in runs]
     for run, settings in zip(runs[1:], others, strict=True):
         found = [name for name in differing(first, settings) if name != "seed"]
         if found:

@@ -44,8 +44,8 @@ class Track(NamedTuple):
 
 
 TRACKS = {
-    "novice": Track("novice, then GRPO", "mini"),
-    "expert": Track("expert, then GRPO", "taught"),
+    "novice": Track("novice, then GRPO", "novice"),
+    "expert": Track("expert, then GRPO", "expert"),
     "general": Track("general", "general"),
 }
 SCRIPTS = ("novice", "trace")  # beside the first track: whom its base imitates, and a careful one

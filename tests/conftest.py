@@ -119,13 +119,13 @@ def tiny_base(tmp_path_factory):
     """A base model that has learned nothing, made in seconds: for testing everything around a
     model.
     """
-    from logtriage.train.mini import build_base
+    from logtriage.train.base_model import build_base
 
     toy = {
         "drills": 16,
         "drill_epochs": 1,
-        "juniors": 16,
-        "junior_epochs": 1,
+        "novices": 16,
+        "novice_epochs": 1,
         "hidden": 32,
         "layers": 1,
         "parity": 0.0,

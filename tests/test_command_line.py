@@ -269,8 +269,8 @@ def test_evaluate_answers_a_model_that_is_not_there(folder, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     "preset, command",
     [
-        ("mini", "`build-base`"),
-        ("taught", "`build-base --taught`"),
+        ("novice", "`build-base`"),
+        ("expert", "`build-base --expert`"),
         ("general", "`build-base --general`"),
     ],
 )
@@ -280,15 +280,15 @@ def test_train_asks_for_a_model_and_says_how_to_get_one(preset, command, tmp_pat
 
 
 def test_a_base_to_teach_must_be_there(tmp_path):
-    told = refusal("build-base", tmp_path / "taught", "--taught", tmp_path / "nowhere")
-    assert "nowhere" in told and not (tmp_path / "taught").exists()
+    told = refusal("build-base", tmp_path / "expert", "--expert", tmp_path / "nowhere")
+    assert "nowhere" in told and not (tmp_path / "expert").exists()
 
 
 @pytest.mark.parametrize("general", [False, True])
 def test_a_general_base_is_built_when_asked_for(general, tmp_path, monkeypatch):
     built = []
     monkeypatch.setattr(
-        "logtriage.train.mini.build_base",
+        "logtriage.train.base_model.build_base",
         lambda folder, seed, general: built.append((folder, seed, general)) or folder,
     )
     CliRunner().invoke(app, ["build-base", str(tmp_path), *["--general"] * general])
@@ -296,19 +296,19 @@ def test_a_general_base_is_built_when_asked_for(general, tmp_path, monkeypatch):
 
 
 def test_a_base_is_taught_or_general(tmp_path):
-    told = refusal("build-base", tmp_path / "base", "--taught", tmp_path, "--general")
-    assert "--taught" in told and "--general" in told and not (tmp_path / "base").exists()
+    told = refusal("build-base", tmp_path / "base", "--expert", tmp_path, "--general")
+    assert "--expert" in told and "--general" in told and not (tmp_path / "base").exists()
 
 
 def test_train_answers_an_unknown_preset_with_the_valid_ones(tmp_path):
-    assert "mini, taught, general, recommended, l4, a100, t4_starter, model_card" in refusal(
+    assert "novice, expert, general, recommended, l4, a100, t4_starter, model_card" in refusal(
         "train", tmp_path / "run", "--preset", "large"
     )
 
 
 def test_train_answers_a_model_that_is_not_there_and_leaves_nothing(tmp_path):
     assert str(tmp_path / "nowhere") in refusal(
-        "train", tmp_path / "run", "--preset", "mini", "--model", tmp_path / "nowhere"
+        "train", tmp_path / "run", "--preset", "novice", "--model", tmp_path / "nowhere"
     )
     assert not (tmp_path / "run" / "config.json").exists()
 

@@ -14,8 +14,8 @@ from transformers import AutoTokenizer
 from trl.chat_template_utils import parse_response
 
 from logtriage.policies.llm.loading import with_tool_calls
+from logtriage.train.base_model import build_base
 from logtriage.train.cost import Model
-from logtriage.train.mini import build_base
 
 TOY = Model(2, 32, 64, 4, 2, 8)
 NONE = ["reserved_gib", "allocated_gib", "outside_gib"]  # on a CPU
@@ -92,7 +92,7 @@ def test_the_memory_proof_runs_through(tmp_path, stand_in):
 @pytest.mark.slow
 def test_the_small_proof_runs_through(tmp_path, stand_in):
     # A base that calls tools, if badly: the tiny one never gets to a second turn.
-    toy = {"drills": 64, "drill_epochs": 1, "juniors": 600, "hidden": 64, "layers": 2}
+    toy = {"drills": 64, "drill_epochs": 1, "novices": 600, "hidden": 64, "layers": 2}
     base = build_base(tmp_path / "base", parity=0.0, **toy)
     record = gpu.prove_small(base, tmp_path)
     assert record["turns"] > 1 and record["loss_finite"] and record["resumed"] and record["fits"]

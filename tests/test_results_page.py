@@ -45,7 +45,7 @@ def publish(results, name, rows, difference=False, **changes):
         "about": f"What does {name} decide?",
         "command": f"python -m logtriage sweep sweeps/{name}.yaml",
         "notebook": "../notebooks/03_grpo_training.ipynb",
-        "parameters": {"preset": "mini", "changes": {"learning_rate": 4e-4}},
+        "parameters": {"preset": "novice", "changes": {"learning_rate": 4e-4}},
         "rows": rows,
         "seeds": [0, 1],
         "points": 2 * len(rows),
@@ -119,7 +119,7 @@ def test_a_sweep_is_told_whole(two):
     assert "What does credit decide?" in section
     assert "- **part**: nothing is changed" in section
     assert '- **episode**: `shares={"single_crash": 1.0}`, `credit=episode`' in section
-    assert "- in all of them: `preset=mini`, `learning_rate=0.0004`" in section
+    assert "- in all of them: `preset=novice`, `learning_rate=0.0004`" in section
     assert (
         "| row | seeds | trained | IQM | gain | least gain of a seed | difference |\n"
         "|---|---|---|---|---|---|---|\n"

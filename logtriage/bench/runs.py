@@ -222,20 +222,19 @@ def note_in_record(folder: Path, **notes: Any) -> None:
     write_text(folder / "config.json", json.dumps({**record_of(folder), **notes}, indent=1))
 
 
-def start_run(settings: dict[str, Any], folder: Path, defaults: dict[str, Any]) -> None:
+def start_run(settings: dict[str, Any], folder: Path) -> None:
     """Write the run's `config.json`, or check that it is the same run.
 
     Args:
         settings: all of them.
         folder: the run's.
-        defaults: values of settings that an older run may lack: it was made as they say.
 
     Raises:
         ValueError: when the folder holds a run with other settings.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / "config.json").exists():
-        changed = differing({**defaults, **record_of(folder)["settings"]}, settings)
+        changed = differing(record_of(folder)["settings"], settings)
         if changed:
             raise ValueError(
                 f"{folder} holds a run with other settings ({', '.join(changed)} differ); "

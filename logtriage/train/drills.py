@@ -1,20 +1,18 @@
-"""What the base model is taught: drills in reading, and the episodes of a junior on-call; and those
-of a teacher, for the track that is taught before it is rewarded.
+"""What the base model imitates: drills in reading, and the episodes of a novice on-call; and those
+of an expert, for the track `expert`.
 
 None of them ever sees the right answer of an incident: all look only at what an agent sees, and at
 the runbook (`faults.FAULTS`: what a line proves, which remedy and team go with it), which is true
 in the simulated world.
 
 Every example is a pure function of its number, and the order of its draws is part of that: a draw
-that is added, left out or moved changes the text of all examples, and with it the base model.
+that is added, left out or moved changes the text of all examples, and with it the base model. So
+do the names of the random streams, which keep an older name of the novice.
 
 Examples come in two forms. Plain ones are of the default call graph in the words of `train`.
 *General* ones are of `open_varied`: half of them plain, the others on random call graphs, in varied
 wording, or both, so that what is learned is not tied to seven names and one manner of speaking.
 Names and words of the splits that hold such things out occur in neither.
-
-Drills *without a runbook* are for measuring what its facts are worth: the same questions, but no
-service is shown whose lines prove a fault or hint at a remedy. The junior knows the runbook still.
 """
 
 from __future__ import annotations
@@ -30,17 +28,15 @@ from ..play.prompts import call_graph_line, render
 from ..policies.novice import JuniorPolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
 from ..world.incidents import sample_incident
-from ..world.random_topology import random_topology
+from ..world.random_topology import UNSEEN_NAMES, Vocabulary, random_topology
 from ..world.tasks import Task, check_task
 from ..world.topology import Topology
-from .invented_names import TRAINING_NAMES
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
-DRILL_INDEX, JUNIOR_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
+DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
 TUNING_INDEX = 3_600_000  # what settings are chosen on
-TEACHER_INDEX = 4_000_000
+EXPERT_INDEX = 4_000_000
 PUBLISHED_INDEX = 5_000_000  # conversations that are published, see `conversations`
-FORKED_INDEX = 6_000_000  # incidents whose episodes are forked, see `forks`
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
@@ -55,10 +51,9 @@ KIND_SHARES = {
 # Questions of a drill, by its kind.
 QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1, "slow": 5}
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
-# the questions. Drawn blindly, nearly all would say nothing: lines that tell are rare, and reading
-# those is the point.
-TOLD_BY_RUNBOOK = ("proof", "hint")
-SOUGHT_SHARES = {(): 0.46, TOLD_BY_RUNBOOK: 0.34, ("callee",): 0.2}
+# the questions. Drawn blindly, nearly all lines would say nothing, and reading the others is the
+# point.
+SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 # Rows of metrics that a question about the slowest shows, at least.
 FEWEST_ROWS = 2
 LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
@@ -82,6 +77,47 @@ VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph,
 # token, so it stops below the 30 that a graph may have.
 GRAPH_SIZES = (5, 20)
 
+# -- names of random call graphs for training: invented, so that none is of `unseen_topology` --
+
+# What a syllable of an invented word begins with, sounds of, and ends with, if with anything.
+_SYLLABLES = (
+    "b,bl,c,ch,cl,d,dr,f,g,gr,h,j,k,l,m,n,p,pl,qu,r,s,sh,st,t,th,tr,v,w,z",
+    "a,e,i,o,u,a,e,i,o,u,ai,ea,oo,y",
+    ",,,d,l,ll,m,n,nd,ng,p,r,rt,s,st,t,x,ck",
+)
+
+
+def invented_words(count: int, longest: int) -> tuple[str, ...]:
+    """Different words of one to `longest` syllables that mean nothing, none of which is part of a
+    word of `UNSEEN_NAMES`, or has one as a part.
+    """
+    random, words = Random(f"invented/{longest}"), dict[str, None]()
+    unseen = {
+        part for names in vars(UNSEEN_NAMES).values() for name in names for part in name.split("-")
+    }
+    while len(words) < count:
+        word = "".join(
+            random.choice(part.split(","))
+            for _ in range(random.randint(1, longest))
+            for part in _SYLLABLES
+        )
+        if not any(word in part or part in word for part in unseen):
+            words[word] = None
+    return tuple(words)
+
+
+# A suffix says little of the kind of a service, which then must be read from the call graph, from
+# its baseline latency, or from the style of its lines: unknown suffixes say no more.
+_SUFFIXES = invented_words(60, 1)
+_EDGES = invented_words(800, 2)
+TRAINING_NAMES = Vocabulary(
+    edges=tuple(map("-".join, zip(_EDGES[::2], _EDGES[1::2], strict=True))),
+    stems=invented_words(1500, 3),
+    apps=("service", "api", "app", "server", "backend", "worker", *_SUFFIXES),
+    databases=("db", "sql", "postgres", "database", *_SUFFIXES),
+    queues=("queue", "broker", "mq", "topic", *_SUFFIXES),
+)
+
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
     """The episode of a general example: `Episode.open` for training that is not tied to one call
@@ -104,13 +140,13 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
     return Episode(sample_incident(task, split, index, graph, new_words))
 
 
-def drill(index: int, general: bool = False, runbook: bool = True) -> list[Message]:
+def drill(index: int, general: bool = False) -> list[Message]:
     """One reading exercise: short questions about text of `train`, answered from that text and the
     runbook alone.
 
     Questions are log lines, blocks of one service's lines, metric rows of the edge and of several
     services, and openings; general ones also who calls whom, and who owns a service. Another kind
-    of drill is to make the rounds. Without `runbook`, no answer to lines is a remedy or a team.
+    of drill is to ask every service once.
     """
     random = Random(f"general-drill/{index}" if general else f"drill/{index}")
     shares = GENERAL_KIND_SHARES if general else KIND_SHARES
@@ -128,7 +164,7 @@ def drill(index: int, general: bool = False, runbook: bool = True) -> list[Messa
         for question in range(QUESTIONS[kind]):
             episode = _open(general, random, first + question)
             if kind in ("lines", "blocks"):
-                exchange.append(_question_of_logs(kind, episode, random, runbook))
+                exchange.append(_question_of_logs(kind, episode, random))
             elif kind == "slow":
                 exchange.append(_question_of_latency(episode, random))
             else:
@@ -142,9 +178,9 @@ def drill(index: int, general: bool = False, runbook: bool = True) -> list[Messa
 def copying(index: int, fewest: int, most: int) -> list[Message]:
     """`fewest` to `most` invented names, to be said again in their order.
 
-    Each pair of a name's letters is to be found again in what stands before, and so is what follows
-    it there. A small model does not learn that from drills, in which it is one thing among many and
-    names are many; from two names it does, and then from more.
+    To copy, a model must find each pair of a name's letters again, and what follows it there. A
+    small model does not learn that from drills, in which it is one thing among many and names are
+    many; from two names it does, and then from more.
     """
     random, stems = Random(f"copying/{fewest}/{most}/{index}"), TRAINING_NAMES.stems
     names = " ".join(
@@ -159,8 +195,8 @@ def copying(index: int, fewest: int, most: int) -> list[Message]:
 
 
 def _rounds(episode: Episode, random: Random) -> list[Message]:
-    """All services are asked, each once, in any order. Who cannot remember whom it has asked never
-    gets to the last.
+    """All services are asked, each once, in any order: to get to the last, a model must remember
+    which ones it has asked.
     """
     topology = episode.incident.topology
     messages = [
@@ -171,10 +207,10 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
     steps = max(len(names), episode.incident.task.max_steps)
     for step, name in enumerate(names, start=1):
         row = episode.telemetry.metric(topology.position[name])
-        told = render(Observation(step, steps, metrics=[row]))
+        answer = render(Observation(step, steps, metrics=[row]))
         messages += [
             {"role": "assistant", **_calls("", Action("request_more_logs", (name,)))},
-            {"role": "tool", "name": "request_more_logs", "content": told},
+            {"role": "tool", "name": "request_more_logs", "content": answer},
         ]
     return [*messages, {"role": "assistant", "content": "all asked"}]
 
@@ -203,7 +239,7 @@ def _questions_of_graph(random: Random) -> list[tuple[str, Message]]:
 
 def _questions_of_owners(random: Random, index: int) -> list[tuple[str, Message]]:
     """Who owns a service of a random call graph, which is shown once: to be read from the service's
-    lines, its usual latency and its place in the graph; its name may tell it or not.
+    lines, its baseline latency and its place in the graph; its name may say it or not.
     """
     topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
     new_words = random.random() < 0.5
@@ -242,8 +278,8 @@ def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
 
 
 def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message]:
-    """Who is slowest against the usual, in metrics of some of the services at some step; nobody is,
-    where noise may have made the difference.
+    """Who is slowest against the baseline, in metrics of some services at some step; nobody is, where
+    noise may have made the difference.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     for _ in range(random.randrange(episode.incident.task.max_steps - 1)):
@@ -257,14 +293,11 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
     return render(observation), {"content": f"slowest {slowest}" if real else "nobody"}
 
 
-def _question_of_logs(
-    kind: str, episode: Episode, random: Random, runbook: bool
-) -> tuple[str, Message]:
+def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:
     """What a line, or a block of lines, of one service says.
 
-    Services are looked at in random order until one has a line of the kind that is sought; the last
-    one stands in when none has. Without `runbook`, services to whose lines it says something are
-    passed over, and who complains of another is sought in their place.
+    Services are looked at in random order until one has a line of the kind that is sought; where
+    none has, the question is about the last one.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
@@ -272,9 +305,6 @@ def _question_of_logs(
     if kind == "blocks":  # each is a step, and the last one would close the incident
         positions = positions[: episode.incident.task.max_steps - 1]
     sought = random.choices(list(SOUGHT_SHARES), list(SOUGHT_SHARES.values()))[0]
-    if not runbook and sought == TOLD_BY_RUNBOOK:
-        sought = ("callee",)
-    question = None
     for position in positions:
         service = topology.names[position]
         if kind == "lines":
@@ -284,13 +314,10 @@ def _question_of_logs(
             observation = episode.act(Action("request_more_logs", (service,)))
             text = render(observation)
         reader.begin(topology, observation)
-        if not runbook and reader.fault_at(service):
-            continue
         question = text, _meaning(reader, service)
         if not sought or any(reading.kind in sought for reading in reader.readings[service]):
             break
-    # Without a runbook a small graph may have nobody left to ask about.
-    return question or _question_of_severity("edges", episode)
+    return question
 
 
 def _meaning(reader: ReadingPolicy, service: str) -> Message:
@@ -314,16 +341,16 @@ def _calls(content: str, *actions: Action) -> Message:
     return {"content": content, "tool_calls": [tool_call(action) for action in actions]}
 
 
-def junior_episode(index: int, general: bool = False) -> list[Message]:
-    """One episode of the junior, as a conversation."""
+def novice_episode(index: int, general: bool = False) -> list[Message]:
+    """One episode of the novice, as a conversation."""
     random = Random(f"general-junior/{index}" if general else f"junior/{index}")
-    return transcript(JuniorPolicy(random), _open(general, random, JUNIOR_INDEX + index))
+    return transcript(JuniorPolicy(random), _open(general, random, NOVICE_INDEX + index))
 
 
-def teacher_episode(index: int) -> list[Message]:
-    """One episode of `trace`, as a conversation: what the track that is taught imitates."""
+def expert_episode(index: int) -> list[Message]:
+    """One episode of `trace`, as a conversation: what the track `expert` imitates."""
     random = Random(f"teacher/{index}")
-    incident = sample_incident(_draw_task(random), "train", TEACHER_INDEX + index)
+    incident = sample_incident(_draw_task(random), "train", EXPERT_INDEX + index)
     return transcript(TracePolicy(), Episode(incident))
 
 
@@ -357,6 +384,6 @@ def _draw_task(random: Random) -> str:
 # By name, what may be imitated before reward: a function of the conversation's number, whose
 # incidents are a slice of `train` of their own.
 TEACHERS: dict[str, Callable[[int], list[Message]]] = {
-    "junior": junior_episode,
-    "trace": teacher_episode,
+    "novice": novice_episode,
+    "trace": expert_episode,
 }

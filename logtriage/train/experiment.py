@@ -1,6 +1,6 @@
 """One whole experiment in a folder: base model, GRPO run, held-out evaluation, figures, summary.
 
-    runs/novice/base/   the base model (see `mini`)
+    runs/novice/base/   the base model (see `base_model`)
     runs/novice/seed-0/ the run (see `grpo`), and then
 
 | file | what |
@@ -37,9 +37,9 @@ from ..policies.llm.loading import load_language_model, runnable
 from ..policies.scripted import Policy
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
+from .base_model import build_base, build_expert
 from .drills import TUNING_INDEX
 from .grpo import free_memory
-from .mini import build_base, build_taught
 
 REFERENCES = ("novice", "loudest", "trace", "belief", "oracle")
 # Scores that make an incident worth showing before and after training: the base fails at it below
@@ -58,15 +58,15 @@ def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: 
     """The embedded base model that a preset for a CPU starts from, built where it is not there yet.
 
     Args:
-        preset: `mini`, `taught` or `general`.
+        preset: `novice`, `expert` or `general`.
         folder: of the track; its base is `base/` in there.
-        base: folder of another base to start from, or with `taught` to teach; empty for one of its
-            own.
+        base: folder of another base to start from, or to make an expert of; empty for one in
+            `folder`.
         options: of `build_base`.
     """
     folder = Path(folder)
-    if preset == "taught":
-        return build_taught(folder / "base", build_base(base or folder / "untaught", **options))
+    if preset == "expert":
+        return build_expert(folder / "base", build_base(base or folder / "novice", **options))
     return build_base(base or folder / "base", general=preset == "general", **options)
 
 

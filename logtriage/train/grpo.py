@@ -1,4 +1,4 @@
-"""GRPO through TRL, for the mini model on two CPU cores and for Qwen2.5-3B-Instruct on a T4; they
+"""GRPO through TRL, for the embedded model on a CPU and for Qwen2.5-3B-Instruct on a T4; the two
 differ in who plays the episodes (`TrainingConfig.loop`) and in credit.
 
 `environment_factory` plays the incidents, `TriageTools.get_reward` scores them, and every
@@ -7,17 +7,17 @@ is a folder:
 
 | file | what |
 |---|---|
-| `config.json` | settings, versions, commit, machine |
-| `metrics.jsonl` | what TRL logs and what the episodes scored, a line a step |
-| `episodes.jsonl` | a row a training episode: step, task, index, score and its parts |
-| `completions.jsonl` | one conversation a step, to read |
-| `stored.json` | with the reward `stored` (see `payment`): what each incident is paid |
-| `warm-up/` | the adapter before reward, where there was a warm-up |
+| `config.json` | settings, versions, commit, machine with its number of threads |
+| `metrics.jsonl` | what TRL logs and what the episodes scored, one line per step |
+| `episodes.jsonl` | one row per training episode: step, task, index, score and its parts |
+| `completions.jsonl` | one conversation per step, to read |
+| `warm-up/` | the adapter before GRPO, where there was a warm-up |
 | `checkpoint-*` | to resume from |
 | `model/` | the trained model, and the sign that the run is finished |
 
 The same command continues an interrupted run from its last checkpoint, and leaves a finished one
-alone.
+alone. A run on a CPU repeats to the last digit with the same number of threads only
+(`OMP_NUM_THREADS`): sums over many numbers are split among threads. The published runs had one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from __future__ import annotations
 import gc
 import os
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from ..bench.runs import (
@@ -39,17 +41,37 @@ from ..bench.runs import (
     weights_digest,
 )
 from ..play.episode import Episode, OpenEpisode
-from ..play.scoring import LEFT_OUT
+from ..play.prompts import SYSTEM_PROMPT
+from ..play.tools import TriageTools
 from ..policies.llm.loading import load_language_model, not_there, quantised_name, with_tool_calls
-from .choice import incident_rows
-from .credit import TRUE_ONLY
 from .drills import open_varied
 from .hub import keep_run
-from .settings import NEWER, TrainingConfig
+from .processes import locked
+from .settings import TrainingConfig
 from .tracking import check_tracker, tracked
 
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
+    """The run's dataset: one row per incident, in the order of training; every incident is in one
+    of them only.
+    """
+    random = Random(f"training/{config.seed}")
+    tasks, weights = list(config.shares), list(config.shares.values())
+    # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
+    prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
+    count = config.steps * config.incidents
+    first = config.seed * count
+    if config.deal == "in_turn":
+        dealt = [tasks[i % len(tasks)] for i in range(count)]
+    else:
+        dealt = [random.choices(tasks, weights)[0] for _ in range(count)]
+    return [
+        {"prompt": prompt, "task": task, "split": "train", "index": index}
+        for index, task in enumerate(dealt, first)
+    ]
 
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
@@ -81,7 +103,7 @@ def train(
 
     Args:
         config: the settings.
-        folder: the run's.
+        folder: the run's; one process at a time trains in it.
         progress: whether to show a bar.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
             on a server, with the same result. By default they are played in this process, as
@@ -95,21 +117,15 @@ def train(
         The trained model's folder; the run's, when `until` stopped it before.
 
     Raises:
-        ValueError: when the folder holds a run with other settings, there is no such model, this
-            machine cannot train so, incidents are to be played elsewhere that are varied, or of
-            which more must be known than a server tells, or the tracker is not there.
+        ValueError: when the folder holds a run with other settings, another process trains in it,
+            there is no such model, this machine cannot train so, varied incidents are to be played
+            elsewhere, or the tracker is not there.
         ConnectionError: when the server does not answer; the same command goes on from the last
             checkpoint.
     """
     if config.varied and open_episode is not None:
         raise ValueError(
             "varied incidents are made in this process; set varied to False, or do without a server"
-        )
-    if open_episode is not None and (config.credit in TRUE_ONLY or config.reward in LEFT_OUT):
-        raise ValueError(
-            f"credit {config.credit!r} with reward {config.reward!r} looks at what is true of an "
-            "incident, which a server does not tell; choose credit 'episode' or 'part' and reward "
-            "'score' or 'stored', or do without a server"
         )
     check_route(config)
     check_tracker(track)
@@ -118,33 +134,38 @@ def train(
     folder = Path(folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
-        start_run(settings, folder, NEWER)  # only checks that it is the same run
+        start_run(settings, folder)  # only checks that it is the same run
     if (folder / "model").exists():
         return folder / "model"
-    if until is not None:
+    with locked(folder):
         reached = last_checkpoint(folder)
-        if reached is not None and until <= step_of(reached):
+        if until is not None and reached is not None and until <= step_of(reached):
             return folder
-    while True:
-        try:
-            with tracked(config, folder, track):
-                return _attempt(
-                    config, settings, folder, progress, open_episode, until, keep_on_hub, track
-                )
-        except _memory_error() as error:
-            loaded = (folder / "config.json").exists()
-            at_once = record_of(folder).get("at_once", config.at_once) if loaded else 1
-            if at_once == 1:
-                what = "one episode" if loaded else "the model"
-                raise ValueError(
-                    f"not even {what} fits into the GPU's memory; choose a smaller model, or fewer "
-                    f"completion_tokens than {config.completion_tokens}"
-                ) from error
-            fewer = max(n for n in range(1, at_once) if at_once % n == 0 and n <= at_once / 2)
-            note_in_record(folder, at_once=fewer)
-            print(f"out of memory: {at_once} episodes in a backward pass; now {fewer}")
-        # Here the traceback, and with it the last attempt's model, is gone.
-        free_memory()
+        while True:
+            try:
+                with tracked(config, folder, track):
+                    return _attempt(
+                        config, settings, folder, progress, open_episode, until, keep_on_hub, track
+                    )
+            except _memory_error() as error:
+                _note_fewer_at_once(config, folder, error)
+            # Here the traceback, and with it the last attempt's model, is gone.
+            free_memory()
+
+
+def _note_fewer_at_once(config: TrainingConfig, folder: Path, error: Exception) -> None:
+    """Halve the run's `at_once` in its record; `ValueError` where it is one episode already."""
+    loaded = (folder / "config.json").exists()
+    at_once = record_of(folder).get("at_once", config.at_once) if loaded else 1
+    if at_once == 1:
+        what = "one episode" if loaded else "the model"
+        raise ValueError(
+            f"not even {what} fits into the GPU's memory; choose a smaller model, or fewer "
+            f"completion_tokens than {config.completion_tokens}"
+        ) from error
+    fewer = max(n for n in range(1, at_once) if at_once % n == 0 and n <= at_once / 2)
+    note_in_record(folder, at_once=fewer)
+    print(f"out of memory: {at_once} episodes in a backward pass; now {fewer}")
 
 
 def _attempt(
@@ -159,7 +180,7 @@ def _attempt(
 ) -> Path:
     """`train`, without its checks: from the last checkpoint to the end, or until memory ends."""
     model, tokenizer = _load(config)
-    start_run(settings, folder, NEWER)  # a model that could not be loaded leaves nothing behind
+    start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
     checkpoint = rewind(folder)
     record = record_of(folder)
     if "at_once" in record:
@@ -170,7 +191,7 @@ def _attempt(
     from transformers.trainer_callback import PrinterCallback
 
     from .loop import KeptTrainer
-    from .payment import tools_of
+    from .supervised import warm_up
     from .trainer import (
         EpisodeRecorder,
         IncidentTrainer,
@@ -179,7 +200,6 @@ def _attempt(
         StopAt,
         grpo_arguments,
     )
-    from .warm_up import warm_up
 
     if config.warm_up and checkpoint is None:
         warm_up(model, tokenizer, config, folder)
@@ -191,13 +211,11 @@ def _attempt(
         args=grpo_arguments(config, folder, track),
         processing_class=tokenizer,
         train_dataset=Dataset.from_list(incident_rows(config)),
-        environment_factory=tools_of(config, model, tokenizer, folder, open_episode),
+        environment_factory=partial(TriageTools, open_episode),
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
         callbacks=[MetricsLog(folder, config.steps, progress)],
     )
-    # TRL's constructor takes no setting of ours
-    trainer.credit, trainer.reward = config.credit, config.reward
-    trainer.answers_in_loss, trainer.choose = config.answers_in_loss, config.choose
+    trainer.credit = config.credit  # TRL's constructor takes no setting of ours
     trainer.generated_at_once = record.get("generated_at_once")
     trainer.remove_callback(PrinterCallback)
     if progress:
@@ -236,13 +254,8 @@ def free_memory() -> None:
 def check_route(config: TrainingConfig) -> None:
     """Raise `ValueError` for what cannot be trained on this machine's GPU."""
     gpu = find_gpu()
-    if (
-        gpu is not None
-        and not gpu.bf16
-        and config.loader == "transformers"
-        and config.load_in_4bit
-        and config.lora_rank
-    ):
+    plain_in_4bit = config.loader == "transformers" and config.load_in_4bit and config.lora_rank
+    if gpu is not None and not gpu.bf16 and plain_in_4bit:
         raise ValueError(
             f"a {gpu.name} has no bf16, into which TRL puts the adapter of a model in 4 bit; "
             "choose the loader 'unsloth' with the loop 'trl', or leave out load_in_4bit"
@@ -250,18 +263,18 @@ def check_route(config: TrainingConfig) -> None:
 
 
 def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
-    """The settings as this machine can run them, and in a sentence what was changed; empty for
+    """The settings as this machine can run them, and a sentence on what was changed; empty for
     nothing.
 
-    Unsloth and 4 bit need an NVIDIA GPU. Without one, the whole model is loaded by `transformers`.
+    Unsloth and 4 bit need an NVIDIA GPU. Without one, `transformers` loads the whole model.
     """
     if find_gpu() is not None or (config.loader == "transformers" and not config.load_in_4bit):
         return config, ""
-    told = (
-        "no NVIDIA GPU here, so the whole model is loaded by transformers, not in 4 bit by Unsloth:"
-        " with billions of parameters that takes days"
+    warning = (
+        "no NVIDIA GPU here, so transformers loads the whole model, not Unsloth in 4 bit: with "
+        "billions of parameters that takes days"
     )
-    return replace(config, loader="transformers", load_in_4bit=False), told
+    return replace(config, loader="transformers", load_in_4bit=False), warning
 
 
 def _load(config: TrainingConfig) -> tuple[Any, Any]:
@@ -286,7 +299,7 @@ def _load(config: TrainingConfig) -> tuple[Any, Any]:
 
 
 def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
-    """(model with its adapter, tokenizer). Unsloth has an adapter of its own and ignores TRL's.
+    """(model with its adapter, tokenizer). Unsloth makes the adapter itself and ignores TRL's.
 
     Raises:
         ValueError: when it is not installed.
@@ -295,8 +308,8 @@ def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
         from unsloth import FastLanguageModel  # must come before TRL and transformers
     except ImportError as error:
         raise ValueError(
-            f"the loader 'unsloth' is not there ({error}); install requirements-gpu.txt, or choose "
-            "the loader 'transformers'"
+            f"the loader 'unsloth' is not installed ({error}); install requirements-gpu.txt, or "
+            "choose the loader 'transformers'"
         ) from error
 
     name = quantised_name(config.model) if config.load_in_4bit else config.model

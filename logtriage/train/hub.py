@@ -17,7 +17,6 @@ from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, X
 from huggingface_hub.utils import validate_repo_id
 
 from ..bench.runs import differing, last_checkpoint, record_of, step_of
-from .settings import NEWER
 
 # What may go wrong between here and the Hub. Its own errors, and what is raised where the network
 # is switched off, are of these.
@@ -228,7 +227,7 @@ def _check_same(partial: Path, run: Path) -> None:
     """Raise `ValueError` when the run in the folder is another than the one that was brought."""
     if (run / "config.json").exists():
         brought, here = (record_of(folder)["settings"] for folder in (partial, run))
-        changed = differing({**NEWER, **brought}, {**NEWER, **here})
+        changed = differing(brought, here)
         if changed:
             raise ValueError(
                 f"{run} holds a run with other settings ({', '.join(changed)} differ); choose "

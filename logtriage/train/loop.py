@@ -1,21 +1,20 @@
-"""The training loop on models whose keys and values we keep: TRL's, without what it does twice.
+"""The training loop for models whose keys and values we keep: TRL's, without its repeated work.
 
-TRL has the whole conversation read anew at each turn, and the prompt of a group once for each of
-its episodes, even where two are equal to the last token; it pads every episode of a step to the
-longest, and reads again those whose advantage is 0. `KeptTrainer` does none of that, and learns the
-same (a test compares both gradients). Unsloth generates by kernels of its own and keeps TRL's loop
+At each turn TRL reads the whole conversation again, and it reads the prompt of a group once for
+each of its episodes, even where two are equal to the last token; it pads every episode of a step to
+the longest, and reads again those whose advantage is 0. `KeptTrainer` does none of that, and learns
+the same (a test compares both gradients). Unsloth generates by its own kernels and keeps TRL's loop
 (`trainer.IncidentTrainer`).
 
 Like its base class it overrides private methods of TRL, which is pinned; a test holds their
-signatures.
+signatures. TRL's public `rollout_func` does not replace them: with it TRL would run its tool loop
+over the finished episodes, or without `environment_factory` not say which incident a prompt is of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,7 +24,6 @@ from trl.trainer.utils import selective_log_softmax_and_entropy
 from ..play.conversation import Message, unreadable
 from ..policies.llm.decoder import without_adapter
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy
-from .choice import with_replays
 from .credit import group_advantages
 from .trainer import IncidentTrainer
 
@@ -37,17 +35,13 @@ class KeptTrainer(IncidentTrainer):
     """See above.
 
     Attributes:
-        credit, reward, answers_in_loss, choose: of `TrainingConfig`.
+        credit: of `TrainingConfig`.
     """
 
     credit = "part"
-    reward = "score"
-    answers_in_loss = False
-    choose = "drawn"
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
-        """Play the sessions that the environments have just opened, in place of TRL's tool loop,
-        which has the whole conversation read anew at each turn.
+        """Play the sessions that the environments have just opened, in place of TRL's tool loop.
 
         Returns what TRL's own does: ids of prompts and completions, the mask of what the model
         wrote, messages, and nothing of what only other ways of generating have.
@@ -63,9 +57,8 @@ class KeptTrainer(IncidentTrainer):
         sessions = [tools.session for tools in self.environments]
         self.model.eval()
         conversations = policy.converse(sessions)
-        if self.credit != "episode":
-            told_apart = _calls_of_tokens if self.credit == "part" else _whole_calls_of_tokens
-            self._written = [told_apart(one, self.processing_class) for one in conversations]
+        if self.credit == "part":
+            self._calls = [calls_of_tokens(one, self.processing_class) for one in conversations]
         self.model.train()
         written = [sum(one.own) for one in conversations]
         read = sum(len(one.prompt) for one in conversations)
@@ -75,7 +68,7 @@ class KeptTrainer(IncidentTrainer):
         return (
             [one.prompt for one in conversations],
             [one.ids for one in conversations],
-            [[int(own or self.answers_in_loss) for own in one.own] for one in conversations],
+            [list(map(int, one.own)) for one in conversations],
             [one.messages[2:] for one in conversations],
             None,
             {},
@@ -84,44 +77,34 @@ class KeptTrainer(IncidentTrainer):
         )
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        if self.choose == "learnable":
-            path = Path(self.args.output_dir) / "episodes.jsonl"
-            inputs = with_replays(inputs, self.num_generations, path)
         output = super()._generate_and_score_completions(inputs)
-        if self.reward == "stored":
-            # The mean of equal numbers may miss them by a rounding, of which Adam makes a step.
-            output["advantages"] = torch.zeros_like(output["advantages"])
-        elif self.credit != "episode":
+        if self.credit == "part":
             table = self._advantages_by_part(output["completion_ids"].shape[1])
             output["advantages"] = table.to(output["completion_ids"].device)
         return output
 
     def _advantages_by_part(self, width: int) -> torch.Tensor:
-        """Advantages of the step's tokens, (episodes, width), each by the call that it is part of:
-        see `credit`.
+        """Advantages of the step's tokens, (episodes, width), each by the call that it is an
+        argument of: see `credit`.
         """
-        table = torch.zeros(len(self._written), width)
-        for start in range(0, len(self._written), self.num_generations):
+        table = torch.zeros(len(self._calls), width)
+        for start in range(0, len(self._calls), self.num_generations):
             group = range(start, start + self.num_generations)
-            sessions = [self.environments[i].session for i in group]
-            given = group_advantages(self.credit, sessions, self.reward)
+            given = group_advantages([self.environments[i].session for i in group])
             for i, advantages in zip(group, given, strict=True):
-                for column, call in enumerate(self._written[i]):
+                for column, call in enumerate(self._calls[i]):
                     table[i, column] = (
                         advantages.outside if call is None else advantages.calls[call]
                     )
         return table
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        # Only episodes that differ from their group are read, and TRL's metrics are of those. The
-        # entropy of all the others counts, too, where it is rewarded.
-        telling = inputs["advantages"].reshape(len(inputs["completion_ids"]), -1).any(1)
-        if self._entropy_bonus_enabled:
-            telling = torch.ones_like(telling)
-        if not telling.any():
-            telling[0] = True  # a loss must be there to be 0
-        self._telling = telling
-        inputs = {**inputs, "tool_mask": inputs["tool_mask"] * telling[:, None]}
+        # Only episodes that differ from their group are read, and TRL's metrics are of those.
+        unequal = inputs["advantages"].reshape(len(inputs["completion_ids"]), -1).any(1)
+        if not unequal.any():
+            unequal[0] = True  # a loss must be there to be 0
+        self._unequal = unequal
+        inputs = {**inputs, "tool_mask": inputs["tool_mask"] * unequal[:, None]}
         self._own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
         return super()._compute_loss(model, inputs)
 
@@ -135,15 +118,15 @@ class KeptTrainer(IncidentTrainer):
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor, None]:
         """Log-probabilities and entropies, of shape (episodes, logits_to_keep), of the tokens that
-        the model wrote in the episodes that tell something; 0 elsewhere.
+        the model wrote in the episodes that differ from their group; 0 elsewhere.
         """
         inner = without_adapter(model)
         width = input_ids.shape[1] - logits_to_keep
         positions = (attention_mask.cumsum(1) - 1).clamp(min=0)
         # Episodes that are equal to the last token are read once, and so are equal prompts.
-        telling = self._telling.nonzero()[:, 0]
-        different, copies = _first_of_equals(input_ids[telling])
-        different = telling[different]
+        unequal = self._unequal.nonzero()[:, 0]
+        different, copies = _first_of_equals(input_ids[unequal])
+        different = unequal[different]
         prompts, prompt_of = _first_of_equals(input_ids[different, :width])
         first = different[prompts]
         # The last token of a prompt is read with the completion, whose first it predicts.
@@ -177,7 +160,7 @@ class KeptTrainer(IncidentTrainer):
             logps, entropies = selective_log_softmax_and_entropy(
                 inner.get_output_embeddings()(hidden[own]),
                 input_ids[rows, width : until + 1][own],
-                entropy_requires_grad=self._entropy_bonus_enabled,
+                entropy_requires_grad=False,
                 temperature=self.temperature,
             )
             values.append(torch.stack([logps, entropies]))
@@ -187,7 +170,7 @@ class KeptTrainer(IncidentTrainer):
         read = torch.zeros(2, len(different), logits_to_keep, device=input_ids.device)
         read[:, row, column] = torch.cat(values, 1)
         table = torch.zeros(2, *self._own.shape, device=input_ids.device)
-        table[:, telling] = read[:, copies]
+        table[:, unequal] = read[:, copies]
         return table[0], table[1], None
 
 
@@ -201,69 +184,38 @@ def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return first.scatter_reduce(0, equal, numbers, "amin"), equal
 
 
-def _calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
+def calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
     """For each id of a conversation, the number of the call of which it is an argument's; None
     elsewhere, and in what could not be read as a call.
 
-    Calls are numbered as in `credit.calls_made`, where what could not be read is one, too.
+    Calls are numbered as in the history of the episode, where what could not be read is one, too.
     """
     calls: list[int | None] = []
-    for own, ids, made, message in _runs(conversation):
+    messages = iter([one for one in conversation.messages if one["role"] == "assistant"])
+    made = 0
+    for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
+        ids = [token for _, token in run]
         if not own:
             calls += [None] * len(ids)
             continue
+        message = next(messages)
         # A turn that was cut off may end in a call that is none of the message's.
         readable = len(message.get("tool_calls") or ())
         calls += [
-            made + number if inside and number < readable else None
-            for number, inside in _places_of(ids, tokenizer)
+            made + number if number is not None and number < readable else None
+            for number in _arguments_in(ids, tokenizer)
         ]
+        made += readable or int(unreadable(message))
     return calls
 
 
-def _whole_calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
-    """For each id of a conversation, the number of the call that it is part of, or leads to. Behind
-    the last of a turn, that one; in answers and in turns without a call, the one before; None
-    where none was made yet.
-    """
-    calls: list[int | None] = []
-    for own, ids, made, message in _runs(conversation):
-        count = _calls_in(message) if own else 0
-        if count:
-            calls += [made + min(number, count - 1) for number, _ in _places_of(ids, tokenizer)]
-        else:
-            calls += [made - 1 if made else None] * len(ids)
-    return calls
-
-
-def _runs(conversation: Conversation) -> Iterator[tuple[bool, list[int], int, Message]]:
-    """The turns and answers of a conversation: whether the model wrote it, its ids, how many calls
-    were made before, and the message of a turn; of an answer, of the turn before it.
-    """
-    turns = iter([one for one in conversation.messages if one["role"] == "assistant"])
-    made = 0
-    message: Message = {}
-    for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
-        if own:
-            message = next(turns)
-        yield own, [token for _, token in run], made, message
-        made += _calls_in(message) if own else 0
-
-
-def _calls_in(message: Message) -> int:
-    """How many calls of a session an assistant's message makes."""
-    return len(message.get("tool_calls") or ()) or int(unreadable(message))
-
-
-def _places_of(turn: list[int], tokenizer: Any) -> list[tuple[int, bool]]:
-    """For each id of a turn, the number within it of the call that it is part of or leads to, and
-    whether it is an argument's.
-    """
-    places: list[tuple[int, bool]] = []
+def _arguments_in(turn: list[int], tokenizer: Any) -> list[int | None]:
+    """For each id of a turn, the number within it of the call of which it is an argument's."""
+    numbers: list[int | None] = []
     number, text = 0, ""
     for token in turn:
-        places.append((number, ARGUMENTS in text))
+        numbers.append(number if ARGUMENTS in text else None)
         text += tokenizer.decode([token])
         if CALL_END in text:
             number, text = number + 1, ""
-    return places
+    return numbers

@@ -23,8 +23,8 @@ from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
 from ..policies.llm.language_models import TURN_TOKENS
 from ..world.tasks import BENCHMARK_VERSION
 from .card_results import evaluated, markdown, results_of
-from .choice import incident_rows
 from .experiment import tell
+from .grpo import incident_rows
 from .settings import TrainingConfig, lessons_of
 
 CAPTIONS = {
@@ -188,7 +188,7 @@ def _base(subject: Subject) -> dict[str, Any]:
         return {}
     record = json.loads(path.read_text())
     settings = record["settings"]
-    kind = "taught" if "base" in settings else "general" if "general" in settings else "plain"
+    kind = "expert" if "base" in settings else "general" if "general" in settings else "plain"
     return {"kind": kind, "parameters": f"{record['parameters'] / 1e6:.2f} million"}
 
 

@@ -21,11 +21,11 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
     Args:
         episodes: of each task.
         tasks: number of them.
-        group: episodes of an incident, or the next fewer that do.
+        group: episodes of an incident, or the next fewer that divide.
         most_steps: None for any number.
 
     Raises:
-        ValueError: when there are none; the message names the nearest number that has some.
+        ValueError: when there are no such sizes; the message names the nearest number that has.
     """
     sizes = _sizes(episodes, tasks, group, most_steps)
     if sizes is None:
@@ -34,7 +34,7 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
         near = sorted(range(2, 2 * max(episodes, 2)), key=lambda one: (abs(one - episodes), one))
         found = next((one for one in near if _sizes(one, tasks, group, most_steps)), most)
         raise ValueError(
-            f"{episodes} episodes a task make no run{limit} in which each step plays as many "
+            f"{episodes} episodes per task make no run{limit} in which each step plays as many "
             f"incidents of each task, in groups of 2 to {group} and at most {MOST_TOGETHER} "
             f"episodes; choose {found}"
         )
@@ -55,7 +55,7 @@ def _sizes(episodes: int, tasks: int, group: int, most_steps: int | None) -> dic
     return None
 
 
-# What the presets for a GPU share. They fit a free session on a T4 by `cost`; docs/t4.md.
+# Shared by the presets for a GPU. They fit a free session on a T4 by `cost`; see docs/t4.md.
 _GPU: dict[str, Any] = {
     "model": "Qwen/Qwen2.5-3B-Instruct",
     "lora_rank": 16,
@@ -78,9 +78,9 @@ _GPU: dict[str, Any] = {
 _T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True}
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "mini": {},
+    "novice": {},
     # A few large steps are enough to ruin these two: the clip is a little above their median norm.
-    "taught": {"learning_rate": 3e-4, "max_grad_norm": 0.006},
+    "expert": {"learning_rate": 3e-4, "max_grad_norm": 0.006},
     # Names and words are spelled, and graphs are larger, which takes more than twice the tokens.
     "general": {
         "learning_rate": 3e-4,
@@ -92,7 +92,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # Plain transformers in bf16, which these GPUs have and a T4 has not.
     "l4": {**_GPU, "micro_batches": 8},
     "a100": {**_GPU, "micro_batches": 4},
-    # For the impatient: a small model, which hardly calls tools by itself, and so is taught first.
+    # A small model hardly calls tools by itself, so it imitates `trace` before GRPO.
     "t4_starter": {
         **_T4,
         "model": "Qwen/Qwen2.5-0.5B-Instruct",
@@ -100,8 +100,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "warm_up": "trace:200",
         "steps": 20,
     },
-    # A reproduction of the card that this project starts from: 30 episodes a task, 10 steps, at
-    # most 4 episodes at once. At this rate Adam moves no entry of the adapter by more than 1e-4.
+    # A reproduction of the model card that this project starts from: 30 episodes per task, 10
+    # steps, at most 4 episodes at once. At this rate Adam moves no entry of the adapter by more
+    # than 1e-4.
     "model_card": {
         **_T4,
         "learning_rate": 1e-5,
@@ -124,19 +125,19 @@ def make_config(preset: str, at_once: int | None = None, **changes: Any) -> Trai
     """
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    known = [f.name for f in dataclasses.fields(TrainingConfig)]
+    known = [one.name for one in dataclasses.fields(TrainingConfig)]
     for name in changes:
         if name not in known:
             raise ValueError(f"unknown setting {name!r}; choose one of {', '.join(known)}")
-    settings = {**PRESETS[preset], **changes}
-    if "micro_batches" not in changes:  # as many episodes at once as the preset, or fewer
-        own = TrainingConfig(**{"model": "", **PRESETS[preset]})
-        most = at_once or own.at_once
-        episodes = settings.get("incidents", own.incidents) * settings.get("group", own.group)
-        settings["micro_batches"] = next(
-            (n for n in range(1, episodes) if episodes % n == 0 and episodes // n <= most), episodes
-        )
-    return TrainingConfig(**settings)
+    plain = TrainingConfig(**{"model": "", **PRESETS[preset]})
+    settings = {**PRESETS[preset], "micro_batches": 1, **changes}
+    config = TrainingConfig(**settings)
+    if "micro_batches" in changes:
+        return config
+    most = at_once or plain.at_once
+    parts = range(1, config.episodes + 1)
+    fewest = next(n for n in parts if config.episodes % n == 0 and config.episodes // n <= most)
+    return dataclasses.replace(config, micro_batches=fewest)
 
 
 def asked_config(

@@ -1,19 +1,29 @@
-"""Supervised training on conversations: which tokens the assistant wrote, and a loss that weighs
-them more than those it read.
+"""Supervised training on conversations: of the embedded base model, and of an adapter before GRPO.
+
+A large model that hardly calls tools earns nothing that GRPO could learn from. In a warm-up its
+adapter imitates some conversations of a script on incidents of `train`, rendered by the model's own
+chat template. They show how to call tools, and also what to look for: such a run is SFT, then RL,
+and its results must say so.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from tqdm import tqdm
 
 from ..play.conversation import Message
+from ..play.tools import tool_schemas
+from .drills import TEACHERS
+from .settings import TrainingConfig, lessons_of
 
 Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
+WARM_UP_RATE = 2e-4  # peak learning rate, the standard one for adapters of this rank
+WARM_UP_BATCH = 8  # conversations per update, read one by one: their logits take much memory
 
 
 def encode(
@@ -69,25 +79,27 @@ def train_on(
     batch_size: int = 16,
     observation_weight: float = 0.1,
     label: str = "",
-    log: Callable[[dict], None] | None = None,
+    stream: str = "",
+    log: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
-    """Supervised training with AdamW, a short warm-up and linear decay.
+    """Supervised training with AdamW, a short warm-up of the rate and linear decay.
 
     Args:
         model: a causal language model.
         examples: token ids, and which of them the assistant wrote, from `encode`.
         epochs: passes over the examples.
-        seed: of the order of batches, together with `label`.
+        seed: of the order of batches, together with `stream`.
         learning_rate: peak.
-        batch_size: examples a step.
+        batch_size: examples per step.
         observation_weight: what a token that the assistant only read weighs in the loss; one that
             it wrote weighs 1.
         label: of the progress bar and the log.
+        stream: name of the random stream; the label by default.
         log: takes a row of losses every 20 steps.
     """
     import torch
 
-    random = Random(f"batches/{seed}/{label}")
+    random = Random(f"batches/{seed}/{stream or label}")
     steps = epochs * math.ceil(len(examples) / batch_size)
     warmup = min(30, max(1, steps // 20))
 
@@ -120,3 +132,56 @@ def train_on(
                 if log is not None and bar.n % 20 == 0:
                     log({"phase": label, "step": bar.n, "loss": loss.item()})
     model.eval()
+
+
+def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) -> None:
+    """Train a model's adapter on the conversations that `config.warm_up` names, once each, and save
+    it in `<folder>/warm-up`; one that is there is loaded instead.
+
+    The loss is of what the assistant wrote. Works on a model of Unsloth as on one of PEFT.
+    """
+    from peft import set_peft_model_state_dict
+    from peft.utils import load_peft_weights
+    from torch import tensor
+    from transformers import Trainer, TrainingArguments
+
+    from .trainer import precision
+
+    saved = folder / "warm-up"
+    if saved.exists():
+        set_peft_model_state_dict(model, load_peft_weights(str(saved)))
+        return
+    teacher, count = lessons_of(config.warm_up)
+    schemas = tool_schemas()
+    rows = []
+    for index in range(count):
+        ids, own = encode(tokenizer, TEACHERS[teacher](index), schemas)
+        labels = [token if wrote else -100 for token, wrote in zip(ids, own, strict=True)]
+        rows.append({"input_ids": ids, "labels": labels})
+
+    def one(batch: list[dict[str, list[int]]]) -> dict[str, Any]:
+        return {name: tensor([row[name] for row in batch]) for name in batch[0]}
+
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        seed=config.seed,
+        num_train_epochs=1,
+        per_device_train_batch_size=1,
+        gradient_accumulation_steps=WARM_UP_BATCH,
+        learning_rate=WARM_UP_RATE,
+        lr_scheduler_type="linear",
+        warmup_steps=0,
+        optim="adamw_torch",
+        weight_decay=0.0,
+        max_grad_norm=1.0,
+        save_strategy="no",
+        logging_steps=5,
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        **precision(config),
+    )
+    Trainer(model=model, args=arguments, train_dataset=rows, data_collator=one).train()
+    # Renamed when whole, as a run's model is.
+    model.save_pretrained(str(saved.with_suffix(".partial")))
+    saved.with_suffix(".partial").rename(saved)

@@ -280,7 +280,7 @@ def _check_parameters(
         try:
             check_split(parameters.get("split", "test"))
             make_config(
-                parameters.get("preset") or "mini",
+                parameters.get("preset") or "novice",
                 model="",
                 **sizes,
                 **parameters.get("changes", {}),

@@ -17,7 +17,7 @@ from ..world.call_graph import TEAMS
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES
 from ..world.topology import DEFAULT_TOPOLOGY
-from .drills import DRILL_PROMPT, drill, junior_episode
+from .drills import DRILL_PROMPT, drill, novice_episode
 
 VOCABULARY = 1400  # tokens, before the fixed pieces
 # Likewise, when names and words are spelled: few, so that unknown words fall into parts that were
@@ -141,5 +141,5 @@ def tokenizer_texts(count: int, general: bool = False) -> Iterator[str]:
     values = [*DEFAULT_TOPOLOGY.names, *REMEDIES, *TEAMS, *SEVERITIES]
     for index in range(count):
         yield from values
-        for messages in (drill(index, general), junior_episode(index, general)):
+        for messages in (drill(index, general), novice_episode(index, general)):
             yield from (message["content"] for message in messages[1:])

@@ -104,9 +104,8 @@ def build_base_command(
         Path, typer.Argument(help="Where the model goes; a finished one is left as it is.")
     ],
     seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
-    taught: Annotated[
-        Path | None,
-        typer.Option(help="A base to teach by episodes of `trace`, for the preset taught."),
+    expert: Annotated[
+        Path | None, typer.Option(help="A base that is to imitate `trace`, for the preset expert.")
     ] = None,
     general: Annotated[
         bool,
@@ -115,16 +114,16 @@ def build_base_command(
         ),
     ] = False,
 ) -> None:
-    """Build the embedded base model (a few minutes on two cores), or teach one."""
-    from .mini import build_base, build_taught
+    """Build the embedded base model (a few minutes on two cores), or an expert from one."""
+    from .base_model import build_base, build_expert
 
-    if taught and general:
+    if expert and general:
         raise fail(
-            ValueError("--taught starts from a finished base, and --general builds one; name one")
+            ValueError("--expert starts from a finished base, and --general builds one; name one")
         )
     try:
-        if taught:
-            made = build_taught(folder, taught, seed)
+        if expert:
+            made = build_expert(folder, expert, seed)
         else:
             made = build_base(folder, seed, general=general)
         typer.echo(f"base model in {made}")
@@ -147,7 +146,7 @@ def train_command(
     preset: Annotated[
         str,
         typer.Option(
-            help="mini, taught or general (CPU); recommended, t4_starter or model_card (T4); l4, "
+            help="novice, expert or general (CPU); recommended, t4_starter or model_card (T4); l4, "
             "a100."
         ),
     ] = "model_card",
@@ -209,7 +208,7 @@ def train_command(
     from .hub import check_access, pull_run
     from .presets import asked_config
 
-    bases = {"mini": "", "taught": " --taught", "general": " --general"}
+    bases = {"novice": "", "expert": " --expert", "general": " --general"}
     if preset in bases and model is None:
         raise fail(
             ValueError(

@@ -1,4 +1,4 @@
-"""What `grpo.train` hands to TRL: settings, trainer, recorder of episodes, log of metrics.
+"""What `grpo.train` passes to TRL: settings, trainer, recorder of episodes, log of metrics.
 
 Importing this imports TRL, which takes seconds and must come after Unsloth where that is used:
 `grpo.train` does it once the model is loaded. `IncidentTrainer` overrides two private methods of
@@ -30,32 +30,28 @@ from .hub import keep_run
 from .settings import TrainingConfig
 from .tracking import tracker_arguments
 
-# of `episode_row`, what says nothing of an episode of training
+# Columns of `episode_row` that mean nothing in training.
 LEFT_OUT = ("policy", "seconds", "split", "confidence", "benchmark")
-
-
-# TRL's `scale_rewards` after its config is built: ours, by what may stand there.
+# TRL's values of `scale_rewards` once its config is built, and ours.
 SCALES = {True: "group", False: "none", "group": "group", "batch": "batch", "none": "none"}
 
 
 def precision(config: TrainingConfig) -> dict[str, Any]:
-    """What a trainer is told of the machine: CPU or GPU, the number format, and whether activations
-    are computed again in the backward pass instead of being kept.
-    """
+    """A trainer's settings for this machine: CPU or GPU, number format, gradient checkpointing."""
     gpu = torch.cuda.is_available()
     bf16 = gpu and torch.cuda.is_bf16_supported(including_emulation=False)  # a T4 has none
     return {
         "use_cpu": not gpu,
         "bf16": bf16,  # True by default, which fails on a CPU
         "fp16": gpu and not bf16,
-        # It does without kept keys and values, and so with our loop.
+        # It excludes kept keys and values, which our loop needs.
         "gradient_checkpointing": gpu and config.loop == "trl",
     }
 
 
 def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRPOConfig:
     """TRL's settings of a run in `folder`, the same on every route: all that matters is set, since
-    Unsloth has other defaults, and looked at once they are built, since Unsloth changes some.
+    Unsloth has other defaults, and checked once they are built, since Unsloth changes some.
 
     Args:
         config: the run's settings.
@@ -94,7 +90,6 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         "epsilon": 0.2,
         "loss_type": "dr_grpo",
         "scale_rewards": config.scale_rewards,
-        "entropy_coef": config.entropy_bonus,
         "mask_truncated_completions": False,
         # The first counts a whole episode, tool answers included; the second one turn.
         "max_completion_length": config.completion_tokens,
@@ -138,8 +133,8 @@ def check_arguments(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
 
 
 class IncidentTrainer(GRPOTrainer):
-    """TRL's trainer, which ends a sample when its incident is closed, pads less, and generates no
-    more at once than fits.
+    """TRL's trainer, which ends a sample when its incident is closed, pads less, and generates at
+    most as many episodes at once as fit into memory.
 
     Attributes:
         generated_at_once: episodes that write a turn together; None for all of a step.
@@ -150,12 +145,12 @@ class IncidentTrainer(GRPOTrainer):
     _buffered_inputs: Any  # TRL's: the micro-batches of the step, a dictionary of tensors each
 
     def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
-        """Ids of the tools' answers, to go on generating from; here also the sign of the end.
+        """Ids of the tools' answers, to go on generating from; too many where the incident is over.
 
-        TRL's loop has no channel by which an environment ends an episode: it would have the model
-        write one more turn. It does drop an answer that does not fit into `max_completion_length`,
-        and with it the turn to come; the sample stays as it was before the answer. So an answer
-        that closes the incident is declared not to fit.
+        TRL's loop has no way for an environment to end an episode: the model would write one more
+        turn. It does drop an answer that does not fit into `max_completion_length`, and with it the
+        turn to come; the sample stays as it was before the answer. So an answer that closes the
+        incident gets more ids than fit.
         """
         if any(str(message["content"]).endswith(CLOSED) for message in tool_messages):
             return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
@@ -181,7 +176,7 @@ class IncidentTrainer(GRPOTrainer):
             note_in_record(Path(self.args.output_dir), generated_at_once=self.generated_at_once)
             print(f"out of memory: {len(some)} episodes write at once; now {len(some) // 2}")
             torch.cuda.empty_cache()
-        return turns, None  # what a token's probability was is known of vLLM alone
+        return turns, None  # only vLLM gives the tokens' probabilities
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """The next micro-batch.
@@ -205,7 +200,7 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     the backward pass.
     """
     size = len(batches[0]["completion_ids"])
-    # What has a row an episode; the rest (numbers of the whole step) stays as it is.
+    # Tensors with one row per episode; the rest (numbers of the whole step) stays as it is.
     rows = {
         key: torch.cat([batch[key] for batch in batches])
         for key, value in batches[0].items()
@@ -229,11 +224,10 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class EpisodeRecorder:
-    """Writes the episodes of a step down and logs their means.
+    """Records the episodes of a step and logs their means.
 
-    TRL shows whole completions to reward functions only, so it is one. It leaves the reward to
-    `TriageTools.get_reward`: TRL asks that after the reward functions, and sums up. Its own share
-    is 0.
+    TRL shows whole completions to reward functions only, so it is one. It returns 0: TRL adds the
+    reward of `TriageTools.get_reward`, which it calls after the reward functions.
 
     Logged metrics: `score/<task>`, `part/<part>`, `part/gate`, `part/steps`, `malformed` (calls
     that were no valid action, an episode), `environment_seconds` (time spent in the simulator), and
@@ -321,8 +315,8 @@ class StopAt(TrainerCallback):
 
 
 class MetricsLog(TrainerCallback):
-    """A line of `metrics.jsonl` a step; `seconds` and `cpu_seconds`, of this process, add up
-    attempts, each up to its last checkpoint.
+    """One line of `metrics.jsonl` per step; `seconds` and `cpu_seconds`, of this process, are sums
+    over attempts, each up to its last checkpoint.
 
     Args:
         folder: the run's.
@@ -336,9 +330,9 @@ class MetricsLog(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
-        last = json.loads(lines[-1]) if lines else {"seconds": 0.0}
+        last = json.loads(lines[-1]) if lines else {"seconds": 0.0, "cpu_seconds": 0.0}
         self.began = time.perf_counter() - last["seconds"]
-        self.cpu_began = time.process_time() - last.get("cpu_seconds", 0.0)  # older runs have none
+        self.cpu_began = time.process_time() - last["cpu_seconds"]
         self.bar = tqdm(
             total=self.steps,
             initial=state.global_step,
@@ -355,7 +349,7 @@ class MetricsLog(TrainerCallback):
         logs: dict[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        if not logs or "reward" not in logs:  # the summary that ends a training is none of a step
+        if not logs or "reward" not in logs:  # the summary at the end belongs to no step
             return
         taken = {
             "seconds": round(time.perf_counter() - self.began, 2),

@@ -28,7 +28,7 @@ def conversation():
 
 
 def shortened(tiny_base):
-    """(tokenizer as it is, the same with tools said short); both are the mini model's, whose
+    """(tokenizer as it is, the same with tools said short); both are the embedded model's, whose
     template is TRL's for Qwen2.5.
     """
     return load_language_model(tiny_base)[1], with_short_tools(load_language_model(tiny_base)[1])

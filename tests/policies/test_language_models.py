@@ -68,8 +68,8 @@ def test_a_model_in_memory_plays_all_at_once(tiny_base):
 
 
 def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
-    # Turn by turn the ids are concatenated, never re-tokenized; for the mini tokenizer both must
-    # agree.
+    # Turn by turn the ids are concatenated, never re-tokenized; for the embedded tokenizer both
+    # must agree.
     model, tokenizer = load_language_model(tiny_base)
     policy = LanguageModelPolicy(model, tokenizer, name="tiny")
     episode = episodes(1)[0]

@@ -2,9 +2,9 @@
 
 import pytest
 
+from logtriage.train.base_model import build_base
 from logtriage.train.experiment import evaluate_run
 from logtriage.train.grpo import train
-from logtriage.train.mini import build_base
 from logtriage.train.presets import make_config
 from logtriage.train.summaries import summarise_run
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 def test_the_embedded_agent_learns_to_trace(tmp_path):
     base = build_base(tmp_path / "base")
-    train(make_config("mini", model=str(base)), tmp_path / "seed-0")
+    train(make_config("novice", model=str(base)), tmp_path / "seed-0")
     evaluation = evaluate_run(tmp_path / "seed-0", episodes=200)
     rows = {row["task"]: row for row in summarise_run(tmp_path / "seed-0", evaluation)}
     for row in rows.values():

@@ -19,7 +19,7 @@ from logtriage.play.prompts import SYSTEM_PROMPT, render
 from logtriage.play.scoring import PARTS
 from logtriage.play.tools import ToolSession, tool_schemas
 from logtriage.train.conversations import POLICIES, publish_dataset, write_dataset
-from logtriage.train.drills import PUBLISHED_INDEX, TEACHER_INDEX
+from logtriage.train.drills import EXPERT_INDEX, PUBLISHED_INDEX
 from logtriage.world.tasks import SPLITS, TASKS
 
 ROOT = Path(__file__).parents[2]
@@ -104,7 +104,7 @@ def test_every_conversation_can_be_played_again(configuration, folder, tmp_path)
 
 def test_the_slice_is_nobody_elses(folder, tmp_path):
     indices = {row["index"] for row in rows_of(folder, "trace", tmp_path)}
-    assert indices == {PUBLISHED_INDEX, PUBLISHED_INDEX + 1} and PUBLISHED_INDEX > TEACHER_INDEX
+    assert indices == {PUBLISHED_INDEX, PUBLISHED_INDEX + 1} and PUBLISHED_INDEX > EXPERT_INDEX
 
 
 def test_the_card_is_true_and_its_snippet_runs(folder):

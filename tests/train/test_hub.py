@@ -193,7 +193,7 @@ def test_a_hub_that_is_down_is_told(fake_hub, run, tmp_path, capsys):
 def test_training_is_kept_and_goes_on_elsewhere(fake_hub, tiny_base, tmp_path):
     # A first machine is gone after step 2 of 4; a second one, which has the base, finishes the run.
     settings = {"incidents": 2, "group": 2, "micro_batches": 2, "save_every": 2}
-    config = make_config("mini", model=str(tiny_base), steps=4, **settings)
+    config = make_config("novice", model=str(tiny_base), steps=4, **settings)
     first, second = (tmp_path / name / "seed-0" for name in ("first", "other"))
     train(config, first, progress=False, until=2, keep_on_hub=KEPT)
     assert "checkpoint-2/trainer_state.json" in files(fake_hub.root / KEPT)

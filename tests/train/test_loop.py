@@ -2,7 +2,6 @@
 
 import inspect
 import itertools
-from collections import defaultdict
 from functools import partial
 from types import SimpleNamespace
 
@@ -19,9 +18,8 @@ from logtriage.play.scoring import WEIGHTS
 from logtriage.play.tools import TriageTools
 from logtriage.policies.llm.language_models import LanguageModelPolicy
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.train.choice import incident_rows
-from logtriage.train.credit import call_advantages
-from logtriage.train.loop import KeptTrainer, _calls_of_tokens, _whole_calls_of_tokens
+from logtriage.train.grpo import incident_rows
+from logtriage.train.loop import KeptTrainer, calls_of_tokens
 from logtriage.train.presets import make_config
 from logtriage.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 
@@ -58,9 +56,7 @@ def test_trl_has_the_private_parts_that_are_relied_on():
 def a_trainer(**attributes):
     """What the methods under test use of a trainer, and nothing else."""
     trainer = KeptTrainer.__new__(KeptTrainer)
-    vars(trainer).update(
-        {"_entropy_bonus_enabled": False, "accelerator": Accelerator(cpu=True), **attributes}
-    )
+    vars(trainer).update({"accelerator": Accelerator(cpu=True), **attributes})
     return trainer
 
 
@@ -97,7 +93,7 @@ def groups_of_episodes(tiny_base, incidents=3, group=4):
 def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
     # TRL's own trainer and ours, each whole, are handed the same episodes.
     _, _, _, _, inputs = groups_of_episodes(tiny_base)
-    config = make_config("mini", model=str(tiny_base), incidents=3, group=4)
+    config = make_config("novice", model=str(tiny_base), incidents=3, group=4)
     rewards = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
     rewards[1] = 0.5  # a group that agrees, and so tells nothing
     inputs["advantages"] = (rewards - rewards.mean(1, keepdim=True)).flatten()
@@ -133,14 +129,14 @@ def test_what_is_read_once_has_the_gradient_of_what_is_read_often(tiny_base):
     mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
     kept, width = inputs["completion_ids"].shape[1], inputs["prompt_ids"].shape[1]
     own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
-    telling = torch.arange(len(ids)) % 5 != 2
+    unequal = torch.arange(len(ids)) % 5 != 2
     weights = torch.randn(own.shape, generator=torch.Generator().manual_seed(0))
-    weights = weights * own * telling[:, None]
+    weights = weights * own * unequal[:, None]
     found = []
     for kind in ("ours", "plain"):
         model, _ = load_language_model(tiny_base)
         if kind == "ours":
-            trainer = a_trainer(_own=own, _telling=telling, temperature=1.5)
+            trainer = a_trainer(_own=own, _unequal=unequal, temperature=1.5)
             logps, entropies, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, kept)
         else:
             positions = (mask.cumsum(1) - 1).clamp(min=0)
@@ -149,7 +145,7 @@ def test_what_is_read_once_has_the_gradient_of_what_is_read_often(tiny_base):
             logps = all_logps.gather(2, ids[:, width:, None])[..., 0]
             entropies = -(all_logps.exp() * all_logps).sum(-1)
         (logps * weights).sum().backward()
-        shown = own & telling[:, None]
+        shown = own & unequal[:, None]
         found.append((logps[shown], entropies[shown], [p.grad for p in model.parameters()]))
     (ours, entropy, gradient), (theirs, their_entropy, their_gradient) = found
     assert torch.allclose(ours, theirs, atol=1e-4) and torch.allclose(
@@ -169,7 +165,7 @@ def test_an_episode_without_advantage_is_not_read_again(tiny_base):
         read.append(len(given["input_ids"])) or forward(**given)
     )
     own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
-    trainer = a_trainer(_own=own, _telling=torch.arange(len(ids)) < 5, temperature=1.0)
+    trainer = a_trainer(_own=own, _unequal=torch.arange(len(ids)) < 5, temperature=1.0)
     logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, own.shape[1])
     assert read == [2, 5]  # the prompts of two groups, once each, and five episodes
     assert (logps[5:] == 0).all() and (logps[:5][own[:5]] < 0).all()
@@ -194,13 +190,13 @@ def written_by(tokenizer, *turns):
     return SimpleNamespace(ids=ids, own=own, messages=messages)
 
 
-def told_apart(conversation, tokenizer, numbered=_calls_of_tokens):
-    """What is given to each call, as text, by its number."""
-    told = {}
-    numbers = numbered(conversation, tokenizer)
+def text_by_call(conversation, tokenizer):
+    """The text of each call's arguments, by its number."""
+    text = {}
+    numbers = calls_of_tokens(conversation, tokenizer)
     for token, number in zip(conversation.ids, numbers, strict=True):
-        told[number] = told.get(number, "") + tokenizer.decode([token])
-    return told
+        text[number] = text.get(number, "") + tokenizer.decode([token])
+    return text
 
 
 def test_tokens_are_told_apart_by_the_call_they_are_an_argument_of(tiny_base):
@@ -210,7 +206,7 @@ def test_tokens_are_told_apart_by_the_call_they_are_an_argument_of(tiny_base):
         Action("classify_severity", ("P1",)),
         Action("resolve"),
     ]
-    told = told_apart(written_by(tokenizer, calls[:1], calls[1:]), tokenizer)
+    told = text_by_call(written_by(tokenizer, calls[:1], calls[1:]), tokenizer)
     assert told[0].startswith("user-db") and told[1].startswith("P1") and set(told) == {0, 1, None}
     assert "request_more_logs" in told[None] and "resolve" in told[None]
 
@@ -219,7 +215,9 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     # Given the credit of the answer that follows it, a turn cut short would be learned.
     _, tokenizer = load_language_model(tiny_base)
     cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
-    told = told_apart(written_by(tokenizer, cut, [Action("classify_severity", ("P2",))]), tokenizer)
+    told = text_by_call(
+        written_by(tokenizer, cut, [Action("classify_severity", ("P2",))]), tokenizer
+    )
     # it is a call of the session's all the same, and has a number
     assert told[1].startswith("P2") and cut in told[None] and 0 not in told
     # likewise one that is cut off behind a whole one
@@ -229,7 +227,7 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     more = tokenizer(cut)["input_ids"]
     end = whole.own.index(False)
     whole.ids[end:end], whole.own[end:end] = more, [True] * len(more)
-    told = told_apart(whole, tokenizer)
+    told = text_by_call(whole, tokenizer)
     assert told[0].startswith("dba") and told[1].startswith("P2") and cut in told[None]
 
 
@@ -265,7 +263,7 @@ def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_epis
     trainer = a_trainer(
         environments=[tools for tools, _ in group],
         num_generations=2,
-        _written=[_calls_of_tokens(written, tokenizer) for _, written in group],
+        _calls=[calls_of_tokens(written, tokenizer) for _, written in group],
     )
     rewards = [tools.get_reward() for tools, _ in group]
     whole = (rewards[0] - rewards[1]) / 2
@@ -277,104 +275,7 @@ def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_epis
         {None: -whole, 0: -whole, 1: -0.1, 2: -faster, 3: -faster, 4: 0.0},
     ]
     assert whole > 0.1 > faster > 0.0
-    for row, kinds, calls in zip(table, expected, trainer._written, strict=True):
+    for row, kinds, calls in zip(table, expected, trainer._calls, strict=True):
         assert set(calls) == set(kinds)
         assert row[: len(calls)].tolist() == pytest.approx([kinds[call] for call in calls])
         assert (row[len(calls) :] == 0).all()
-
-
-def test_a_whole_call_is_told_apart_with_all_that_leads_to_it(tiny_base):
-    _, tokenizer = load_language_model(tiny_base)
-    calls = [
-        Action("request_more_logs", ("user-db",)),
-        Action("classify_severity", ("P1",)),
-        Action("resolve"),
-    ]
-    written = written_by(tokenizer, "Hm.", calls[:2], "<tool_call>{", calls[2:], "Bye.")
-    told = told_apart(written, tokenizer, _whole_calls_of_tokens)
-    assert set(told) == {None, 0, 1, 2, 3} and told[None].startswith("Hm.")
-    assert "request_more_logs" in told[0] and "user-db" in told[0] and "P1" not in told[0]
-    assert "classify_severity" in told[1] and "P1" in told[1] and "step 1" in told[1]
-    assert told[2].startswith("<tool_call>{") and "resolve" in told[3] and "Bye." in told[3]
-
-
-def test_every_token_has_the_advantage_of_its_call(tiny_base):
-    _, tokenizer = load_language_model(tiny_base)
-    incident = Episode.open("cascading_failure", "train", 0).incident
-    right = [
-        Action("classify_severity", (incident.severity,)),
-        Action("identify_root_cause", (incident.root,)),
-    ]
-    group = [played(tokenizer, right[:1], right[1:]), played(tokenizer, right)]
-    for tools, _ in group:
-        tools.get_reward()
-    sessions = [tools.session for tools, _ in group]
-    sessions[1].call("ignore", {})  # too late
-    for credit in ("to_go", "anchor", "belief"):
-        trainer = a_trainer(
-            environments=[tools for tools, _ in group],
-            num_generations=2,
-            credit=credit,
-            _written=[_whole_calls_of_tokens(written, tokenizer) for _, written in group],
-        )
-        table = trainer._advantages_by_part(max(len(written.ids) for _, written in group))
-        for row, calls, given in zip(
-            table, trainer._written, call_advantages(credit, sessions), strict=True
-        ):
-            assert set(calls) == {0, 1}
-            assert row[: len(calls)].tolist() == pytest.approx([given[call] for call in calls])
-            assert (row[len(calls) :] == 0).all()
-
-
-def gradient_of(tiny_base, tmp_path, inputs, **changes):
-    config = make_config("mini", model=str(tiny_base), incidents=3, group=4, **changes)
-    model, tokenizer = load_language_model(tiny_base)
-    trainer = KeptTrainer(
-        model=model,
-        args=grpo_arguments(config, tmp_path),
-        processing_class=tokenizer,
-        train_dataset=Dataset.from_list(incident_rows(config)),
-        environment_factory=partial(TriageTools, Episode.open),
-        reward_funcs=[EpisodeRecorder(tmp_path, count=False)],
-    )
-    trainer.current_gradient_accumulation_steps = 1
-    trainer._compute_loss(model.train(), dict(inputs)).backward()
-    return torch.cat([one.grad.flatten() for one in model.parameters() if one.grad is not None])
-
-
-def test_an_entropy_bonus_has_a_gradient_of_its_own(tiny_base, tmp_path):
-    _, _, _, _, inputs = groups_of_episodes(tiny_base)
-    inputs["advantages"] = torch.zeros(12)  # nothing else to learn
-    inputs["num_items_in_batch"] = torch.tensor(1)
-    assert not gradient_of(tiny_base, tmp_path, inputs).any()
-    once, twice = (gradient_of(tiny_base, tmp_path, inputs, entropy_bonus=b) for b in (0.1, 0.2))
-    assert once.abs().max() > 0.0 and torch.allclose(twice, 2 * once, rtol=1e-3, atol=1e-7)
-
-
-def test_answers_are_learned_where_that_is_asked_for(tiny_base, tmp_path, monkeypatch):
-    # What `_generate` hands on is the mask of what is learned, and it is read with gradient.
-    _, _, _, _, inputs = groups_of_episodes(tiny_base)
-    inputs["advantages"] = torch.ones(12)
-    inputs["num_items_in_batch"] = torch.tensor(1)
-    own = gradient_of(tiny_base, tmp_path, inputs)
-    inputs["tool_mask"] = torch.ones_like(inputs["tool_mask"])
-    assert not torch.allclose(gradient_of(tiny_base, tmp_path, inputs), own, rtol=0.01)
-    model, tokenizer = load_language_model(tiny_base)
-    written = written_by(tokenizer, [Action("escalate", ("dba",))], [Action("resolve")])
-    written.prompt = [0]
-    monkeypatch.setattr(LanguageModelPolicy, "converse", lambda self, sessions: [written])
-    for answers_in_loss in (False, True):
-        trainer = a_trainer(
-            model=model,
-            processing_class=tokenizer,
-            temperature=1.0,
-            generation_kwargs={"max_new_tokens": 40},
-            max_completion_length=640,
-            environments=[],
-            answers_in_loss=answers_in_loss,
-            credit="episode",
-            state=SimpleNamespace(num_input_tokens_seen=0),
-            _metrics={"train": defaultdict(list)},
-        )
-        mask = trainer._generate([[]])[2][0]
-        assert mask == [int(own or answers_in_loss) for own in written.own] and 0 in written.own

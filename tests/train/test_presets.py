@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logtriage.train.choice import incident_rows
+from logtriage.train.grpo import incident_rows
 from logtriage.train.presets import MOST_TOGETHER, PRESETS, asked_config, deal, make_config
 from logtriage.train.settings import TrainingConfig
 from logtriage.world.tasks import TASKS
@@ -28,7 +28,7 @@ def test_fewer_or_more_incidents_need_no_more_memory(preset):
 
 
 def test_micro_batches_asked_for_are_taken():
-    assert make_config("mini", model="x", incidents=2, micro_batches=4).micro_batches == 4
+    assert make_config("novice", model="x", incidents=2, micro_batches=4).micro_batches == 4
 
 
 @given(
@@ -51,7 +51,7 @@ def test_episodes_are_dealt_to_the_last_one(episodes, tasks, group, most):
 
 
 def test_episodes_that_make_no_group_are_refused():
-    with pytest.raises(ValueError, match=r"31 episodes a task make no run .* choose 30"):
+    with pytest.raises(ValueError, match=r"31 episodes per task make no run .* choose 30"):
         deal(31, 3, 4)
     # one step of 97 incidents a task would be all there is
     with pytest.raises(ValueError, match=r"no run of at most 10 steps .* choose 160"):
@@ -71,9 +71,9 @@ def test_a_command_counts_episodes_of_each_task():
 
 
 def test_steps_without_episodes_are_as_many_as_asked():
-    assert asked_config("mini", [], None, 7, None, {"model": "x"}).steps == 7
-    assert asked_config("mini", [], None, None, None, {"model": "x"}) == make_config(
-        "mini", model="x"
+    assert asked_config("novice", [], None, 7, None, {"model": "x"}).steps == 7
+    assert asked_config("novice", [], None, None, None, {"model": "x"}) == make_config(
+        "novice", model="x"
     )
 
 
@@ -83,5 +83,5 @@ def test_steps_without_episodes_are_as_many_as_asked():
 )
 def test_a_setting_of_another_type_is_refused(setting, value):
     # YAML reads 8e-4 as text, and a run would end in it only once its base was built
-    with pytest.raises(ValueError, match=f"{setting} must be a "):
-        make_config("mini", model="", **{setting: value})
+    with pytest.raises(ValueError, match=f"{setting} must be of type "):
+        make_config("novice", model="", **{setting: value})

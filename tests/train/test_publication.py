@@ -40,7 +40,7 @@ TINY = {"steps": 1, "incidents": 2, "group": 2, "micro_batches": 2, "save_every"
 def finished(tiny_base, tmp_path_factory):
     """A finished run that has been evaluated; not to be written to."""
     folder = tmp_path_factory.mktemp("runs") / "demo" / "seed-0"
-    train(make_config("mini", model=str(tiny_base), **TINY), folder, progress=False)
+    train(make_config("novice", model=str(tiny_base), **TINY), folder, progress=False)
     evaluate_run(folder, episodes=12, references=("novice", "loudest"), progress=False)
     (folder / "gain.png").write_bytes(b"a figure")
     return folder
@@ -62,7 +62,7 @@ def run(finished, tmp_path):
 def adapter(tiny_base, tmp_path_factory):
     """A finished run that trained an adapter; not to be written to."""
     folder = tmp_path_factory.mktemp("runs") / "lora" / "seed-0"
-    config = make_config("mini", model=str(tiny_base), lora_rank=4, **TINY)
+    config = make_config("novice", model=str(tiny_base), lora_rank=4, **TINY)
     train(config, folder, progress=False)
     return folder
 

@@ -4,13 +4,13 @@ from random import Random
 
 from logtriage.play.tools import tool_schemas
 from logtriage.train import supervised
-from logtriage.train.drills import junior_episode
+from logtriage.train.drills import novice_episode
 from logtriage.train.tokenizer import build_tokenizer, tokenizer_texts
 
 
 def test_only_what_the_assistant_writes_is_learned_in_full():
     tokenizer = build_tokenizer(tokenizer_texts(60))
-    messages = junior_episode(3)
+    messages = novice_episode(3)
     ids, own = supervised.encode(tokenizer, messages, tool_schemas())
     written = tokenizer.decode([token for token, mine in zip(ids, own, strict=True) if mine])
     assert "<tool_call>" in written and "<tool_response>" not in written and "calls:" not in written

@@ -60,7 +60,7 @@ def rewards(run):
 
 def tiny(model, **changes):
     sizes = {"steps": 2, "incidents": 2, "group": 2, "micro_batches": 1, "save_every": 1}
-    return make_config("mini", model=str(model), **{**sizes, **changes})
+    return make_config("novice", model=str(model), **{**sizes, **changes})
 
 
 def test_the_watch_sees_what_leaves(tmp_path):
@@ -76,12 +76,12 @@ def test_trackio_is_told_every_step_once_and_nobody_else(tiny_base, tmp_path):
     pytest.importorskip("trackio", reason="pip install trackio")
     run = tmp_path / "run"
     # 2 steps of 3 incidents x 8, in two parts: a run that goes on is one run there, too
-    command = ("train", run, "--preset", "mini", "--model", tiny_base, "--episodes", 16)
+    command = ("train", run, "--preset", "novice", "--model", tiny_base, "--episodes", 16)
     command += ("--steps", 2, "--track", "trackio")
     said = watched(tmp_path, "logtriage", *command, "--until", 1)
     said += watched(tmp_path, "logtriage", *command)
     assert "REACHED" not in said
-    name = run_name(make_config("mini", model=str(tiny_base), steps=2, incidents=3), run)
+    name = run_name(make_config("novice", model=str(tiny_base), steps=2, incidents=3), run)
     assert name.startswith("base-part-2x3x8-lr0.0004-seed0-")
     where = ("--project", "logtriage", "--json")
     listed = json.loads(watched(tmp_path, "trackio.cli", "list", "runs", *where))
@@ -163,7 +163,7 @@ def test_trackio_opens_no_dashboard_in_a_notebook(tmp_path, monkeypatch):
 
 
 def test_a_tracker_that_cannot_be_used_is_told_before_the_model_is_loaded(tmp_path, monkeypatch):
-    command = ("train", tmp_path / "run", "--preset", "mini", "--model", tmp_path / "nowhere")
+    command = ("train", tmp_path / "run", "--preset", "novice", "--model", tmp_path / "nowhere")
     told = refusal(*command, "--track", "mlflow")
     assert "unknown tracker 'mlflow'; choose one of trackio, tensorboard, wandb" in told
     monkeypatch.setattr(tracking, "find_spec", lambda name: None)

@@ -59,7 +59,7 @@ def test_trl_has_the_private_parts_that_are_relied_on():
 
 
 def test_a_step_is_one_generation_and_one_update(tmp_path):
-    config = make_config("mini", model="x", max_grad_norm=0.25)
+    config = make_config("novice", model="x", max_grad_norm=0.25)
     arguments = grpo_arguments(config, tmp_path)
     assert arguments.max_grad_norm == 0.25
     episodes = config.incidents * config.group
@@ -186,8 +186,3 @@ def test_processor_time_adds_up_over_attempts(tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     cpu = [row["cpu_seconds"] for row in rows]
     assert cpu[0] < cpu[1] < cpu[2] < 60.0
-
-
-def test_what_is_added_for_entropy_is_trls_coefficient(tmp_path):
-    arguments = grpo_arguments(make_config("mini", model="x", entropy_bonus=0.02), tmp_path)
-    assert arguments.entropy_coef == 0.02 and not arguments.use_adaptive_entropy

@@ -17,8 +17,8 @@ import pytest
 from safetensors.torch import load_file
 
 from logtriage.bench.runs import last_checkpoint
+from logtriage.train.base_model import build_base
 from logtriage.train.grpo import train
-from logtriage.train.mini import build_base
 from logtriage.train.presets import make_config
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ SMALL = {
 def base(tmp_path_factory):
     """A base that calls tools, some of them well: the tiny one never gets to a second turn."""
     folder = tmp_path_factory.mktemp("base") / "base"
-    toy = {"drills": 64, "drill_epochs": 1, "juniors": 600, "hidden": 64, "layers": 2}
+    toy = {"drills": 64, "drill_epochs": 1, "novices": 600, "hidden": 64, "layers": 2}
     return build_base(folder, parity=0.0, **toy)
 
 

@@ -2,8 +2,7 @@ from random import Random
 
 import pytest
 
-from logtriage.train.drills import GRAPH_SIZES
-from logtriage.train.invented_names import TRAINING_NAMES
+from logtriage.train.drills import GRAPH_SIZES, TRAINING_NAMES
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
 from logtriage.world.random_topology import UNSEEN_NAMES, random_topology

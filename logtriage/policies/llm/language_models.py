@@ -18,7 +18,7 @@ from ...play.tools import ToolSession
 from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
 from .chat_ids import NativeChat, TextChat
 
-TURN_TOKENS = 128  # new tokens a turn; five calls of the mini model need 24, of Qwen 110
+TURN_TOKENS = 128  # new tokens a turn; five calls of the embedded model need 24, of Qwen 110
 # Turns of a conversation by their ids, each with its end unless it was cut off; the last may be one
 # that the model has not ended yet.
 Turns = Sequence[Sequence[int]]

@@ -45,7 +45,7 @@ def load_language_model(
     """Load (model, tokenizer) with plain transformers, from a folder or a hub.
 
     Args:
-        source: a folder made by `mini.build_base` or by training, or a hub name such as
+        source: a folder made by `base_model.build_base` or by training, or a hub name such as
             `Qwen/Qwen2.5-3B-Instruct`.
         load_in_4bit: take its weights in NF4 (see `QUANTISED`), or quantise them by bitsandbytes;
             needs an NVIDIA GPU.

@@ -15,9 +15,8 @@ from logtriage.play.episode import Episode
 from logtriage.play.prompts import call_graph_line, render
 from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.train import mini
-from logtriage.train.drills import GRAPH_SIZES, junior_episode, open_varied
-from logtriage.train.invented_names import TRAINING_NAMES
+from logtriage.train import base_model, processes
+from logtriage.train.drills import GRAPH_SIZES, TRAINING_NAMES, novice_episode, open_varied
 from logtriage.train.tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
 from logtriage.world.random_topology import UNSEEN_NAMES, random_topology
@@ -32,7 +31,7 @@ def tokenizer():
 
 
 def test_the_tokenizer_is_lossless_and_short(tokenizer):
-    messages = junior_episode(0)
+    messages = novice_episode(0)
     text = tokenizer.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     assert tokenizer.decode(ids) == text
@@ -65,57 +64,38 @@ def test_a_base_is_built_once(tiny_base):
     before = (tiny_base / "base.json").stat().st_mtime_ns
     settings = json.loads((tiny_base / "base.json").read_text())["settings"]
     del settings["examples"]  # a digest, see below
-    assert mini.build_base(tiny_base, **settings, parity=0.0) == tiny_base
+    assert base_model.build_base(tiny_base, **settings, parity=0.0) == tiny_base
     assert (tiny_base / "base.json").stat().st_mtime_ns == before
     with pytest.raises(ValueError, match="built with"):
-        mini.build_base(tiny_base, **{**settings, "seed": 7})
+        base_model.build_base(tiny_base, **{**settings, "seed": 7})
 
 
 def test_a_base_that_was_taught_other_examples_is_another(tiny_base, monkeypatch):
     settings = json.loads((tiny_base / "base.json").read_text())["settings"]
     del settings["examples"]
     other = [{"role": "user", "content": "?"}]
-    monkeypatch.setattr(mini, "junior_episode", lambda index, general=False: other)
+    monkeypatch.setattr(base_model, "novice_episode", lambda index, general=False: other)
     with pytest.raises(ValueError, match="built with"):
-        mini.build_base(tiny_base, **settings)
+        base_model.build_base(tiny_base, **settings)
 
 
-def test_settings_of_the_usual_base_are_those_of_bases_that_exist(tmp_path):
-    # A base of before these options must be recognised: `base.json` as it was published.
+def test_the_published_base_is_recognised(tmp_path):
     published = json.loads((RESULTS / "novice" / "base.json").read_text())
-    assert "runbook" not in published["settings"] and "cpu_seconds" not in published
     folder = tmp_path / "base"
     folder.mkdir()
     (folder / "base.json").write_text(json.dumps(published))
-    assert mini.build_base(folder) == folder
+    assert base_model.build_base(folder) == folder
     assert list(tmp_path.iterdir()) == [folder]  # not even a lock: it may be read-only
-    for option in ({"runbook": False}, {"hidden": 64}, {"learning_rate": 1e-3}):
+    for option in ({"hidden": 64}, {"learning_rate": 1e-3}):
         with pytest.raises(ValueError, match="built with"):
-            mini.build_base(folder, **option)
+            base_model.build_base(folder, **option)
 
 
 def test_wider_models_take_smaller_steps(tiny_base):
-    assert mini.default_learning_rate(128) == 2.5e-3  # exactly: older bases are known by it
-    assert mini.default_learning_rate(256) == 1.25e-3
+    assert base_model.default_learning_rate(128) == 2.5e-3  # exactly: older bases are known by it
+    assert base_model.default_learning_rate(256) == 1.25e-3
     record = json.loads((tiny_base / "base.json").read_text())
-    assert record["settings"]["learning_rate"] == mini.default_learning_rate(32) == 0.01
-
-
-def test_a_base_tells_what_it_cost(tiny_base):
-    record = json.loads((tiny_base / "base.json").read_text())
-    assert record["cpu_seconds"] > 0.0 and record["seconds"] > 0.0
-
-
-def test_a_base_without_a_runbook_is_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(mini, "TOKENIZER_EXAMPLES", 30)
-    toy = {"drills": 4, "drill_epochs": 1, "juniors": 4, "junior_epochs": 1}
-    toy |= {"hidden": 32, "layers": 1, "parity": 0.0}
-    folder = mini.build_base(tmp_path / "base", **toy, runbook=False)
-    settings = json.loads((folder / "base.json").read_text())["settings"]
-    assert settings["runbook"] is False
-    assert mini.build_base(folder, **toy, runbook=False) == folder
-    with pytest.raises(ValueError, match="built with"):
-        mini.build_base(folder, **toy)
+    assert record["settings"]["learning_rate"] == base_model.default_learning_rate(32) == 0.01
 
 
 def test_a_second_process_waits_and_finds_the_base_finished(
@@ -124,20 +104,20 @@ def test_a_second_process_waits_and_finds_the_base_finished(
     settings = json.loads((tiny_base / "base.json").read_text())["settings"]
     del settings["examples"]
     folder, waiting = tmp_path / "runs" / "base", threading.Event()
-    monkeypatch.setattr(mini, "new_model", None)  # to build would be an error
+    monkeypatch.setattr(base_model, "new_model", None)  # to build would be an error
 
     def acquire_and_tell(self, *args, **options):
         if options.get("blocking", True):
             waiting.set()
         return acquire(self, *args, **options)
 
-    acquire = mini.FileLock.acquire
+    acquire = processes.FileLock.acquire
     folder.parent.mkdir()
     first = FileLock(folder.parent / ".base.lock")
     first.acquire()
     with ThreadPoolExecutor(1) as second:
-        monkeypatch.setattr(mini.FileLock, "acquire", acquire_and_tell)
-        built = second.submit(mini.build_base, folder, **settings)
+        monkeypatch.setattr(processes.FileLock, "acquire", acquire_and_tell)
+        built = second.submit(base_model.build_base, folder, **settings)
         assert waiting.wait(30) and not built.done()
         shutil.copytree(tiny_base, folder)  # the first one is done
         made = (folder / "model.safetensors").stat().st_mtime_ns
@@ -145,34 +125,34 @@ def test_a_second_process_waits_and_finds_the_base_finished(
         first.release()
         assert built.result(30) == folder
     told = capsys.readouterr().out.splitlines()
-    assert told == [f"waiting for another process that builds {folder}"]
+    assert told == [f"waiting for another process that is at work in {folder}"]
     assert (folder / "model.safetensors").stat().st_mtime_ns == made
 
 
 def test_a_taught_model_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path, monkeypatch):
     toy = {"episodes": 4, "epochs": 1}
-    folder = mini.build_taught(tmp_path / "taught", tiny_base, **toy)
+    folder = base_model.build_expert(tmp_path / "expert", tiny_base, **toy)
     made = (folder / "model.safetensors").stat().st_mtime_ns
-    assert mini.build_taught(folder, tiny_base, **toy) == folder
+    assert base_model.build_expert(folder, tiny_base, **toy) == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == made
     assert (folder / "model.safetensors").read_bytes() != (
         tiny_base / "model.safetensors"
     ).read_bytes()
     with pytest.raises(ValueError, match="built with"):
-        mini.build_taught(folder, folder, **toy)
+        base_model.build_expert(folder, folder, **toy)
 
 
 def test_a_base_that_cannot_read_is_refused(tmp_path):
     toy = {
         "drills": 4,
         "drill_epochs": 1,
-        "juniors": 4,
-        "junior_epochs": 1,
+        "novices": 4,
+        "novice_epochs": 1,
         "hidden": 32,
         "layers": 1,
     }
-    with pytest.raises(ValueError, match="has not learned what the junior knows"):
-        mini.build_base(tmp_path / "toy", **toy)
+    with pytest.raises(ValueError, match="has not learned what the novice knows"):
+        base_model.build_base(tmp_path / "toy", **toy)
     assert not (tmp_path / "toy" / "base.json").exists()
 
 
@@ -187,7 +167,7 @@ def ids_of(tokenizer, text):
 
 def test_a_spelled_tokenizer_is_lossless(spelled):
     for index in range(5):
-        messages = junior_episode(index, general=True)
+        messages = novice_episode(index, general=True)
         text = spelled.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
         assert spelled.decode(ids_of(spelled, text)) == text
     other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s"
@@ -260,17 +240,17 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
         compared.append(open_episode)
         return {"base": 1.0, "novice": 1.0}
 
-    monkeypatch.setattr(mini, "compare_with_junior", compare)
-    monkeypatch.setattr(mini, "TOKENIZER_EXAMPLES", 30)
-    toy = {"drills": 4, "drill_epochs": 1, "junior_epochs": 1}
-    monkeypatch.setattr(mini, "GENERAL_JUNIORS", 5)
-    monkeypatch.setattr(mini, "COPYING", ((2, 2, 20), (1, 3, 20)))
-    monkeypatch.setattr(mini, "COPYING_BATCH", 2)
-    folder = mini.build_base(tmp_path / "base", **toy, hidden=32, layers=1, general=True)
+    monkeypatch.setattr(base_model, "compare_with_novice", compare)
+    monkeypatch.setattr(base_model, "TOKENIZER_EXAMPLES", 30)
+    toy = {"drills": 4, "drill_epochs": 1, "novice_epochs": 1}
+    monkeypatch.setattr(base_model, "GENERAL_NOVICES", 5)
+    monkeypatch.setattr(base_model, "COPYING", ((2, 2, 20), (1, 3, 20)))
+    monkeypatch.setattr(base_model, "COPYING_BATCH", 2)
+    folder = base_model.build_base(tmp_path / "base", **toy, hidden=32, layers=1, general=True)
     assert compared == [open_varied]  # measured on what it was taught, not on the default graph
     record = json.loads((folder / "base.json").read_text())
     settings = record["settings"]
-    assert settings["general"] is True and settings["juniors"] == 5
+    assert settings["general"] is True and settings["novices"] == 5
     assert settings["copying"] == [[2, 2, 20], [1, 3, 20]] and settings["copying_batch"] == 2
     assert [row["phase"] for row in record["log"]] == ["copying up to 2", "copying up to 3"]
     _, loaded = load_language_model(folder)
@@ -281,5 +261,5 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
     del plain["examples"]
     assert "general" not in plain and "copying" not in plain
     with pytest.raises(ValueError, match="built with"):
-        mini.build_base(tiny_base, **plain, general=True)
-    assert mini.build_base(folder, **settings) == folder
+        base_model.build_base(tiny_base, **plain, general=True)
+    assert base_model.build_base(folder, **settings) == folder

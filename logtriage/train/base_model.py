@@ -1,0 +1,303 @@
+"""The embedded base model, which is built in minutes on a CPU: a demonstration should not depend on
+a download.
+
+A Qwen2-architecture decoder of about one million parameters with its own tokenizer, built from text
+of the `train` split only. It first learns to *read* (drills: what a line says, which service it
+reports errors from, how bad it is), and then imitates a *novice on-call* who knows the runbook but
+blames the loudest service, and is often wrong. It is never shown the right answer of an incident:
+drills and novice see only what an agent sees. What GRPO adds, it learns from reward.
+
+A *general* base learns from incidents of `train` that are also on random call graphs and in other
+words (see `drills`), and spells names and words out, for more than twice the tokens. Before it
+reads, it learns to copy invented names. An *expert* base is a finished one that has then imitated
+`trace`.
+
+The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
+the simulated world: a runbook is what an on-call has. Results of this model must say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ..bench.runs import weights_digest, write_text
+from ..play.conversation import Message
+from ..play.episode import Episode, OpenEpisode, final_score
+from ..play.tools import tool_schemas
+from ..policies.llm.language_models import LanguageModelPolicy
+from ..policies.llm.loading import load_language_model
+from ..policies.novice import JuniorPolicy
+from ..world.tasks import TASKS
+from .drills import HOLDOUT_INDEX, copying, drill, expert_episode, novice_episode, open_varied
+from .processes import locked
+from .supervised import encode, train_on
+from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
+
+DIGESTED = 40  # examples of each kind by which a finished model is recognised
+# Of the novice's mean score: a base below that, played greedily, has not learned to read.
+PARITY = 0.9
+NOVICES, GENERAL_NOVICES = 3000, 4500  # examples; general ones teach more, and take more
+# The lessons in copying that a general base begins with: names from, names to, steps.
+COPYING = ((2, 2, 300), (1, 4, 200), (1, 12, 200))
+COPYING_BATCH = 32  # examples per step of these
+LEARNING_RATE, TUNED_WIDTH = 2.5e-3, 128  # peak, and the width at which it was chosen
+
+Log = Callable[[dict[str, Any]], None]
+
+
+def default_learning_rate(hidden: int) -> float:
+    """The peak learning rate for a model of that width, `LEARNING_RATE` at `TUNED_WIDTH`.
+
+    Adam moves every weight by about the learning rate, whatever its gradient, and an output sums
+    over `hidden` of them: to change as much at any width, the steps must shrink as it grows (Yang
+    et al. 2022, "Tensor Programs V", muP: 1 / width for hidden weights). We do so for all weights;
+    embeddings and norms, which muP would leave alone, are slower than there in wide models.
+    """
+    return LEARNING_RATE * (TUNED_WIDTH / hidden)
+
+
+def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
+    """A Qwen2 decoder of `hidden` dimensions per token with random weights."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    # The wide initialisation is decisive: with the default of 0.02 it hardly learns to read.
+    return Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=len(tokenizer),
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=3 * hidden,
+            tie_word_embeddings=True,
+            max_position_embeddings=2048,
+            initializer_range=0.6 / math.sqrt(hidden),
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            use_cache=True,
+        )
+    )
+
+
+def compare_with_novice(
+    model: Any, tokenizer: Any, episodes: int = 32, open_episode: OpenEpisode = Episode.open
+) -> dict[str, float]:
+    """Mean scores of the base model (greedy) and of the novice, on a slice of `train` that nothing
+    was trained on: `episodes` incidents of each task, which `open_episode` opens.
+    """
+    base = LanguageModelPolicy(model, tokenizer, name="base")
+    scores = {}
+    for policy in (base, JuniorPolicy(Random("parity"))):
+        played = [
+            open_episode(task, "train", HOLDOUT_INDEX + i)
+            for task in TASKS
+            for i in range(episodes)
+        ]
+        policy.play(played)
+        total = sum(final_score(episode).total for episode in played)
+        scores[policy.name] = round(total / len(played), 3)
+    return scores
+
+
+def build_base(
+    folder: str | Path,
+    seed: int = 0,
+    drills: int = 3000,
+    drill_epochs: int = 2,
+    novices: int | None = None,
+    novice_epochs: int = 2,
+    learning_rate: float | None = None,
+    hidden: int = 128,
+    layers: int = 4,
+    parity: float = PARITY,
+    general: bool = False,
+) -> Path:
+    """Build the base model and save it; a finished folder is returned as it is.
+
+    Args:
+        folder: where the model, the tokenizer and `base.json` (settings, seconds of the clock and
+            of the CPU, losses) go. A second process that builds the same waits for the first.
+        seed: of initialisation and batch order.
+        drills, novices: numbers of examples; None for `NOVICES`, or `GENERAL_NOVICES`.
+        drill_epochs, novice_epochs: passes over them.
+        learning_rate: peak, of each lesson; None for `default_learning_rate` of the width.
+        hidden, layers: the model's width (dimensions per token) and depth.
+        parity: share of the novice's mean score that the model must reach; 0 for toys that learn
+            nothing.
+        general: whether to learn from general examples (see `drills`), after lessons in copying and
+            with a tokenizer that spells names and words, and to reach `parity` on such incidents.
+
+    Raises:
+        ValueError: when the folder holds a base built with other settings, or the model fails to
+            reach `parity`.
+    """
+    import torch
+
+    if novices is None:
+        novices = GENERAL_NOVICES if general else NOVICES
+    if learning_rate is None:
+        learning_rate = default_learning_rate(hidden)
+    settings: dict[str, Any] = {
+        "seed": seed,
+        "drills": drills,
+        "drill_epochs": drill_epochs,
+        "novices": novices,
+        "novice_epochs": novice_epochs,
+        "learning_rate": learning_rate,
+        "hidden": hidden,
+        "layers": layers,
+        "examples": _digest(
+            messages
+            for i in range(DIGESTED)
+            for messages in (drill(i, general), novice_episode(i, general))
+        ),
+    }
+    if general:
+        settings |= {
+            "general": True,
+            "copying": [list(lesson) for lesson in COPYING],
+            "copying_batch": COPYING_BATCH,
+            "copied": _digest(
+                copying(i, fewest, most) for i in range(DIGESTED) for fewest, most, _ in COPYING
+            ),
+        }
+
+    def make(log: Log) -> tuple[Any, Any, dict[str, Any]]:
+        torch.manual_seed(seed)
+        tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES, general), spelled=general)
+        model = new_model(tokenizer, hidden, layers)
+        schemas = tool_schemas()
+        teach = partial(train_on, model, seed=seed, learning_rate=learning_rate, log=log)
+        reading = [encode(tokenizer, drill(i, general), None) for i in range(drills)]
+        triage = [encode(tokenizer, novice_episode(i, general), schemas) for i in range(novices)]
+        for fewest, most, steps in COPYING if general else ():
+            lesson = (copying(index, fewest, most) for index in range(steps * COPYING_BATCH))
+            teach(
+                examples=[encode(tokenizer, messages, None) for messages in lesson],
+                epochs=1,
+                batch_size=COPYING_BATCH,
+                observation_weight=0.0,  # what is drawn at random cannot be predicted
+                label=f"copying up to {most}",
+            )
+        teach(examples=reading, epochs=drill_epochs, label="drills")
+        teach(examples=triage, epochs=novice_epochs, label="novice", stream="junior")
+        open_episode = open_varied if general else Episode.open
+        check = compare_with_novice(model, tokenizer, open_episode=open_episode)
+        if check["base"] < parity * check["novice"]:
+            raise ValueError(
+                f"the base model has not learned what the novice knows: mean scores {check}, and "
+                f"{parity} of the novice's is the least; train it on more, or longer"
+            )
+        return model, tokenizer, {"check": check}
+
+    return _finished(Path(folder), settings, make)
+
+
+def build_expert(
+    folder: str | Path,
+    base: str | Path,
+    seed: int = 0,
+    episodes: int = 3000,
+    epochs: int = 1,
+    learning_rate: float = 1e-3,
+) -> Path:
+    """Fine-tune a base model on episodes of `trace` and save it; a finished folder is returned as
+    it is.
+
+    Args:
+        folder: as in `build_base`.
+        base: folder of the model to start from.
+        seed: of batch order.
+        episodes: number of examples.
+        epochs: passes over them.
+        learning_rate: peak.
+
+    Raises:
+        ValueError: when the folder holds a model made with other settings, or `base` none.
+    """
+    base = Path(base)
+    weights = weights_digest(base)
+    if not weights:
+        raise ValueError(f"{base} holds no model; build one first, with `build-base`")
+    settings = {
+        "base": weights,
+        "seed": seed,
+        "episodes": episodes,
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
+    }
+
+    def make(log: Log) -> tuple[Any, Any, dict[str, Any]]:
+        model, tokenizer = load_language_model(base)
+        model.float()  # on a GPU it comes in half precision, which is too little to train in
+        schemas = tool_schemas()
+        examples = [encode(tokenizer, expert_episode(i), schemas) for i in range(episodes)]
+        train_on(
+            model,
+            examples,
+            epochs,
+            seed,
+            learning_rate=learning_rate,
+            label="expert",
+            stream="teacher",
+            log=log,
+        )
+        return model, tokenizer, {}
+
+    return _finished(Path(folder), settings, make)
+
+
+def _finished(
+    folder: Path, settings: dict[str, Any], make: Callable[[Log], tuple[Any, Any, dict[str, Any]]]
+) -> Path:
+    """The folder, once it holds the model with these settings that `make` returns, with its
+    tokenizer and facts to record.
+    """
+    if _is_finished(folder, settings):  # no lock is needed: the folder may be read-only
+        return folder
+    with locked(folder, wait=True):
+        if _is_finished(folder, settings):
+            return folder
+        began = time.perf_counter(), time.process_time()
+        log: list[dict[str, Any]] = []
+        model, tokenizer, facts = make(log.append)
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        record = {
+            "settings": settings,
+            **facts,
+            "log": log,
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "seconds": round(time.perf_counter() - began[0], 1),
+            "cpu_seconds": round(time.process_time() - began[1], 1),
+        }
+        # Written last: a folder with it is finished.
+        write_text(folder / "base.json", json.dumps(record, indent=1))
+    return folder
+
+
+def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:
+    """Whether the folder holds a finished model; `ValueError` for one with other settings."""
+    if not (folder / "base.json").exists():
+        return False
+    found = json.loads((folder / "base.json").read_text())["settings"]
+    if found != settings:
+        raise ValueError(
+            f"{folder} holds a base built with {found}, not {settings}; choose another folder"
+        )
+    return True
+
+
+def _digest(conversations: Iterable[list[Message]]) -> str:
+    """Digest of examples: a model that was made from others is another model."""
+    return hashlib.sha256(json.dumps(list(conversations)).encode()).hexdigest()[:16]
