@@ -278,7 +278,7 @@ def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
 
 
 def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message]:
-    """Who is slowest against the baseline, in metrics of some services at some step; nobody is, where
+    """Who is slowest against the baseline, in metrics of some services at some step; nobody where
     noise may have made the difference.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
