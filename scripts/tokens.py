@@ -26,7 +26,7 @@ from logtriage.play.conversation import Message, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
-from logtriage.policies.llm.chat_template import short_template
+from logtriage.policies.llm.loading import short_template
 from logtriage.policies.scripted import TracePolicy
 from logtriage.train.drills import transcript
 from logtriage.world.tasks import TASKS

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from ..ceiling.belief import BeliefPolicy
-from ..policies.novice import JuniorPolicy
+from ..policies.novice import NovicePolicy
 from ..policies.scripted import (
     LoudestPolicy,
     OraclePolicy,
@@ -21,7 +21,9 @@ POLICIES: dict[str, Callable[[int], Policy]] = {
     "random": RandomPolicy,
     "constant": lambda seed: TrainedConstantPolicy(),
     "loudest": lambda seed: LoudestPolicy(),
-    "novice": lambda seed: JuniorPolicy(Random(f"junior/{seed}")),
+    "novice": lambda seed: NovicePolicy(
+        Random(f"junior/{seed}")
+    ),  # the name of its published stream
     "trace": lambda seed: TracePolicy(),
     "belief": lambda seed: BeliefPolicy(),
     "oracle": lambda seed: OraclePolicy(),

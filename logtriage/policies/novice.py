@@ -1,4 +1,4 @@
-"""The junior on-call: what the base model imitates before it is rewarded for anything.
+"""The novice on-call: what the base model imitates before it is rewarded for anything.
 
 It never sees the right answer of an incident, only what an agent sees, and knows the runbook
 (`faults.FAULTS`: what a line proves, which remedy and team go with it).
@@ -14,26 +14,25 @@ from ..world.call_graph import CallGraph
 from ..world.tasks import PAR_STEPS
 from .scripted import ReadingPolicy
 
-# The junior's habits, a judgement: it asks around enough for its imitator to meet the logs of every
+# The novice's habits, a judgement: it asks often enough for its imitator to meet the logs of every
 # service and all seven actions, patiently often enough for patience to be worth rewarding, and
 # blames wrongly often enough to leave reward much to teach.
 ANSWER_STEPS = PAR_STEPS[1]
-MOST_ASKED = 9  # its patience: 1 to this many questions, each number as often, if time allows
-MAKES_SURE = 0.5  # chance, where lines of the last one asked hint at a fault and prove none
+MOST_ASKED = 9  # its patience: 1 to this many questions, uniformly, if there are steps for it
+MAKES_SURE = 0.5  # chance to ask the same again where its lines hint at a fault and prove none
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
-DISMISSES = 0.5  # chance, with no alert at first and nothing shown by the last one asked
+DISMISSES = 0.5  # chance, with no alert in the opening and nothing shown by the last one asked
 BLAMES_LOUDEST = 0.5  # chance; the last one asked is blamed otherwise
 # Whom it asks next is one draw in [0, 1). Below ASKS_LOUDEST, the first time only, it is the
-# loudest; else, below FOLLOWS_COMPLAINT, one that the last one asked complains of; else anybody.
+# loudest; else, below FOLLOWS_COMPLAINT, one that the last one asked reports errors from; else any.
 ASKS_LOUDEST, FOLLOWS_COMPLAINT = 0.35, 0.65
 
 
-class JuniorPolicy(ReadingPolicy):
-    """Reads well, knows the runbook, and blames the loudest. Wanders with the logs it asks for.
+class NovicePolicy(ReadingPolicy):
+    """Reads well, knows the runbook, asks at random, and blames the loudest half of the time.
 
-    It asks until something shows it what is wrong, or its patience ends, and where there is but a
-    hint often asks the same again; then it blames the loudest anyway, every other time. With no
-    alert and nothing shown, it often goes back to bed.
+    It asks until the lines of a service show a fault there, or its patience ends. With no alert and
+    nothing shown, it often dismisses the incident.
 
     Args:
         random: the stream of its draws.
@@ -48,14 +47,13 @@ class JuniorPolicy(ReadingPolicy):
         super().begin(topology, observation)
         self._loudest = self.loudest()
         self._quiet = not observation.alerts
-        # Who asks to the last step has none left for an answer.
-        most = observation.max_steps - ANSWER_STEPS
+        most = observation.max_steps - ANSWER_STEPS  # or no step is left for an answer
         self._patience = min(self._random.randint(1, MOST_ASKED), most)
         self._asked: list[str] = []
 
     def decide(self) -> list[Action]:
-        # A draw stands right of `and`, and so is made only where it decides something: one draw
-        # more or less changes all that the stream brings later.
+        # A draw is right of `and`, and so made only where it decides something: one draw more or
+        # less changes all that the stream brings later.
         random = self._random.random
         informed = bool(self._asked) and self.fault_at(self._asked[-1]) is not None
         if len(self._asked) < self._patience:
@@ -72,10 +70,7 @@ class JuniorPolicy(ReadingPolicy):
         return [Action("request_more_logs", (service,))]
 
     def _whom_to_ask(self) -> str:
-        """At first the loudest or one that it complains of, later one that the last one asked
-        complains of; often just anybody. Nobody is asked again before all were asked, unless to
-        make sure; after that, whoever looks slowest.
-        """
+        """A service not asked yet; once all were asked, the one that looks slowest."""
         drawn = self._random.random()
         source = self._asked[-1] if self._asked else self._loudest
         named = [reading.subject for reading in self.readings[source] if reading.kind == "callee"]

@@ -34,7 +34,7 @@ from ..play.episode import Episode, OpenEpisode, final_score
 from ..play.tools import tool_schemas
 from ..policies.llm.language_models import LanguageModelPolicy
 from ..policies.llm.loading import load_language_model
-from ..policies.novice import JuniorPolicy
+from ..policies.novice import NovicePolicy
 from ..world.tasks import TASKS
 from .drills import HOLDOUT_INDEX, copying, drill, expert_episode, novice_episode, open_varied
 from .processes import locked
@@ -96,7 +96,7 @@ def compare_with_novice(
     """
     base = LanguageModelPolicy(model, tokenizer, name="base")
     scores = {}
-    for policy in (base, JuniorPolicy(Random("parity"))):
+    for policy in (base, NovicePolicy(Random("parity"))):
         played = [
             open_episode(task, "train", HOLDOUT_INDEX + i)
             for task in TASKS

@@ -25,7 +25,7 @@ from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode
 from ..play.observation import Observation
 from ..play.prompts import call_graph_line, render
-from ..policies.novice import JuniorPolicy
+from ..policies.novice import NovicePolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
 from ..world.incidents import sample_incident
 from ..world.random_topology import UNSEEN_NAMES, Vocabulary, random_topology
@@ -344,7 +344,7 @@ def _calls(content: str, *actions: Action) -> Message:
 def novice_episode(index: int, general: bool = False) -> list[Message]:
     """One episode of the novice, as a conversation."""
     random = Random(f"general-junior/{index}" if general else f"junior/{index}")
-    return transcript(JuniorPolicy(random), _open(general, random, NOVICE_INDEX + index))
+    return transcript(NovicePolicy(random), _open(general, random, NOVICE_INDEX + index))
 
 
 def expert_episode(index: int) -> list[Message]:

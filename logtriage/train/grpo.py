@@ -43,7 +43,7 @@ from ..bench.runs import (
 from ..play.episode import Episode, OpenEpisode
 from ..play.prompts import SYSTEM_PROMPT
 from ..play.tools import TriageTools
-from ..policies.llm.loading import load_language_model, not_there, quantised_name, with_tool_calls
+from ..policies.llm.loading import cannot_load, load_language_model, quantised_name, with_tool_calls
 from .drills import open_varied
 from .hub import keep_run
 from .processes import locked
@@ -320,7 +320,7 @@ def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
     except (OSError, RuntimeError) as error:  # Unsloth's own for a model that is not there
         if isinstance(error, _memory_error()):
             raise
-        raise not_there(name, error) from error
+        raise cannot_load(name, error) from error
     model = FastLanguageModel.get_peft_model(
         model,
         r=config.lora_rank,

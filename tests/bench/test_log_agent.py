@@ -50,5 +50,5 @@ def test_an_agent_is_loaded_from_a_folder(tiny_base):
 
 
 def test_what_is_no_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no folder here holds it"):
+    with pytest.raises(ValueError, match="no such folder here"):
         load_agent("nobody/nothing")

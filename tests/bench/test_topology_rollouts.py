@@ -14,7 +14,7 @@ from logtriage.ceiling import belief, prior
 from logtriage.ceiling.belief import BeliefPolicy
 from logtriage.play.episode import Episode
 from logtriage.policies import scripted
-from logtriage.policies.novice import JuniorPolicy
+from logtriage.policies.novice import NovicePolicy
 from logtriage.policies.scripted import TrainedConstantPolicy, best_constant_script
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import UnplayableError, is_held_out, sample_incident
@@ -125,7 +125,7 @@ def test_the_constant_script_names_services_of_the_graph():
 def test_rows_are_the_same_in_any_batch():
     frames = [
         rollout(
-            JuniorPolicy(Random(0)), ["single_crash"], "test", 6, batch=batch, progress=False,
+            NovicePolicy(Random(0)), ["single_crash"], "test", 6, batch=batch, progress=False,
             open_episode=open_on_shop,
         ).drop(columns="seconds")
         for batch in (1, 6)

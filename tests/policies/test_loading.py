@@ -1,23 +1,47 @@
-"""Which weights stand for a model, in 4 bit and whole, on which machine."""
+"""Loading: which weights are taken on which machine, what a damaged folder is answered, and tools
+that are printed short.
+"""
 
+import json
+from shutil import copytree
 from types import SimpleNamespace
 
 import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
-from trl.chat_template_utils import qwen2_5_chat_template
 
-from logtriage.policies.llm.chat_template import short_template
+from logtriage.play.actions import Action
+from logtriage.play.conversation import opening_messages, tool_call
+from logtriage.play.tools import TriageTools, tool_schemas
 from logtriage.policies.llm.loading import (
     QUANTISED,
     computed_in_half,
     load_language_model,
+    load_player,
     quantised_name,
     runnable,
+    short_template,
     with_tool_calls,
 )
 
 WHOLE, IN_4_BIT = "Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
+
+
+class QwensTokenizer(PreTrainedTokenizerFast):
+    """As any tokenizer but the embedded model's."""
+
+
+@pytest.fixture
+def tokenizers(tiny_base):
+    """One that prints the tools whole, and one that prints them short."""
+    whole = load_language_model(tiny_base)[1]
+    return whole, with_tool_calls(QwensTokenizer.from_pretrained(tiny_base))
+
+
+def rendered(tokenizer, messages, tools=None):
+    return tokenizer.apply_chat_template(
+        messages, tools=tools, tokenize=False, add_generation_prompt=True
+    )
 
 
 def test_training_and_evaluation_start_from_the_same_4_bit_weights():
@@ -26,24 +50,16 @@ def test_training_and_evaluation_start_from_the_same_4_bit_weights():
 
 
 @pytest.mark.parametrize("gpu", [True, False])
-def test_4_bit_is_run_where_there_is_a_gpu(gpu, monkeypatch):
+def test_4_bit_is_run_where_there_is_a_gpu(gpu, monkeypatch, tiny_base):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     assert runnable(WHOLE, True) == (WHOLE, gpu)
     for name in (IN_4_BIT, IN_4_BIT.lower()):  # as an adapter's record has it
         assert runnable(name, False) == ((name, True) if gpu else (WHOLE, False))
     assert runnable("mine", False) == ("mine", False)
     assert runnable("mine", True) == ("mine", gpu)
-
-
-def test_qwens_own_tokenizer_prints_the_tools_in_fewer_tokens(tiny_base):
-    _, embedded = load_language_model(tiny_base)
-    assert embedded.chat_template == qwen2_5_chat_template
-
-    class Qwens(PreTrainedTokenizerFast):  # as any tokenizer but the embedded model's
-        pass
-
-    theirs = with_tool_calls(Qwens.from_pretrained(tiny_base))
-    assert theirs.chat_template == short_template(qwen2_5_chat_template)
+    if not gpu:
+        with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
+            load_language_model(tiny_base, load_in_4bit=True)
 
 
 def test_weights_in_4_bit_are_computed_with_in_fp16_on_a_t4():
@@ -52,3 +68,89 @@ def test_weights_in_4_bit_are_computed_with_in_fp16_on_a_t4():
     assert config.quantization_config == {"bnb_4bit_compute_dtype": "float16", "x": 1}
     plain = SimpleNamespace()
     assert computed_in_half(plain) is plain
+
+
+@pytest.mark.parametrize(
+    "file, left",
+    [
+        ("model.safetensors", 1_000),
+        ("model.safetensors", None),
+        ("tokenizer.json", b"{}"),
+        ("tokenizer.json", None),
+        ("config.json", b"{}"),
+        ("config.json", 10),
+    ],
+)
+def test_a_damaged_folder_is_called_damaged(file, left, tiny_base, tmp_path):
+    # Each of these was a traceback, or said that no folder holds the model.
+    folder = copytree(tiny_base, tmp_path / "base")
+    path = folder / file
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(left if isinstance(left, bytes) else path.read_bytes()[:left])
+    with pytest.raises(ValueError, match=rf"^cannot load {folder}: .*incomplete or damaged"):
+        load_player(folder)
+
+
+def test_what_is_nowhere_is_said(tiny_base, tmp_path):
+    with pytest.raises(ValueError, match=r"cannot load nobody/here: no such folder here"):
+        load_language_model("nobody/here")
+    with pytest.raises(ValueError, match=rf"cannot load {tmp_path}: .*incomplete or damaged"):
+        load_language_model(tiny_base, adapter=tmp_path)
+
+
+def test_a_short_template_loses_no_word_about_a_tool(tokenizers):
+    # Only `return` goes, which says the same of every tool; all else is as TRL prints it.
+    calls = [tool_call(Action("escalate", ("sre",)))]
+    messages = [
+        *opening_messages("logs"),
+        {"role": "assistant", "content": "Well.", "tool_calls": calls},
+        {"role": "tool", "name": "escalate", "content": "paged sre"},
+    ]
+    whole, short = (rendered(one, messages, tool_schemas()) for one in tokenizers)
+    (before, shown), (cut, shown_short) = (text.split("<tools>\n") for text in (whole, short))
+    (lines, after), (lines_short, rest) = (
+        text.split("\n</tools>") for text in (shown, shown_short)
+    )
+    assert before == cut and after == rest and lines != lines_short
+    for line, schema in zip(lines_short.splitlines(), tool_schemas(), strict=True):
+        assert schema["function"].pop("return") == {"type": "string"}
+        assert line == json.dumps(schema)
+    with pytest.raises(ValueError, match="begin with TRL's"):
+        short_template("{{ messages }}")
+
+
+def test_calls_are_parsed_under_a_short_template_too(tokenizers):
+    from trl.chat_template_utils import parse_response
+
+    opening, calls = opening_messages("logs"), [tool_call(Action("escalate", ("sre",)))]
+    turn = {"role": "assistant", "content": "Well.", "tool_calls": calls}
+    for tokenizer in tokenizers:
+        prompt = tokenizer.apply_chat_template(
+            opening, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
+        )
+        text = rendered(tokenizer, [*opening, turn]).split("<|im_start|>assistant\n")[1]
+        ids = tokenizer.encode(text.split("<|im_end|>")[0] + "<|im_end|>")
+        assert parse_response(tokenizer, ids, prefix=prompt)["tool_calls"] == calls
+
+
+def test_the_trainer_takes_a_short_template(tokenizers, tiny_base, tmp_path):
+    # TRL puts a template of its own in the place of one that is not known to grow by its end.
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    arguments = GRPOConfig(
+        output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to=[], num_generations=2
+    )
+    trainer = GRPOTrainer(
+        model=load_language_model(tiny_base)[0],
+        args=arguments,
+        processing_class=tokenizers[1],
+        train_dataset=Dataset.from_list([{"prompt": opening_messages("")}]),
+        environment_factory=TriageTools,
+        reward_funcs=[lambda completions, **rest: [0.0] * len(completions)],
+    )
+    assert trainer.chat_template is None  # it reads with the tokenizer's
+    text = rendered(trainer.processing_class, opening_messages(""), tool_schemas())
+    assert '"name": "escalate"' in text and '"return"' not in text

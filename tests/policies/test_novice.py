@@ -1,40 +1,39 @@
-"""The junior on-call. That it never sees the answer is tested with the drills."""
+"""The novice on-call. That it never sees the answer is tested with the drills."""
 
 from random import Random
 
 from logtriage.play.episode import Episode
-from logtriage.policies import novice as junior
+from logtriage.policies.novice import MOST_ASKED, NovicePolicy
 
 
 def play(task, episodes=200):
     played = [Episode.open(task, "train", index) for index in range(episodes)]
-    junior.JuniorPolicy(Random("junior")).play(played)
+    NovicePolicy(Random("novice")).play(played)
     return played
 
 
-def test_the_junior_is_often_wrong():
-    # Reward must have something to teach: who imitates the junior blames the root now and then.
+def test_the_novice_is_often_wrong():
+    # Reward must have something to teach: who imitates the novice must often blame wrongly.
     played = play("cascading_failure")
     assert 0.05 < sum(episode.score.root_cause for episode in played) / len(played) < 0.5
 
 
-def test_the_junior_does_all_that_an_agent_can():
+def test_the_novice_does_all_that_an_agent_can():
     # What is never imitated is never tried, and what is never tried is never rewarded.
     records = [episode.record for episode in play("silent_degradation")]
-    assert {record.closed_by for record in records} == {"resolve", "ignore"}
+    assert {record.closed_by for record in records} == {"resolve", "ignore"}  # in time, too
     for given in ("root_causes", "teams", "remediations"):
         assert {len(getattr(record, given)) for record in records} == {0, 1}
     assert {record.severity for record in records} >= {"P2", "P3"}
 
 
 def test_the_same_stream_plays_the_same():
-    assert [one.record for one in play("single_crash", 20)] == [
-        one.record for one in play("single_crash", 20)
-    ]
+    first, second = ([one.record for one in play("single_crash", 20)] for _ in range(2))
+    assert first == second
 
 
-class Diary(junior.JuniorPolicy):
-    """A junior of whose questions one hears."""
+class Diary(NovicePolicy):
+    """A novice that keeps what it asked."""
 
     def __init__(self, random):
         super().__init__(random)
@@ -57,15 +56,9 @@ class Diary(junior.JuniorPolicy):
 
 
 def test_nobody_is_asked_twice_before_all_were_asked_unless_to_make_sure():
-    # Who imitates one that asks the same again never gets round, and reward finds nothing there.
-    # And who never looks twice at a hint answers without proof.
+    # An imitator of one that asks the same again never asks all, and reward finds nothing there.
+    # One that never looks twice at a hint answers without proof.
     diary = Diary(Random("junior"))
     diary.play([Episode.open("silent_degradation", "train", index) for index in range(200)])
     assert diary.made_sure >= 10
-    patience = {len(asked) for asked in diary.days}
-    assert patience == set(range(1, junior.MOST_ASKED + 1))
-
-
-def test_time_is_left_for_an_answer():
-    for episode in play("single_crash"):
-        assert episode.record.closed_by != "timeout"
+    assert {len(asked) for asked in diary.days} == set(range(1, MOST_ASKED + 1))

@@ -1,24 +1,34 @@
-"""Language models loaded with plain `transformers`: from a folder or a hub, whole or in 4 bit, with
+"""Load language models with plain `transformers`: from a folder or a hub, whole or in 4 bit, with
 or without an adapter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ...play.conversation import NATIVE, Protocol
 from ...play.text_protocol import TEXT
-from .chat_template import with_short_tools
 
 # Models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation in 4
-# bit start from these: to quantise the whole ones again would give other weights.
+# bit start from these: quantising the whole ones again would give other weights.
 QUANTISED = {
     f"Qwen/Qwen2.5-{size}-Instruct": f"unsloth/Qwen2.5-{size}-Instruct-unsloth-bnb-4bit"
     for size in ("0.5B", "1.5B", "3B", "7B")
 }
-# The other way; Unsloth writes these names in small letters.
-WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}
+WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}  # Unsloth writes lower
+# How TRL's template prints a tool, and the same without `return`, which is a string for every tool
+# of ours, and which Qwen's own schemas do not have. A model reads its tools at every turn that
+# begins with an empty cache, so their length is paid for many times over.
+WHOLE_SCHEMA = "{{- tool | tojson }}"
+SHORT_SCHEMA = """\
+{%- set whole = tool.function %}
+        {%- set function = {
+            "name": whole.name, "description": whole.description, "parameters": whole.parameters
+        } %}
+        {{- {"type": tool.type, "function": function} | tojson }}"""
 
 
 def quantised_name(source: str | Path) -> str:
@@ -27,8 +37,8 @@ def quantised_name(source: str | Path) -> str:
 
 
 def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
-    """What this machine can run of a model that was trained in 4 bit or not: (name, in 4 bit). In 4
-    bit where there is an NVIDIA GPU, whole elsewhere.
+    """Name and precision (whether 4 bit) in which this machine can run a model, trained in 4 bit or
+    not: 4 bit needs an NVIDIA GPU.
     """
     import torch
 
@@ -42,7 +52,7 @@ def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
 def load_language_model(
     source: str | Path, load_in_4bit: bool = False, adapter: str | Path | None = None
 ) -> tuple[Any, Any]:
-    """Load (model, tokenizer) with plain transformers, from a folder or a hub.
+    """Load (model, tokenizer) from a folder or a hub.
 
     Args:
         source: a folder made by `base_model.build_base` or by training, or a hub name such as
@@ -52,7 +62,7 @@ def load_language_model(
         adapter: a LoRA adapter to put on top.
 
     Raises:
-        ValueError: when 4 bit is asked for without a GPU, or there is no such model.
+        ValueError: when 4 bit is asked for without a GPU, or the model cannot be loaded.
     """
     model, tokenizer = _loaded(source, load_in_4bit, adapter)
     return model, with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
@@ -66,8 +76,8 @@ def load_player(
 ) -> tuple[Any, Any, Protocol]:
     """`load_language_model` for any model that can chat: (model, tokenizer, protocol).
 
-    The protocol is the one asked for, or that of text where TRL does not know the model's chat
-    template and could not parse its calls.
+    The protocol is the text protocol where TRL does not know the model's chat template, and so
+    could not parse its calls.
 
     Raises:
         ValueError: as `load_language_model`, and for a model without a chat template.
@@ -78,15 +88,16 @@ def load_player(
     if protocol is TEXT:
         return model, tokenizer, TEXT
     try:
-        told = with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+        parsing = with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
     except ValueError:  # TRL's, for a template that it does not know
         return model, tokenizer, TEXT
-    return model, told, NATIVE
+    return model, parsing, NATIVE
 
 
 def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) -> tuple[Any, Any]:
     """(model, tokenizer), the tokenizer as it was saved; see `load_language_model`."""
     import torch
+    from peft import PeftModel
     from transformers import (
         AutoConfig,
         AutoModelForCausalLM,
@@ -106,7 +117,7 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
     name = quantised_name(source) if load_in_4bit else str(source)
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
     # be loaded as saved.
-    try:
+    with _explained(name):
         generic = get_tokenizer_config(name).get("tokenizer_class") == "TokenizersBackend"
         kind = PreTrainedTokenizerFast if generic else AutoTokenizer
         tokenizer = kind.from_pretrained(name)
@@ -124,25 +135,38 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
             dtype=torch.float16 if half else "auto",
             **options,
         )
-    except OSError as error:
-        raise not_there(name, error) from error
     if adapter is not None:
-        from peft import PeftModel
-
-        model = PeftModel.from_pretrained(model, str(adapter))
+        with _explained(str(adapter)):
+            model = PeftModel.from_pretrained(model, str(adapter))
     return model.eval(), tokenizer
 
 
-def not_there(name: str, error: Exception) -> ValueError:
-    """What to raise for a model that neither a folder nor the hub has."""
-    reason = str(error).strip().splitlines()[0]
-    return ValueError(
-        f"cannot load {name}: no folder here holds it, and the hub answered: {reason}"
-    )
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Turn what these libraries raise for a folder that is incomplete or damaged, and for a name
+    that no hub has, into one `ValueError`.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
+        raise cannot_load(name, error) from error
+
+
+def cannot_load(name: str, error: Exception) -> ValueError:
+    """The error for a model that is in no folder and on no hub, or is damaged."""
+    reason = str(error).strip().partition("\n")[0]
+    if Path(name).is_dir():
+        return ValueError(
+            f"cannot load {name}: {type(error).__name__}: {reason}; the folder is incomplete or "
+            "damaged, so save or download the model again"
+        )
+    return ValueError(f"cannot load {name}: no such folder here, and the hub answered: {reason}")
 
 
 def computed_in_half(config: Any) -> Any:
-    """A model's config, so that weights that were quantised beforehand are computed with in fp16:
+    """A model's config with which weights that were quantised beforehand are computed with in fp16:
     they say bf16, which a T4 only emulates.
     """
     quantisation = getattr(config, "quantization_config", None)
@@ -152,15 +176,29 @@ def computed_in_half(config: Any) -> Any:
 
 
 def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
-    """The tokenizer, able to parse tool calls; `qwen` puts TRL's own Qwen2.5 template in, which
-    training relies on, and which prints the tools in fewer tokens for Qwen's own tokenizer. The
-    embedded model's has it as it is: it has learned to read that.
+    """The tokenizer, able to parse tool calls.
+
+    Args:
+        tokenizer: of a model whose template TRL knows, or of Qwen2.5.
+        qwen: whether to take TRL's own Qwen2.5 template, which training relies on; it prints the
+            tools short, except for the embedded model, which has learned to read them whole.
     """
     from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
 
     if qwen:
         tokenizer.chat_template = qwen2_5_chat_template
-    tokenizer = add_response_schema(tokenizer)
-    embedded = type(tokenizer) is PreTrainedTokenizerFast
-    return with_short_tools(tokenizer) if qwen and not embedded else tokenizer
+    tokenizer = add_response_schema(tokenizer)  # TRL knows a template by its text: shorten it after
+    if qwen and type(tokenizer) is not PreTrainedTokenizerFast:
+        tokenizer.chat_template = short_template(tokenizer.chat_template)
+    return tokenizer
+
+
+def short_template(template: str) -> str:
+    """TRL's Qwen2.5 template with the tools printed short."""
+    if template.count(WHOLE_SCHEMA) != 1:
+        raise ValueError(
+            f"a chat template to be shortened must hold {WHOLE_SCHEMA!r} once; "
+            "begin with TRL's `qwen2_5_chat_template`"
+        )
+    return template.replace(WHOLE_SCHEMA, SHORT_SCHEMA)
