@@ -23,6 +23,7 @@ def said(*calls, content=None, usage=(100, 10)):
     answer["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
     if usage:
         answer["usage"] = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
+        answer["usage"]["total_tokens"] = sum(usage)
     return 200, {}, answer
 
 

@@ -1,4 +1,4 @@
-"""The Gymnasium face: its own checker, its own `make`, and the same scores as everywhere."""
+"""The Gymnasium adapter: Gymnasium's checker and `make`, and the same scores as everywhere."""
 
 import warnings
 
@@ -26,14 +26,11 @@ def test_gymnasium_s_checker_is_content(task):
 
 def test_it_scores_as_the_episode_does():
     env = TriageGym("cascading_failure", "test")
-    for index in range(20):
+    for index in range(5):
         text, info = env.reset(options={"index": index})
         twin = Episode.open("cascading_failure", "test", index)
-        assert info == {
-            "task": "cascading_failure",
-            "split": "test",
-            "index": index,
-        } and text.startswith("step 0 of 12")
+        assert info == {"task": "cascading_failure", "split": "test", "index": index}
+        assert text.startswith("step 0 of 12")
         incident, done, rewards = sample_incident("cascading_failure", "test", index), False, []
         for action in right_answers(incident):
             assert not done
@@ -50,7 +47,7 @@ def test_it_scores_as_the_episode_does():
 def test_texts_fit_the_space_with_room_to_spare():
     for split in PLAYED:
         env = TriageGym("silent_degradation", split)
-        for index in range(100):
+        for index in range(30):
             text, _ = env.reset(options={"index": index})
             assert env.observation_space.contains(text) and len(text) < MAX_TEXT / 2
 

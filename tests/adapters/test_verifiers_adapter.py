@@ -7,11 +7,11 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from openai.types.chat import ChatCompletionMessage
+from talking_server import call, said, talking
 
 from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import rollout
@@ -30,7 +30,7 @@ if not os.environ.get("CI"):
     pytest.importorskip("verifiers.v1")
 
 ROOT = Path(__file__).parents[2]
-SPLIT, EPISODES = "test", 4
+SPLIT, EPISODES = "test", 3
 SCRIPT = [
     Action("classify_severity", ("P2",)),
     Action("request_more_logs", ("all",)),
@@ -39,84 +39,29 @@ SCRIPT = [
 ]
 
 
-class Recorder:
-    """An episode that writes down the actions taken on it."""
-
-    def __init__(self, episode):
-        self.episode, self.actions = episode, []
-
-    def __getattr__(self, name):
-        return getattr(self.episode, name)
-
-    def act(self, action):
-        self.actions.append(action)
-        return self.episode.act(action)
-
-
-def call(identifier, name, arguments):
-    """A tool call on the wire; `arguments` is the text of them."""
-    return {
-        "id": identifier,
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
-
-
-def wire(calls, content=None):
-    """An assistant message on the wire."""
-    return {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
-
-
-def said(*actions, content=None):
-    """An assistant message on the wire that takes these actions at once."""
+def does(*actions, content=None):
+    """A completion that takes these actions at once."""
     functions = [tool_call(action)["function"] for action in actions]
     calls = [
-        call(f"call_{i}", one["name"], json.dumps(one["arguments"]))
-        for i, one in enumerate(functions)
+        call(one["name"], json.dumps(one["arguments"]), f"call_{number}")
+        for number, one in enumerate(functions)
     ]
-    return wire(calls, content)
+    return said(*calls, content=content)
 
 
 @pytest.fixture
 def endpoint():
-    """An OpenAI-compatible server on loopback: `scripts` maps an opening to what is said;
-    `requests` collects bodies.
+    """A server whose `scripts` map an opening to the completions of its turns; and the bodies of
+    the requests.
     """
-    scripts, requests = {}, []
+    scripts = {}
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            requests.append(body)
-            turn = sum(message["role"] == "assistant" for message in body["messages"])
-            message = scripts[body["messages"][1]["content"]][turn]
-            choice = {
-                "index": 0,
-                "message": message,
-                "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
-            }
-            usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-            answer = {
-                "id": "x",
-                "object": "chat.completion",
-                "created": 0,
-                "model": "toy",
-                "choices": [choice],
-                "usage": usage,
-            }
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+    def answer(body, number):
+        turn = sum(message["role"] == "assistant" for message in body["messages"])
+        return scripts[body["messages"][1]["content"]][turn]
 
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1", scripts, requests
-    server.shutdown()
-    server.server_close()
+    with talking(answer) as (url, talk):
+        yield url, scripts, talk.requests
 
 
 def opening(task, index):
@@ -148,14 +93,14 @@ def evaluate(url, folder, agent=None, **taskset):
     return {trace.task.data.name: trace for episode in episodes for trace in episode.traces}
 
 
-def in_conversation(messages, task, index):
-    """The episode as `ConversationPolicy` plays it with the same messages."""
-    from openai.types.chat import ChatCompletionMessage
+def in_conversation(completions, task, index):
+    """The episode as `ConversationPolicy` plays it with the same completions."""
 
     class Scripted(ConversationPolicy):
         def reply(self, read, seed):
             turn = sum(message["role"] == "assistant" for message in read)
-            return from_wire(ChatCompletionMessage.model_validate(messages[turn])), None
+            message = completions[turn][2]["choices"][0]["message"]
+            return from_wire(ChatCompletionMessage.model_validate(message)), None
 
     episode = Episode.open(task, SPLIT, index)
     Scripted("scripted").play([episode])
@@ -166,9 +111,9 @@ def test_the_oracle_earns_everything(endpoint, tmp_path):
     url, scripts, requests = endpoint
     for task in TASKS:
         for index in range(EPISODES):
-            recorder = Recorder(Episode.open(task, SPLIT, index))
-            make_policy("oracle").play([recorder])
-            scripts[opening(task, index)] = [said(action) for action in recorder.actions]
+            episode = Episode.open(task, SPLIT, index)
+            make_policy("oracle").play([episode])
+            scripts[opening(task, index)] = [does(step.action) for step in episode.history]
     traces = evaluate(url, tmp_path)
     assert set(traces) == {f"{task}/{SPLIT}/{index}" for task in TASKS for index in range(EPISODES)}
     for trace in traces.values():
@@ -181,7 +126,7 @@ def test_a_script_earns_what_it_earns_in_a_rollout(endpoint, tmp_path):
     url, scripts, _ = endpoint
     for task in TASKS:
         for index in range(EPISODES):
-            scripts[opening(task, index)] = [said(*SCRIPT)]
+            scripts[opening(task, index)] = [does(*SCRIPT)]
     traces = evaluate(url, tmp_path)
     rows = rollout(ConstantPolicy(SCRIPT), list(TASKS), SPLIT, EPISODES, progress=False)
     assert rows.score.nunique() > 1
@@ -192,69 +137,44 @@ def test_a_script_earns_what_it_earns_in_a_rollout(endpoint, tmp_path):
 
 
 MALFORMED = [
-    [
-        call("a", "rm", "{}"),
-        call("b", "escalate", "{broken"),
-        call("c", "escalate", "[]"),
-        call("d", "resolve", '{"now": 1}'),
-    ],
-    [
-        call("e", "escalate", '{"team": "ceo"}'),
-        call("f", "_act", '{"action_type": "resolve", "value": ""}'),
-    ],
+    call("rm", "{}", "a"),
+    call("escalate", "{broken", "b"),
+    call("escalate", "[]", "c"),
+    call("resolve", '{"now": 1}', "d"),
 ]
+WALKS_AWAY = [does(Action("classify_severity", ("P2",))), said(content="I give up.")]
 
 
 @pytest.mark.parametrize(
-    "messages, steps, closed_by",
+    "completions, steps, closed_by",
     [
-        ([wire(MALFORMED[0]), wire(MALFORMED[1]), said(Action("ignore"))], 7, "ignore"),
-        ([wire(MALFORMED[0] * 3)], 8, "timeout"),
-        ([said(Action("classify_severity", ("P2",))), said(content="I give up.")], 1, "timeout"),
-        ([said(content="")], 0, "timeout"),
-        ([said(content='<tool_call>\n{"name": "resol'), said(Action("resolve"))], 2, "resolve"),
-        ([said(Action("resolve"), Action("resolve"))], 1, "resolve"),
+        ([said(*MALFORMED), does(Action("ignore"))], 5, "ignore"),
+        ([said(*MALFORMED * 3)], 8, "timeout"),
+        (WALKS_AWAY, 1, "timeout"),
+        ([said(content='<tool_call>\n{"name": "resol'), does(Action("resolve"))], 2, "resolve"),
+        ([does(Action("resolve"), Action("resolve"))], 1, "resolve"),
     ],
-    ids=[
-        "malformed",
-        "malformed to the last step",
-        "walks away",
-        "says nothing",
-        "unreadable",
-        "one call too many",
-    ],
+    ids=["malformed", "malformed to the end", "walks away", "unreadable", "one call too many"],
 )
-def test_what_goes_wrong_ends_as_in_conversation(messages, steps, closed_by, endpoint, tmp_path):
+def test_what_goes_wrong_ends_as_in_conversation(completions, steps, closed_by, endpoint, tmp_path):
     url, scripts, requests = endpoint
-    scripts[opening("single_crash", 0)] = messages
+    scripts[opening("single_crash", 0)] = completions
     (trace,) = evaluate(url, tmp_path, tasks=["single_crash"], episodes=1).values()
-    episode = in_conversation(messages, "single_crash", 0)
+    episode = in_conversation(completions, "single_crash", 0)
     assert (episode.record.steps, episode.record.closed_by) == (steps, closed_by)
     assert trace.reward == episode.score.total and trace.info["score"] == episode.score._asdict()
-    assert trace.num_turns == len(messages) == len(requests)
-
-
-def test_malformed_calls_are_answered(endpoint, tmp_path):
-    url, scripts, requests = endpoint
-    scripts[opening("single_crash", 0)] = [wire(MALFORMED[0]), said(Action("ignore"))]
-    evaluate(url, tmp_path, tasks=["single_crash"], episodes=1)
-    answers = requests[1]["messages"][3:]
-    assert [answer["tool_call_id"] for answer in answers] == ["a", "b", "c", "d"]
-    assert [answer["content"].splitlines()[0] for answer in answers] == [
-        f"step {step} of 8" for step in (1, 2, 3, 4)
-    ]
-    assert (
-        "unknown tool 'rm'" in answers[0]["content"]
-        and "must be a JSON object, got str" in answers[1]["content"]
-    )
+    assert trace.num_turns == len(completions) == len(requests)
+    if completions[0] == said(*MALFORMED):
+        answers = requests[1]["messages"][3:]
+        assert [answer["tool_call_id"] for answer in answers] == ["a", "b", "c", "d"]
+        assert "unknown tool 'rm'" in answers[0]["content"]
 
 
 def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
     url, scripts, _ = endpoint
-    scripts[opening("single_crash", 0)] = [said(action) for action in SCRIPT]
-    (trace,) = evaluate(
-        url, tmp_path, agent={"max_turns": 2}, tasks=["single_crash"], episodes=1
-    ).values()
+    scripts[opening("single_crash", 0)] = [does(action) for action in SCRIPT]
+    limit = {"max_turns": 2}
+    (trace,) = evaluate(url, tmp_path, limit, tasks=["single_crash"], episodes=1).values()
     episode = Episode.open("single_crash", SPLIT, 0)
     for action in SCRIPT[:2]:
         episode.act(action)
@@ -265,15 +185,10 @@ def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
 def test_options_name_the_incidents():
     from logtriage.adapters.verifiers import load_environment
 
-    env = load_environment(
-        tasks=["silent_degradation", "double_fault"], split="unseen_faults", episodes=2, first=5
-    )
+    tasks = ["silent_degradation", "double_fault"]
+    env = load_environment(tasks=tasks, split="unseen_faults", episodes=2, first=5)
     rows = [(one.data.task, one.data.split, one.data.index) for one in env.taskset]
-    assert rows == [
-        (task, "unseen_faults", i)
-        for i in (5, 6)
-        for task in ("silent_degradation", "double_fault")
-    ]
+    assert rows == [(task, "unseen_faults", index) for index in (5, 6) for task in tasks]
     assert env.config.agent.runtime.type == "subprocess"  # nothing is sent to a sandbox elsewhere
     with pytest.raises(ValueError, match="unknown split 'tset'"):
         list(load_environment(split="tset").taskset)
@@ -282,25 +197,12 @@ def test_options_name_the_incidents():
 @pytest.mark.parametrize(
     "code",
     [
-        "import logtriage.policies.llm.language_models, logtriage.server.app; "
-        "assert 'verifiers' not in sys.modules",
-        "import logtriage; assert logtriage.TriageTaskset.__name__ in logtriage.__all__; "
-        "assert 'verifiers.v1' in sys.modules",
+        "import logtriage; assert logtriage.TriageTaskset.__name__ in logtriage.__all__",
         "sys.modules['verifiers'] = None; import logtriage; "
         "assert not hasattr(logtriage, '__all__'); help(logtriage)",
-        pytest.param(
-            "sys.modules.update(dict.fromkeys(('torch', 'transformers', 'trl'))); "
-            "from logtriage.adapters.verifiers import load_environment; "
-            "assert len(list(load_environment(episodes=1).taskset)) == 3",
-            marks=pytest.mark.slow,
-        ),
     ],
-    ids=["not asked for", "asked for", "not installed", "no library of models"],
+    ids=["installed", "not installed"],
 )
-def test_only_asking_for_the_environment_imports_verifiers(code):
-    subprocess.run(
-        [sys.executable, "-c", f"import sys; {code}"],
-        check=True,
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-    )
+def test_the_package_offers_verifiers_what_it_looks_for(code):
+    command = [sys.executable, "-c", f"import sys; {code}"]
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
