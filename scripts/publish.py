@@ -1,4 +1,4 @@
-"""Copy what is light of finished runs and sweeps to results/, and draw it: `make results`.
+"""Copy what is light of finished runs and sweeps to results/ and draw it: `make results`.
 
 A sweep plays the held-out incidents of `test`; what else is published of a track (other splits,
 checkpoints, audit, transcripts) is played here, once.
@@ -117,9 +117,11 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
 
 
 def publish_sweeps(runs: Path) -> list[str]:
-    """Copy the summaries of all finished sweeps to `results/<sweep>/`; returns their names."""
+    """Copy the summaries of finished sweeps to `results/<sweep>/`; returns their names. The tracks'
+    own sweeps, whose runs lie in `runs` itself, are published run by run.
+    """
     names = []
-    for record in sorted(runs.glob("**/summary-*/sweep.json")):
+    for record in sorted(runs.glob("*/summary-*/sweep.json")):
         name = json.loads(record.read_text())["name"]
         target = ROOT / "results" / name
         target.mkdir(parents=True, exist_ok=True)

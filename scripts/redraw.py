@@ -23,7 +23,7 @@ from logtriage.bench.benchmark import draw_report
 from logtriage.bench.credit_plots import plot_credit
 from logtriage.bench.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
 from logtriage.bench.real_results import draw_real
-from logtriage.train.sweep_results import draw_sweep
+from logtriage.train.sweeps import draw_sweep
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

@@ -149,7 +149,7 @@ def sweep_section(folder: Path) -> str:
     parts.append("By task:\n\n" + results_table(summary, sweep, TASKS))
     parts += [f"![{folder.name}: {shows}]({at})" for at, shows in pictures(folder)]
     parts.append(origin(sweep, summary))
-    if sweep["left_out"]:
+    if sweep.get("left_out"):
         parts.append(f"Left out: {sweep['left_out']}")
     return "\n\n".join(parts)
 

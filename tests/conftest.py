@@ -32,7 +32,6 @@ LONG_FILES = (
     "test_publication.py",
     "test_sweeps.py",
     "test_benchmark.py",
-    "test_tracking.py",
     "01_explore_the_environment.ipynb",
     "test_scripted.py",
 )

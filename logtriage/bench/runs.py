@@ -96,20 +96,6 @@ def find_gpu() -> Gpu | None:
     return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
 
 
-def visible_gpus() -> list[str]:
-    """Names of the NVIDIA GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` takes them.
-
-    Raises:
-        ValueError: for none.
-    """
-    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
-    there = [str(number) for number in range(len(_told_gpus()))]
-    names = there if asked is None else [one for one in asked.split(",") if one.strip()]
-    if not there or not names:
-        raise ValueError("there is no NVIDIA GPU here; leave out --gpu, or name a --scheduler")
-    return names
-
-
 def _told_gpus() -> list[str]:
     """What the NVIDIA driver tells, a line a GPU: name, MiB of memory, CUDA capability."""
     asked = "--query-gpu=name,memory.total,compute_cap"

@@ -1,9 +1,8 @@
-"""What a notebook on a borrowed GPU needs around training: is all in place, where does the run
-live, how long will it take.
+"""What a notebook on a borrowed GPU needs around training: versions, a place for the run, progress.
 
 Training and evaluation run in processes of their own (`command`): Unsloth changes classes of
-`transformers` in the process that imports it, memory is given back with certainty only by a
-process that ends, and a notebook that is restarted must not leave a trainer behind.
+`transformers` in the process that imports it, only a process that ends is sure to give memory back,
+and a notebook that is restarted must not leave a trainer behind.
 """
 
 from __future__ import annotations
@@ -23,25 +22,32 @@ from ..bench.runs import Gpu, find_gpu, read_jsonl, record_of
 from .cost import A100, L4, T4, KnownGpu
 from .processes import dying_with_this
 
-# By a part of a GPU's name, what the cost model knows of it, and the preset.
+# By a part of a GPU's name: what the cost model knows of it, and the preset.
 PROFILES = {"T4": (T4, "recommended"), "L4": (L4, "l4"), "A100": (A100, "a100")}
-DRIVE = Path("/content/drive")
+DRIVE = Path("/content/drive/MyDrive")
 # Loaded before the install cell ran, an older one of these stays in the kernel.
 RELOADED = ("pyarrow", "transformers", "datasets", "peft", "trl", "huggingface_hub")
 
 
+def check_profile(profile: str) -> None:
+    """Raise `ValueError` for a profile that is not `auto`, `cpu` or the name of a known GPU."""
+    known = ("auto", "cpu", *map(str.lower, PROFILES))
+    if profile not in known:
+        raise ValueError(f"unknown profile {profile!r}; choose one of {', '.join(known)}")
+
+
 def choose_preset(profile: str) -> str:
-    """The preset of a profile: `t4`, `l4`, `a100`, or `auto` for the GPU that is there.
+    """The preset of a profile: `cpu`, `t4`, `l4`, `a100`, or `auto` for the GPU that is there.
 
     Raises:
         ValueError: for an unknown profile.
-        RuntimeError: for `auto` without a GPU, with the way out.
+        RuntimeError: for `auto` without a GPU.
     """
-    known = {name.lower(): preset for name, (_, preset) in PROFILES.items()}
-    if profile in known:
-        return known[profile]
+    check_profile(profile)
+    if profile == "cpu":
+        return "novice"
     if profile != "auto":
-        raise ValueError(f"unknown profile {profile!r}; choose one of auto, {', '.join(known)}")
+        return PROFILES[profile.upper()][1]
     gpu = find_gpu()
     if gpu is None:
         raise RuntimeError(
@@ -57,112 +63,95 @@ def choose_gpu() -> KnownGpu:
 
 
 def _profile(gpu: Gpu) -> tuple[KnownGpu, str]:
-    """The profile of a GPU: by its name, or that of an A100 where it has bf16, else of a T4."""
+    """By the GPU's name; for another one that of an A100 where it has bf16, else of a T4."""
     named = [profile for name, profile in PROFILES.items() if name in gpu.name]
     return named[0] if named else PROFILES["A100" if gpu.bf16 else "T4"]
 
 
 def problems(requirements: Iterable[str | Path]) -> list[str]:
-    """What is wrong with the installed versions, a sentence each; none when all is well.
+    """What is wrong with the installed versions, one sentence each.
 
     Args:
-        requirements: files whose requirements the notebook's install cell promises; what is not
-            installed at all, and what Colab brings, is not looked for.
+        requirements: files of requirements; what is not installed at all is not looked for.
     """
-    told = []
+    found = []
     lines = [line for path in requirements for line in Path(path).read_text().splitlines()]
     for line in lines:
         wanted = Requirement(text) if (text := line.partition("#")[0].strip()) else None
         if wanted is None or wanted.name == "torch":  # Colab's own is as good
             continue
         try:
-            found = importlib.metadata.version(wanted.name)
+            version = importlib.metadata.version(wanted.name)
         except importlib.metadata.PackageNotFoundError:
             continue
-        if not wanted.specifier.contains(found, prereleases=True):
-            told.append(f"{wanted.name} {found} is installed, and {wanted} is needed: install it")
+        if not wanted.specifier.contains(version, prereleases=True):
+            found.append(f"{wanted.name} {version} is installed, and {wanted} is needed")
     for name in RELOADED:
         if name in sys.modules:
             loaded = getattr(sys.modules[name], "__version__", None)
             installed = importlib.metadata.version(name)
             if loaded not in (None, installed):
-                told.append(
+                found.append(
                     f"{name} {loaded} is loaded, and {installed} installed: choose Runtime > "
                     "Restart session, then Run all"
                 )
-    return told
-
-
-def on_colab() -> bool:
-    """Whether this is a machine of Colab."""
-    return "COLAB_" in "".join(os.environ)
+    return found
 
 
 def run_folder(keep: str, name: str) -> Path:
-    """Where a run lives: `drive` keeps it on Google Drive, so that a disconnect costs minutes, and
-    `auto` does on Colab; any other folder is taken as it is.
+    """Where a run is kept.
 
     Args:
-        keep: `drive`, `auto`, or a folder.
+        keep: a folder, or `auto`: Google Drive where the notebook's first cell has mounted it, else
+            `../runs`.
         name: of the run, a folder in there.
-
-    Raises:
-        RuntimeError: when Drive is asked for elsewhere than on Colab.
     """
-    if keep == "auto":
-        keep = "drive" if on_colab() else "../runs"
-    if keep != "drive":
+    if keep != "auto":
         return Path(keep) / name
-    if not on_colab():
-        raise RuntimeError("Google Drive is there on Colab only; set keep to a folder")
-    from google.colab import drive
-
-    drive.mount(str(DRIVE))
-    return DRIVE / "MyDrive" / "logtriage" / name
+    return (DRIVE / "logtriage" if DRIVE.is_dir() else Path("../runs")) / name
 
 
 def command(*arguments: object, **options: object) -> None:
     """Run `python -m logtriage ...` in a process of its own, which on Linux dies with this one, and
-    print what it says while it does.
+    print its output as it comes.
 
     Args:
         arguments: its words.
         options: its options; None and empty text leave one out.
 
     Raises:
-        RuntimeError: when it fails; what it said is printed above.
+        RuntimeError: when it fails; its output is printed above.
     """
     words = [sys.executable, "-m", "logtriage", *map(str, arguments)]
     for name, value in options.items():
         if value not in (None, ""):
             words += [f"--{name.replace('_', '-')}", str(value)]
     print("$ python", *words[1:], flush=True)
-    process = subprocess.Popen(
+    with subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,  # each new state of a progress bar becomes a line
-        # a notebook of Colab has its token where another process does not find it
+        # another process does not find the token that a notebook of Colab has
         env={**os.environ, "PYTHONUNBUFFERED": "1", "HF_TOKEN": get_token() or ""},
         preexec_fn=dying_with_this(),
-    )
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            if line.strip():
-                print(line.rstrip(), flush=True)
-        code = process.wait()
-    finally:
-        process.kill()  # where this was interrupted; one that has ended is past it
-    if code:
-        raise RuntimeError(f"python -m logtriage {arguments[0]} failed with exit status {code}")
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if line.strip():
+                    print(line.rstrip(), flush=True)
+        except BaseException:  # the notebook was interrupted
+            process.kill()
+            raise
+    if process.returncode:
+        raise RuntimeError(
+            f"python -m logtriage {arguments[0]} failed with exit status {process.returncode}"
+        )
 
 
 def progress(run: str | Path) -> pd.DataFrame:
-    """How far a run is and what it costs: a frame of one row, with seconds a step (the last), GB of
-    GPU memory at most, tokens of an episode's opening and of what the model wrote, calls of an
-    episode that were no valid action, steps done and all, and the hours of training that are left.
-    """
+    """How far a run is and what it costs, in one row."""
     run = Path(run)
     settings, metrics = record_of(run)["settings"], read_jsonl(run / "metrics.jsonl")
     last = metrics.iloc[-1]
@@ -171,10 +160,10 @@ def progress(run: str | Path) -> pd.DataFrame:
     episodes = settings["incidents"] * settings["group"] * last["step"]
     return pd.DataFrame(
         {
-            "seconds a step": [round(each, 1)],
+            "seconds a step": [round(each, 1)],  # the last one
             "peak memory, GB": [round(last.get("peak_memory_gb", float("nan")), 1)],
-            "tokens an episode": [round(last["num_tokens"] / episodes)],
-            "malformed calls": [round(last["malformed"], 2)],
+            "tokens an episode": [round(last["num_tokens"] / episodes)],  # opening and written
+            "malformed calls": [round(last["malformed"], 2)],  # an episode
             "steps": [f"{int(last['step'])} of {settings['steps']}"],
             "hours left": [round(left, 2)],
         }

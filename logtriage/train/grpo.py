@@ -26,6 +26,7 @@ import gc
 import os
 from dataclasses import asdict, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -48,7 +49,6 @@ from .drills import open_varied
 from .hub import keep_run
 from .processes import locked
 from .settings import TrainingConfig
-from .tracking import check_tracker, tracked
 
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -111,7 +111,8 @@ def train(
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         keep_on_hub: private repository of the Hub, `owner/name`, in which the run is kept (see
             `hub.push_run`); empty for none.
-        track: the tracker that shows the metrics, too, one of `tracking.TRACKERS`; empty for none.
+        track: a tracker for the metrics, as transformers calls it (`report_to`): `trackio`,
+            `tensorboard` or `wandb`; empty for none.
 
     Returns:
         The trained model's folder; the run's, when `until` stopped it before.
@@ -128,7 +129,8 @@ def train(
             "varied incidents are made in this process; set varied to False, or do without a server"
         )
     check_route(config)
-    check_tracker(track)
+    if track and find_spec(track) is None:
+        raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
     if open_episode is None:
         open_episode = open_varied if config.varied else Episode.open
     folder = Path(folder)
@@ -143,10 +145,9 @@ def train(
             return folder
         while True:
             try:
-                with tracked(config, folder, track):
-                    return _attempt(
-                        config, settings, folder, progress, open_episode, until, keep_on_hub, track
-                    )
+                return _attempt(
+                    config, settings, folder, progress, open_episode, until, keep_on_hub, track
+                )
             except _memory_error() as error:
                 _note_fewer_at_once(config, folder, error)
             # Here the traceback, and with it the last attempt's model, is gone.

@@ -1,45 +1,41 @@
-"""One point of a sweep: a notebook, executed by papermill in a process of its own, into a folder of
-its own.
+"""One point of a sweep, a notebook that papermill executes, and how Dask runs many of them.
 
-The executed notebook is the record that a point is finished: with these parameters, to its end, and
-without an error. So one that was executed by hand counts too, as long as it lies where the sweep
-would put it:
-
-    papermill notebooks/03_grpo_training.ipynb runs/novice/seed-3/03_grpo_training.ipynb \\
-        --cwd notebooks -p folder ../runs/novice -p seed 3 ...
-
-What an unfinished point has done so far is the notebook's own business: notebook 03 goes on from
-its last checkpoint. A lock on the folder, which ends with the process that holds it, keeps two
-processes from executing one point at the same time.
+A point is finished when its `point.json` says so. The process that executes the point writes that
+file after papermill has returned without an error: the executed notebook alone proves nothing,
+since a kernel may die in its last cell. What an unfinished point has done so far is the notebook's
+own business: notebook 03 continues from its last checkpoint. A lock on the folder, which ends with
+the process that holds it, keeps two processes from executing one point at the same time.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import logging
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import fsspec
 from filelock import FileLock, Timeout
 
+from ..bench.runs import write_text
 from .processes import dying_with_this
 
-LEDGER = "points.jsonl"  # of a sweep: a line whenever a point begins, is finished, or fails
-PATIENCE = 60.0  # seconds that a point is waited for which another process executes
-LOG = "notebook.log"  # of a point: what its cells print
-SKIPPED = "skip-execution"  # the tag of cells that are not executed
-LAST_WORDS = 600  # characters of an error that are told
-# Longer paths of sockets are refused by Linux and macOS; there, kernels talk by TCP.
-LONGEST_SOCKET = 90
+if TYPE_CHECKING:  # slow to import, and `sweep-status` does without
+    from distributed import Client, Future
+
+PATIENCE = 60.0  # seconds to wait for a point that another process executes
+CONNECT_SECONDS = 10  # for a scheduler to answer
+POLL_SECONDS = 2  # between looks at which workers are there
+LOSSES = 3  # workers that a point may lose before it counts as failed
+LONGEST_ERROR = 600  # characters
+LONGEST_SOCKET = 90  # Linux and macOS refuse longer paths of sockets; kernels then use TCP
 
 
 class PointError(RuntimeError):
@@ -51,25 +47,20 @@ class Point:
     """One execution of a notebook.
 
     Attributes:
-        row: what was varied, a name.
+        row: name of the variation.
         seed: of training.
         notebook: the file.
         parameters: of the notebook, `folder` and `seed` among them.
-        sweep_folder: of the whole sweep, where the ledger lies.
-        results: URL by fsspec (`s3://bucket/folder`) that finished points are copied to, and looked
-            for in; empty for none.
     """
 
     row: str
     seed: int
     notebook: str
     parameters: dict[str, Any]
-    sweep_folder: str
-    results: str = ""
 
     @property
     def name(self) -> str:
-        """As it is told."""
+        """`<row>/seed-<seed>`."""
         return f"{self.row}/seed-{self.seed}"
 
     @property
@@ -84,156 +75,53 @@ class Point:
 
     @property
     def lock(self) -> FileLock:
-        """Held while the point is executed, by the process that does it."""
+        """Held by the process that executes the point."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return FileLock(self.folder / ".point.lock")
 
     @property
-    def stored(self) -> str:
-        """URL of the point's folder in `results`."""
-        return f"{self.results.rstrip('/')}/{self.name}"
+    def varied(self) -> dict[str, Any]:
+        """The parameters by which a point is known: its folder may move."""
+        return {name: value for name, value in self.parameters.items() if name != "folder"}
+
+    def outcome(self) -> dict[str, Any]:
+        """How its last execution with these parameters ended: `seconds`, or `error`; empty when it
+        has not ended.
+        """
+        try:
+            found: dict[str, Any] = json.loads((self.folder / "point.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return found if found["parameters"] == self.varied else {}
+
+    def state(self) -> str:
+        """`finished`, `failed`, `running`, `interrupted` or `waiting`."""
+        outcome = self.outcome()
+        if "seconds" in outcome:
+            return "finished"
+        if not self.folder.exists():
+            return "waiting"
+        try:
+            with self.lock.acquire(timeout=0):
+                pass
+        except Timeout:
+            return "running"
+        return "failed" if outcome else "interrupted" if self.executed.exists() else "waiting"
 
 
-def is_finished(point: Point) -> bool:
-    """Whether the point was executed to its end, and with `results` copied there."""
-    return is_stored(point) if point.results else is_executed(point)
-
-
-def is_executed(point: Point) -> bool:
-    """Whether the point was executed here to its end."""
-    try:
-        return _says_finished(point.executed.read_bytes(), point)
-    except FileNotFoundError:
-        return False
-
-
-def is_stored(point: Point) -> bool:
-    """Whether the point lies in `results`, executed to its end."""
-    try:
-        with fsspec.open(f"{point.stored}/{point.executed.name}", "rb") as file:
-            return _says_finished(file.read(), point)
-    except FileNotFoundError:
-        return False
-
-
-def _says_finished(text: bytes, point: Point) -> bool:
-    """Whether an executed notebook ended well, with the point's parameters; where its folder lay is
-    of no matter.
-    """
-    try:
-        notebook = json.loads(text)
-        record = notebook["metadata"]["papermill"]
-    except (ValueError, KeyError, TypeError):  # cut off while it was written
-        return False
-    # papermill calls all cells completed even where the kernel was lost at the first of them
-    reached = all(
-        cell["execution_count"] is not None
-        for cell in notebook["cells"]
-        if cell["cell_type"] == "code"
-        and "".join(cell["source"]).strip()
-        and SKIPPED not in cell["metadata"].get("tags", ())
-    )
-
-    def varied(parameters: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in parameters.items() if name != "folder"}
-
-    same = varied(record.get("parameters", {})) == varied(point.parameters)
-    return bool(same and reached and record.get("end_time") and not record.get("exception"))
-
-
-def is_running(point: Point) -> bool:
-    """Whether a process on this machine, or on one that shares the folder, executes the point."""
-    if not point.folder.exists():
-        return False
-    try:
-        with point.lock.acquire(timeout=0):
-            return False
-    except Timeout:
-        return True
-
-
-def last_error(point: Point) -> str:
-    """The error that the executed notebook ended in; empty for none."""
-    try:
-        cells = json.loads(point.executed.read_bytes())["cells"]
-    except (FileNotFoundError, ValueError):  # or cut off while it was written
-        return ""
-    errors = [
-        f"{output['ename']}: {output['evalue']}"
-        for cell in cells
-        for output in cell.get("outputs", ())
-        if output["output_type"] == "error"
-    ]
-    return errors[-1][:LAST_WORDS] if errors else ""
-
-
-def note(point: Point, event: str, **more: Any) -> None:
-    """Add a line to the sweep's ledger. It is for people: nothing is decided by it."""
-    row = {
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "row": point.row,
-        "seed": point.seed,
-        "event": event,
-        **more,
-    }
-    with (Path(point.sweep_folder) / LEDGER).open("a") as file:
-        file.write(json.dumps(row) + "\n")
-
-
-def read_ledger(sweep_folder: str | Path) -> list[dict[str, Any]]:
-    """The lines of a sweep's ledger that can be read: two machines may spoil one for each other."""
-    path = Path(sweep_folder) / LEDGER
-    lines = []
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
-        with suppress(ValueError):
-            lines.append(json.loads(line))
-    return lines
-
-
-def run_point(point: Point, threads: int, gpu: str = "") -> str:
-    """Execute a point in a process of its own, which on Linux dies with this one.
-
-    Args:
-        point: what.
-        threads: that its process may use.
-        gpu: name of the GPU that it sees; empty for all that are there.
+def execute(point: Point) -> str:
+    """Execute a point in this process and its kernel, unless it is finished.
 
     Returns:
-        `finished`, `found` where it was finished before, or `busy` where another process executes
-        it and has not ended within a minute.
+        `finished`, or `busy` when another process has executed it for a minute.
 
     Raises:
         PointError: when the notebook fails; it is kept, with the error in it.
     """
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
-    if gpu:
-        environment["CUDA_VISIBLE_DEVICES"] = gpu
-    process = subprocess.run(
-        [sys.executable, "-m", "logtriage.train.points"],
-        input=json.dumps(asdict(point)),
-        capture_output=True,
-        text=True,
-        env=environment,
-        preexec_fn=dying_with_this(),
-        check=False,
-    )
-    if process.returncode:
-        said = last_error(point) or process.stderr.strip() or f"status {process.returncode}"
-        raise PointError(f"{point.name}: {said[-LAST_WORDS:]}")
-    return process.stdout.split()[-1]
-
-
-def execute(point: Point) -> str:
-    """Execute a point in this process, unless it is finished; returns as `run_point`."""
     try:
         with point.lock.acquire(timeout=PATIENCE):
-            if is_executed(point):
-                if point.results and not is_stored(point):
-                    _copy(point)
-                return "found"
-            if point.results and is_stored(point):
-                return "found"
-            _execute(point)
+            if "seconds" not in point.outcome():
+                _execute(point)
     except Timeout:
         return "busy"
     return "finished"
@@ -244,10 +132,10 @@ def _execute(point: Point) -> None:
     import papermill
 
     began = time.monotonic()
-    note(point, "began", process=os.getpid(), folder=os.getcwd())
+    (point.folder / "point.json").unlink(missing_ok=True)
     sockets = Path(tempfile.mkdtemp(prefix="point-"))
     try:
-        with (point.folder / LOG).open("a") as log:
+        with (point.folder / "notebook.log").open("a") as log:
             papermill.execute_notebook(
                 nbformat.read(point.notebook, as_version=4),
                 point.executed,
@@ -260,22 +148,37 @@ def _execute(point: Point) -> None:
                 stdout_file=log,
                 stderr_file=log,
             )
-        if point.results:
-            _copy(point)
     except Exception as error:
-        said = last_error(point) or f"{type(error).__name__}: {error}"
-        note(point, "failed", error=said[:LAST_WORDS])
-        raise
+        text = _cell_error(point) or f"{type(error).__name__}: {error}"
+        _write_outcome(point, error=text[:LONGEST_ERROR])
+        # without its cause, which may not survive the way from worker to driver
+        raise PointError(f"{point.name}: {text[:LONGEST_ERROR]}") from None
     finally:
         shutil.rmtree(sockets, ignore_errors=True)
-    note(point, "finished", seconds=round(time.monotonic() - began, 1))
+    _write_outcome(point, seconds=round(time.monotonic() - began, 1))
+
+
+def _write_outcome(point: Point, **outcome: Any) -> None:
+    record = {"parameters": point.varied, **outcome}
+    write_text(point.folder / "point.json", json.dumps(record) + "\n")
+
+
+def _cell_error(point: Point) -> str:
+    """The error that the executed notebook ended in; empty for none."""
+    try:
+        cells = json.loads(point.executed.read_bytes())["cells"]
+    except (OSError, ValueError):
+        return ""
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    errors = [f"{one['ename']}: {one['evalue']}" for one in outputs if "ename" in one]
+    return errors[-1] if errors else ""
 
 
 def _kernel_manager(sockets: Path) -> type:
-    """How a kernel is started: it dies with this process, and talks through files.
+    """A kernel that dies with this process, and talks through files.
 
-    Kernels that start at the same time race for TCP ports: the one that is free when it is chosen
-    may be taken when it is opened.
+    Kernels that start at the same time race for TCP ports: one that is free when it is chosen may
+    be taken when it is opened.
     """
     from jupyter_client.manager import AsyncKernelManager
 
@@ -284,7 +187,7 @@ def _kernel_manager(sockets: Path) -> type:
     class PointKernel(AsyncKernelManager):
         if by_files:
             transport = "ipc"
-            ip = str(sockets / "kernel")  # by default a name that all kernels of a folder share
+            ip = str(sockets / "kernel")  # by default one name for all kernels of a folder
 
         async def _async_pre_start_kernel(self, **options: Any) -> tuple[list[str], dict[str, Any]]:
             return await super()._async_pre_start_kernel(preexec_fn=dying_with_this(), **options)
@@ -292,18 +195,126 @@ def _kernel_manager(sockets: Path) -> type:
     return PointKernel
 
 
-def _copy(point: Point) -> None:
-    """Copy the point's files to `results`, the executed notebook last: with it, it is finished.
+def run_points(
+    points: Sequence[Point], workers: int | None = None, scheduler: str = "", retries: int = 1
+) -> dict[str, str]:
+    """Execute every point that is not finished, those begun before first.
 
-    Folders (checkpoints, weights) stay where they are.
+    A point is handed to a worker that is free, and to that one alone: when the worker is lost, the
+    point goes to the next free one instead of queueing behind a busy one.
+
+    Args:
+        points: of a sweep.
+        workers: processes on this machine, which share its cores out; None for one per core.
+        scheduler: address of a Dask scheduler (`tcp://...`) whose workers do it instead; they may
+            come and go.
+        retries: how often a point that failed is tried again.
+
+    Returns:
+        The points that failed, name to last error.
+
+    Raises:
+        ValueError: when no scheduler answers, or it is lost for good.
     """
-    files = [path for path in sorted(point.folder.iterdir()) if path.is_file()]
-    files = [path for path in files if not path.name.startswith(".") and path != point.executed]
-    system, root = fsspec.url_to_fs(point.stored)
-    system.makedirs(root, exist_ok=True)
-    for path in [*files, point.executed]:
-        system.put_file(str(path), f"{root}/{path.name}")
+    from distributed import wait
+    from tqdm import tqdm
+
+    if scheduler and workers:
+        raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
+    order = ("interrupted", "waiting", "failed", "running")  # the last by somebody else
+    states = {point.name: point.state() for point in points}
+    left = [point for point in points if states[point.name] != "finished"]
+    queue = deque(sorted(left, key=lambda point: order.index(states[point.name])))
+    failures: dict[str, str] = {}
+    tries: Counter[str] = Counter()
+    losses: Counter[str] = Counter()
+    print(f"{len(points)} points, {len(points) - len(queue)} finished before", flush=True)
+    if not queue:
+        return failures
+    with (
+        _client(workers, scheduler) as client,
+        tqdm(total=len(points), initial=len(points) - len(queue), unit="point") as bar,
+    ):
+        running: dict[Future, tuple[Point, str]] = {}  # with the address of its worker
+
+        def fail(point: Point, error: str) -> None:
+            failures[point.name] = error
+            bar.write(f"FAILED {error}")
+            bar.update()
+
+        while queue or running:
+            if client.status == "closed":
+                raise ValueError("the scheduler was lost; repeat the command to continue")
+            slots = _slots(client)
+            for future, (point, address) in [*running.items()]:
+                if address not in slots and not future.done():
+                    future.cancel()
+                    del running[future]
+                    losses[point.name] += 1
+                    if losses[point.name] < LOSSES:
+                        queue.append(point)
+                    else:
+                        fail(point, f"{point.name}: it lost its worker {LOSSES} times")
+            busy = Counter(address for _, address in running.values())
+            free = deque((slots - busy).elements())
+            while queue and free:
+                point, address = queue.popleft(), free.popleft()
+                future = client.submit(execute, point, workers=[address], pure=False)
+                running[future] = point, address
+            bar.set_postfix({"running": len(running), "failed": len(failures)})
+            if running:
+                with suppress(TimeoutError):
+                    wait(list(running), timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
+            else:  # no worker is there
+                time.sleep(POLL_SECONDS)
+            for future in [one for one in running if one.done()]:
+                point, _ = running.pop(future)
+                if future.status == "finished" and future.result() == "finished":
+                    bar.update()
+                    continue
+                error = future.exception() if future.status == "error" else None
+                tries[point.name] += error is not None
+                if error is None or tries[point.name] <= retries:  # busy, or lost on the way
+                    queue.append(point)
+                else:
+                    known = isinstance(error, PointError)
+                    fail(point, str(error) if known else f"{point.name}: {error!r}")
+    return failures
 
 
-if __name__ == "__main__":
-    print(execute(Point(**json.load(sys.stdin))))
+def _slots(client: Client) -> Counter[str]:
+    """How many points each worker can execute at once, by its address."""
+    workers = client.scheduler_info(n_workers=-1).get("workers", {})
+    return Counter({address: one["nthreads"] for address, one in workers.items()})
+
+
+@contextmanager
+def _client(workers: int | None, scheduler: str) -> Iterator[Client]:
+    """A client of the scheduler, or of a cluster on this machine that ends with it."""
+    from dask.system import CPU_COUNT  # those that this process may use
+    from distributed import Client, LocalCluster
+
+    if scheduler:
+        try:
+            client = Client(scheduler, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"no Dask scheduler answers at {scheduler}; start one (`dask scheduler`), or "
+                "leave out --scheduler"
+            ) from error
+        with client:
+            yield client
+        return
+    count = workers or CPU_COUNT
+    cluster = LocalCluster(
+        n_workers=count,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:8787",  # another port where that one is taken
+        memory_limit=0,  # a kernel is a process of its own
+        env={"OMP_NUM_THREADS": str(max(1, CPU_COUNT // count))},
+        silence_logs=logging.CRITICAL,
+    )
+    with cluster, Client(cluster) as client:
+        print(f"{count} at a time; dashboard: {client.dashboard_link}", flush=True)
+        yield client

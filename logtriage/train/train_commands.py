@@ -18,50 +18,39 @@ SweepPath = Annotated[Path, typer.Argument(help="The sweep, a YAML file; see swe
 FolderPath = Annotated[
     Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
 ]
-ResultsUrl = Annotated[
-    str, typer.Option(help="Copy finished points there, an fsspec URL as s3://bucket/folder.")
-]
-
-PublishedPath = Annotated[
-    Path | None,
-    typer.Option(help="Take points that are published there, as results/teaches, unless changed."),
-]
 
 
 def sweep(
     path: SweepPath,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes on this machine; by default one a core.")
+        int | None, typer.Option(min=1, help="Processes on this machine; by default one per core.")
     ] = None,
     scheduler: Annotated[
         str, typer.Option(help="A Dask scheduler, tcp://host:8786, whose workers do it instead.")
     ] = "",
-    gpu: Annotated[bool, typer.Option("--gpu", help="A point takes a GPU.")] = False,
     retries: Annotated[
         int, typer.Option(min=0, help="How often a point that failed is tried again.")
     ] = 1,
     folder: FolderPath = None,
-    results: ResultsUrl = "",
-    published: PublishedPath = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file and list its points, no more.")
     ] = False,
 ) -> None:
-    """Run the points of a sweep that are not finished; repeat the command to go on."""
-    from .sweeps import load_sweep, run_sweep, states
+    """Run the points of a sweep that are not finished; repeat the command to continue."""
+    from .points import run_points
+    from .sweeps import load_sweep, summarise_sweep
 
     try:
-        asked = load_sweep(path, folder, results, published)
+        asked = load_sweep(path, folder)
         if dry_run:
-            for one in states(asked):
-                changes = asked.rows[one.point.row]
-                typer.echo(f"{one.state:>11}  {one.point.name}  {changes or ''}")
+            for point in asked.points:
+                typer.echo(f"{point.state():>11}  {point.name}  {asked.rows[point.row] or ''}")
             return
-        failures = run_sweep(asked, workers, scheduler, gpu, retries)
-    except (ValueError, ImportError, OSError) as error:  # or a store that cannot be reached
+        failures = run_points(asked.points, workers, scheduler, retries)
+    except (ValueError, OSError) as error:
         raise fail(error) from None
     except KeyboardInterrupt:
-        typer.secho("interrupted; the same command goes on", err=True)
+        typer.secho("interrupted; repeat the command to continue", err=True)
         raise typer.Exit(130) from None
     for point in asked.points:
         if point.name in failures:
@@ -69,34 +58,28 @@ def sweep(
             typer.echo(f"  its notebook: {point.executed}", err=True)
     if failures:
         raise typer.Exit(1)
-    from .sweep_results import summarise_sweep  # imports torch, which takes seconds
-
     try:
         for written in summarise_sweep(asked):
             typer.echo(f"wrote {written}")
     except (ValueError, OSError) as error:
-        told = f"all points are finished, but cannot be summarised: {error}"
-        raise fail(ValueError(told)) from None
+        raise fail(ValueError(f"all points are finished, but not summarised: {error}")) from None
 
 
-def sweep_status(
-    path: SweepPath,
-    folder: FolderPath = None,
-    results: ResultsUrl = "",
-    published: PublishedPath = None,
-) -> None:
+def sweep_status(path: SweepPath, folder: FolderPath = None) -> None:
     """How far each point of a sweep is."""
-    from .sweeps import load_sweep, states
+    from .sweeps import load_sweep
 
     try:
-        told = states(load_sweep(path, folder, results, published))
-    except (ValueError, ImportError, OSError) as error:
+        points = load_sweep(path, folder).points
+    except (ValueError, OSError) as error:
         raise fail(error) from None
-    for one in told:
-        took = "" if one.seconds is None else f"{one.seconds:.0f} s"
-        typer.echo(f"{one.state:>11}  {one.point.name:40} {took}{one.error}")
-    counts = Counter(one.state for one in told)
-    typer.echo(f"{len(told)} points: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+    states = [point.state() for point in points]
+    for point, state in zip(points, states, strict=True):
+        outcome = point.outcome()
+        detail = f"{outcome['seconds']:.0f} s" if "seconds" in outcome else outcome.get("error", "")
+        typer.echo(f"{state:>11}  {point.name:40} {detail}")
+    counts = Counter(states)
+    typer.echo(f"{len(points)} points: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
 
 
 def build_base_command(

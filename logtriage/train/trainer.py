@@ -28,7 +28,6 @@ from ..play.tools import ToolSession, TriageTools
 from ..world.tasks import TASKS
 from .hub import keep_run
 from .settings import TrainingConfig
-from .tracking import tracker_arguments
 
 # Columns of `episode_row` that mean nothing in training.
 LEFT_OUT = ("policy", "seconds", "split", "confidence", "benchmark")
@@ -56,7 +55,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
     Args:
         config: the run's settings.
         folder: the run's.
-        track: one of `tracking.TRACKERS`; empty for none.
+        track: name of a tracker; empty for none.
 
     Raises:
         RuntimeError: when one is not what was asked for.
@@ -97,7 +96,10 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         "max_tool_calling_iterations": max(TASKS[task].max_steps for task in config.shares),
         "reward_weights": [1.0],
         "logging_steps": 1,
-        **tracker_arguments(config, folder, track),
+        "report_to": [track] if track else [],  # by default to every tracker that is installed
+        "run_name": f"{folder.resolve().parent.name}/{folder.name}",
+        "project": "logtriage",  # of trackio
+        "trackio_space_id": None,  # by default a Space in the user's name
         "save_strategy": "steps",
         "save_steps": config.save_every,
         "save_total_limit": config.keep_checkpoints or None,

@@ -1,5 +1,5 @@
-"""A notebook that does in a second what training does in minutes: steps that are kept, to go on
-from, and rows of a result.
+"""A notebook that does in a second what training does in minutes: steps that are kept, to continue
+from.
 """
 
 import nbformat
@@ -11,6 +11,8 @@ seed: int = 0
 size: int = 1
 pause: float = 0.0
 fails: bool = False
+profile: str = "cpu"
+steps: int = 0
 changes: dict = {}
 """
 WORK = """\
@@ -18,15 +20,13 @@ import json, os, time
 from pathlib import Path
 
 run = Path(folder) / f"seed-{seed}"
-steps = run / "steps.jsonl"
-done = len(steps.read_text().splitlines()) if steps.exists() else 0
+file = run / "steps.jsonl"
+done = len(file.read_text().splitlines()) if file.exists() else 0
 for step in range(done, 5):
     time.sleep(pause)
-    row = {"step": step, "value": seed * size + step}
-    row["threads"] = os.environ.get("OMP_NUM_THREADS")
-    row["gpu"] = os.environ.get("CUDA_VISIBLE_DEVICES")
-    with steps.open("a") as file:
-        file.write(json.dumps(row) + "\\n")
+    row = {"step": step, "worker": os.getppid(), "threads": os.environ["OMP_NUM_THREADS"]}
+    with file.open("a") as out:
+        out.write(json.dumps(row) + "\\n")
 assert not fails, "as it was asked to"
 """
 
@@ -38,11 +38,9 @@ def write_toy(path):
             new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}),
             new_code_cell("%%never a line of this\n", metadata={"tags": ["skip-execution"]}),
             new_code_cell(WORK),
-            new_code_cell("print('value', seed * size)"),
         ],
         metadata={
             "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
         },
     )
     nbformat.write(notebook, path)
-    return path
