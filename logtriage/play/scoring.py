@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
+from ..world.exact import total
 from ..world.incidents import Incident
 from ..world.tasks import PAR_STEPS
 from .actions import Action
@@ -139,17 +140,17 @@ def _score_without(rule: str, record: Record, incident: Incident) -> Score:
     scores = [_score_fault(part, fault, speed, rule) for part, fault in per_fault(record, incident)]
     if len(scores) == 1:
         return scores[0]
-    return Score(*[sum(values) / len(scores) for values in zip(*scores, strict=True)])
+    return Score(*[total(values) / len(scores) for values in zip(*scores, strict=True)])
 
 
 def _score_fault(record: Record, incident: Incident, speed: float, rule: str) -> Score:
     parts = (*_right_answers(record, incident), speed)
     cost = _cost(record, incident)
     gate = 1.0 if rule == "gate" else _gate(record, incident, rule != "paging")
-    earned = sum(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
-    # Rounded, lest a full score be 0.9999999999999999: the weights are no sums of powers of two.
-    total = gate * min(1.0, max(0.0, round(earned - cost, 9)))
-    return Score(*parts, cost, gate, total)
+    earned = total(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
+    # Rounded, or a full score would be 0.9999999999999999.
+    worth = min(1.0, max(0.0, round(earned - cost, 9)))
+    return Score(*parts, cost, gate, gate * worth)
 
 
 def _right_answers(record: Record, incident: Incident) -> tuple[float, float, float, float]:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from .exact import total
+
 KINDS = ("edge", "app", "database", "queue")
 UNKNOWN_KIND = "unknown"  # of observed services alone
 TEAMS = ("sre", "backend", "dba", "security")
@@ -203,7 +205,7 @@ class CallGraph:
                 for name in names
             }
             names.sort(
-                key=lambda name: sum(callers[name]) / len(callers[name]) if callers[name] else 0.0
+                key=lambda name: total(callers[name]) / len(callers[name]) if callers[name] else 0.0
             )
             for i, name in enumerate(names):
                 at[name] = ((i + 0.5) / len(names), -float(depth))

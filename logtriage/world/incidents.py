@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from .call_graph import Service
 from .cluster import Injection, State, untreated_states
+from .exact import shuffled
 from .faults import Fault, faults_at
 from .random_topology import random_topology
 from .severity import in_trouble, severity_of, user_impact
@@ -356,8 +357,8 @@ def _draw_decoys(
     if not task.decoys:
         return ()
     random = Random(f"{stream}/decoys")
-    positions = [i for i in range(len(topology.services)) if i not in roots]
-    random.shuffle(positions)
+    innocent = [i for i in range(len(topology.services)) if i not in roots]
+    positions = shuffled(random, innocent)
     drawn = []
     for position in positions[: task.decoys]:
         remedies = sorted({fault.remedy for fault in faults_at(topology.services[position])})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from .call_graph import Service
+from .exact import choose, shuffled
 from .topology import MOST_SERVICES, SMALLEST_RANDOM, Topology
 
 
@@ -58,13 +59,11 @@ def random_topology(
         )
     size = smallest + int(random.random() * (largest - smallest + 1))
     apps = max(2, (size - 1) // 2)
-    stems = list(names.stems)
-    random.shuffle(stems)
+    stems = shuffled(random, names.stems)
     app_names: list[str] = []
     for stem in stems[:apps]:
         app_names.append(_name(stem, names.apps, app_names, random))
-    leaf_stems = list(names.stems)
-    random.shuffle(leaf_stems)
+    leaf_stems = shuffled(random, names.stems)
     leaves: dict[str, str] = {}
     for stem in leaf_stems[: size - 1 - apps]:
         kind = "database" if random.random() < 0.75 else "queue"
@@ -98,4 +97,4 @@ def random_topology(
 def _name(stem: str, suffixes: tuple[str, ...], taken: list[str], random: Random) -> str:
     """A name of that stem that is not taken; a suffix is drawn only where there is a choice."""
     free = [suffix for suffix in suffixes if f"{stem}-{suffix}" not in taken]
-    return f"{stem}-{free[0] if len(free) == 1 else random.choice(free)}"
+    return f"{stem}-{free[0] if len(free) == 1 else choose(random, free)}"

@@ -25,6 +25,7 @@ from random import Random
 from typing import NamedTuple
 
 from .cluster import Cluster, State
+from .exact import total
 from .incidents import Incident
 from .severity import in_trouble
 from .topology import Topology
@@ -287,9 +288,9 @@ class Telemetry:
     def lines(self, position: int, count: int = 1) -> list[str]:
         """What `position` prints now, each `LEVEL service text`."""
         weights, random = self.line_weights(position), self.random
-        total, lines = sum(weights), []
+        whole, lines = total(weights), []
         for _ in range(count):
-            lines.append(self._render(LINE_KINDS[_categorical(weights, total, random)], position))
+            lines.append(self._render(LINE_KINDS[_categorical(weights, whole, random)], position))
         return lines
 
     def _render(self, kind: str, position: int) -> str:
@@ -324,8 +325,8 @@ class Telemetry:
         random, other = self.random, position
         if kind == "callee":
             weights = self.callee_weights(position)
-            total = sum(weight for _, weight in weights)
-            other = weights[_categorical([weight for _, weight in weights], total, random)][0]
+            shares = [weight for _, weight in weights]
+            other = weights[_categorical(shares, total(shares), random)][0]
         state, usual = self.cluster.states[self.cluster.tick], self.topology.network.rest_latency
         # Who both fails and is slow is spoken of one way or the other, by a coin.
         fails = state.errors[other] > FAILS and (
@@ -336,12 +337,12 @@ class Telemetry:
     def stream(self) -> list[str]:
         """The first batch: what reaches the shared log by itself."""
         size, loudness, random = len(self.topology.services), self.loudness(), self.random
-        total, lines = sum(loudness), []
+        whole, lines = total(loudness), []
         for _ in range(STREAM_LINES):
             if random() < self.task.noise:
                 lines.append(self._render("benign", int(random() * size)))
             else:
-                lines.extend(self.lines(_categorical(loudness, total, random)))
+                lines.extend(self.lines(_categorical(loudness, whole, random)))
         return lines
 
     def detail(self, position: int) -> list[str]:
@@ -353,7 +354,7 @@ class Telemetry:
         A dark one's is an ordinary one: were it silent among all the others, it would stand out.
         """
         order, random, dark = list(range(len(self.topology.services))), self.random, self.dark()
-        # Fisher and Yates by hand: `Random.shuffle` may draw differently in another Python.
+        # Drawn by `random` alone, unlike `exact.shuffled`: another stream, which is published.
         for i in range(len(order) - 1, 0, -1):
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]

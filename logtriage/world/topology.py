@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .call_graph import KINDS, RESERVED_NAME, CallGraph, Service, TopologyError
+from .exact import total
 
 # Judgements about the hardware, one place. Milliseconds at an idle service, and requests per second
 # at the edge.
@@ -129,10 +130,10 @@ class Topology(CallGraph):
         external = [EDGE_TRAFFIC if routes[i] else 0.0 for i in range(size)]
         load, latency = list(external), [0.0] * size
         for i in range(size):
-            load[i] += sum(load[caller] * share for caller, share in callers[i])
+            load[i] += total(load[caller] * share for caller, share in callers[i])
         idle = [IDLE_LATENCY_MS[service.kind] for service in self.services]
         for i in reversed(range(size)):
-            latency[i] = idle[i] / (1.0 - REST_UTILISATION) + sum(
+            latency[i] = idle[i] / (1.0 - REST_UTILISATION) + total(
                 share * latency[j] for j, share in callees[i]
             )
         pools = [POOL_HEADROOM * load[i] * latency[i] / 1000.0 for i in range(size)]

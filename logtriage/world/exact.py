@@ -1,0 +1,45 @@
+"""Sums and draws that are the same, to the last bit, in every version of Python.
+
+Python promises that of `Random.random` and `getrandbits` alone. 3.12 changed `sum` for floats, and
+`shuffle` and `choice` have changed before. These are those of 3.11, with which everything published
+was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def total(values: Iterable[float]) -> float:
+    """The sum, added from left to right."""
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+
+
+def choose(random: Random, items: Sequence[Item]) -> Item:
+    """One of the items, uniformly."""
+    return items[_below(random, len(items))]
+
+
+def shuffled(random: Random, items: Iterable[Item]) -> list[Item]:
+    """The items in random order."""
+    order = list(items)
+    for i in range(len(order) - 1, 0, -1):
+        j = _below(random, i + 1)
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+def _below(random: Random, limit: int) -> int:
+    """A whole number from 0 to `limit` - 1, uniformly."""
+    bits = limit.bit_length()
+    drawn = random.getrandbits(bits)
+    while drawn >= limit:
+        drawn = random.getrandbits(bits)
+    return drawn
