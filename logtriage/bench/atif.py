@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .. import __version__
 from ..play.actions import Action
-from ..play.conversation import NATIVE, tool_call
+from ..play.conversation import NATIVE, protocol_of, tool_call, written_calls
 from ..play.scoring import PARTS
-from ..play.text_protocol import protocol_of, written_calls
 from ..play.tools import tool_schemas
 
 

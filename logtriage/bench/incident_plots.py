@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
-from ..world.cluster import State
+from ..world.cluster import DEGRADED_ERRORS, DEGRADED_SLOWDOWN, State, is_degraded
 from ..world.incidents import Incident
-from ..world.severity import TROUBLE_ERRORS, TROUBLE_SLOWDOWN, in_trouble
 from ..world.topology import Topology
 from .figure import SMALL, Picture, label_ends, new_figure
 from .palette import FAINT, ILL, INK
@@ -21,8 +20,8 @@ WIDE = 4  # more services side by side leave no room for their names
 
 
 def ill_services(topology: Topology, state: State) -> set[str]:
-    """Names of the services in trouble (`severity.in_trouble`)."""
-    return {name for i, name in enumerate(topology.names) if in_trouble(topology, state, i)}
+    """Names of the services in trouble (`severity.is_degraded`)."""
+    return {name for i, name in enumerate(topology.names) if is_degraded(topology, state, i)}
 
 
 def climb(incident: Incident, panels: int = 4) -> dict[int, str]:
@@ -54,12 +53,12 @@ def climb(incident: Incident, panels: int = 4) -> dict[int, str]:
 
 def _condition(topology: Topology, state: State, i: int) -> tuple[str, float]:
     """What is written in a service's circle, and how deep its red is, from 0 to 1."""
-    if not in_trouble(topology, state, i):
+    if not is_degraded(topology, state, i):
         return "", 0.0
     slowdown = state.latency[i] / topology.network.rest_latency[i]
-    if state.errors[i] > TROUBLE_ERRORS:
+    if state.errors[i] > DEGRADED_ERRORS:
         return f"{100 * state.errors[i]:.0f} %", 0.2 + 0.7 * state.errors[i]
-    return (f"{slowdown:.1f}{TIMES}" if slowdown > TROUBLE_SLOWDOWN else "full"), 0.2
+    return (f"{slowdown:.1f}{TIMES}" if slowdown > DEGRADED_SLOWDOWN else "full"), 0.2
 
 
 def _draw_state(ax: Axes, topology: Topology, state: State, root: str | None, roomy: bool) -> None:

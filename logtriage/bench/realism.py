@@ -29,9 +29,9 @@ from ..real.rules import call_network
 from ..real.unexplained import NOTHING, wire_waits
 from ..world.call_graph import CallGraph
 from ..world.incidents import sample_incident
-from ..world.reading import read_line
 from ..world.tasks import TASKS
 from ..world.telemetry import METRIC_NOISE
+from ..world.wording import read_line
 
 LOUD = 5.0  # sigmas, from which a bystander counts
 FAILS = 1.0  # per cent of failed requests, from which an incident is one of errors

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..play.actions import Action
+from ..play.conversation import protocol_of
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..play.prompts import render
 from ..play.scoring import PARTS
-from ..play.text_protocol import protocol_of
 from ..play.tools import ToolSession
 from ..world.tasks import BENCHMARK_VERSION
 from .episode_file import read_journal

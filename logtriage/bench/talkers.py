@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..play.text_protocol import check_protocol
+from ..play.conversation import check_protocol
 from ..policies.policy import Policy
 from .runs import weights_digest
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..play.scoring import WEIGHTS
 from ..world.call_graph import TEAMS
-from ..world.reading import Reading
 from ..world.tasks import PAR_STEPS, SEVERITIES
 from ..world.telemetry import DETAIL_LINES
+from ..world.wording import Reading
 from .outcomes import NONE, Answers, Outcomes, score_table
 from .posterior import Posterior
 

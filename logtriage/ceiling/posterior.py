@@ -20,7 +20,7 @@ from ..play.actions import ALL_SERVICES
 from ..play.observation import Observation
 from ..world import telemetry
 from ..world.faults import faults_at
-from ..world.reading import Reading, read_line
+from ..world.wording import Reading, read_line
 from .prior import Prior
 
 UNLIKELY = 1e-6  # hypotheses below this share of the belief are dropped

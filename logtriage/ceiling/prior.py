@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..world.cluster import NOTICED_ERRORS, NOTICED_SLOWDOWN, OUTAGE_ERRORS
 from ..world.faults import Fault
 from ..world.incidents import INTENSITY_DRAWS, candidate_pairs
-from ..world.severity import NOTICED_ERRORS, NOTICED_SLOWDOWN, OUTAGE_ERRORS
 from ..world.tasks import SEVERITIES, Task
 from ..world.topology import Topology
-from .trajectories import in_trouble, simulate
+from .trajectories import is_degraded, simulate
 
 MOST_LEVELS = 32  # intensities of a (service, fault) pair; fewer when there are many pairs ...
 FEWEST_LEVELS = 6  # ... but never fewer than this
@@ -74,7 +74,7 @@ class Prior:
             ticks,
             task.lag,
         )
-        trouble = in_trouble(topology, states)
+        trouble = is_degraded(topology, states)
         self._keep_trajectories(states, trouble, grid)
         severity, shouts = self._judge(states, trouble, grid.position, leads)
         # How often the generator would draw each trajectory, and the agent's arrival in it.

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..world import cluster
+from ..world.cluster import DEGRADED_ERRORS, DEGRADED_SATURATION, DEGRADED_SLOWDOWN
 from ..world.faults import Fault
-from ..world.severity import TROUBLE_ERRORS, TROUBLE_SATURATION, TROUBLE_SLOWDOWN
 from ..world.topology import TIMEOUT_MS, Topology
 
 
@@ -94,8 +94,8 @@ def simulate(
     }
 
 
-def in_trouble(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray:
-    """`severity.in_trouble` of every state of `simulate`, (R, T, S)."""
-    slow = states["latency"] > TROUBLE_SLOWDOWN * np.array(topology.network.rest_latency)
-    busy = (states["cpu"] > TROUBLE_SATURATION) | (states["pool"] > TROUBLE_SATURATION)
-    return (states["errors"] > TROUBLE_ERRORS) | slow | busy
+def is_degraded(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray:
+    """`severity.is_degraded` of every state of `simulate`, (R, T, S)."""
+    slow = states["latency"] > DEGRADED_SLOWDOWN * np.array(topology.network.rest_latency)
+    busy = (states["cpu"] > DEGRADED_SATURATION) | (states["pool"] > DEGRADED_SATURATION)
+    return (states["errors"] > DEGRADED_ERRORS) | slow | busy

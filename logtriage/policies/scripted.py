@@ -1,6 +1,6 @@
 """Scripted policies. A language model or a human is one more: see `policy`.
 
-They read log lines by their text alone (`reading.read_line`) and know the runbook
+They read log lines by their text alone (`wording.read_line`) and know the runbook
 (`faults.FAULTS`). Only `oracle` is told the answer.
 """
 
@@ -19,9 +19,9 @@ from ..play.scoring import single_faults
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import Incident, sample_incident
-from ..world.reading import Reading, read_line
 from ..world.tasks import SEVERITIES, Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
+from ..world.wording import Reading, read_line
 from .policy import Policy
 
 TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains

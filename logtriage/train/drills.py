@@ -28,9 +28,8 @@ from ..play.prompts import call_graph_line, render
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
 from ..world.incidents import sample_incident
-from ..world.random_topology import UNSEEN_NAMES, Vocabulary, random_topology
 from ..world.tasks import Task, check_task
-from ..world.topology import Topology
+from ..world.topology import UNSEEN_NAMES, Topology, Vocabulary, random_topology
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
 DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000

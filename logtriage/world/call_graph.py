@@ -25,14 +25,6 @@ OBSERVED_NAME = re.compile(r"[^\s;>]{1,120}")
 RESERVED_NAME = "all"  # what `request_more_logs` takes for every service
 
 
-class TopologyError(ValueError):
-    """A call graph that breaks a rule. `at` is where: (), (service,) or (service, callee)."""
-
-    def __init__(self, message: str, *at: str) -> None:
-        super().__init__(message)
-        self.at = at
-
-
 @dataclass(frozen=True)
 class Service:
     """One service.
@@ -85,15 +77,15 @@ class CallGraph:
         services: each with a name of its own, without spaces, semicolons or `>`.
 
     Raises:
-        TopologyError: for no service or more than `MOST_OBSERVED`, a bad name or kind, or a call to
-            a service that is not there; a `ValueError` that names it and the way out.
+        ValueError: for no service or more than `MOST_OBSERVED`, a bad name or kind, or a call to a
+            service that is not there; the message names it and a suggested fix.
     """
 
     services: tuple[Service, ...]
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.services) <= MOST_OBSERVED:
-            raise TopologyError(
+            raise ValueError(
                 f"an observed call graph has 1 to {MOST_OBSERVED} services, got "
                 f"{len(self.services)}; keep those of one product"
             )
@@ -101,39 +93,33 @@ class CallGraph:
         for service in self.services:
             name, kind = service.name, service.kind
             if not OBSERVED_NAME.fullmatch(name) or name == RESERVED_NAME or not name.isprintable():
-                raise TopologyError(
+                raise ValueError(
                     f"bad service name {name!r:.60}; a name is 1 to 120 printable characters "
-                    f"without spaces, ';' or '>', and not {RESERVED_NAME!r}",
-                    name,
+                    f"without spaces, ';' or '>', and not {RESERVED_NAME!r}"
                 )
             if kind not in (*KINDS, UNKNOWN_KIND):
-                raise TopologyError(
+                raise ValueError(
                     f"unknown kind {kind!r:.60} of {name}; choose one of "
-                    f"{', '.join((*KINDS, UNKNOWN_KIND))}",
-                    name,
+                    f"{', '.join((*KINDS, UNKNOWN_KIND))}"
                 )
             self._check_callees(service)
 
     def _check_names(self) -> None:
         for name in self.names:
             if self.names.count(name) > 1:
-                raise TopologyError(f"service {name} stands twice; rename one", name)
+                raise ValueError(f"service {name} stands twice; rename one")
 
     def _check_callees(self, service: Service) -> None:
         for callee in service.downstream:
             if callee not in self.position:
-                raise TopologyError(
+                raise ValueError(
                     f"{service.name} calls unknown service {callee!r:.60}; "
-                    f"services are {', '.join(self.names)}",
-                    service.name,
-                    callee,
+                    f"services are {', '.join(self.names)}"
                 )
             if service.downstream.count(callee) > 1:
-                raise TopologyError(
+                raise ValueError(
                     f"{service.name} names {callee} twice; once is enough, as a call or as a "
-                    "publish",
-                    service.name,
-                    callee,
+                    "publish"
                 )
 
     def __hash__(self) -> int:

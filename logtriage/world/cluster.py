@@ -28,6 +28,18 @@ SETTLED = 1e-3
 # Work of a request when every cache hit becomes a miss, as an addition to the work at rest.
 CACHE_COST = 4.0
 
+# Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between
+# the two numbers of a pair are too near to call, and the incident is drawn again.
+OUTAGE_ERRORS = (0.042, 0.06)
+NOTICED_ERRORS = (0.002, 0.006)
+NOTICED_SLOWDOWN = (1.12, 1.3)
+
+# A service is degraded from this share of failed requests, from this many times its latency at
+# rest, or when its processor or its pool is nearly full.
+DEGRADED_ERRORS = 0.02
+DEGRADED_SLOWDOWN = 2.0
+DEGRADED_SATURATION = 0.9
+
 
 class State(NamedTuple):
     """One tick of the cluster: five lists, one entry a service position. Treat as read-only."""
@@ -249,3 +261,35 @@ class Cluster:
             past = self.states[: self.tick + 1]
             past[-1] = State(*(list(values) for values in past[-1]))
             self.states, self._diverged = past, True
+
+
+def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
+    """Peak error fraction and peak slowdown (ratio to rest) over `states`, the worse edge's."""
+    rest, edges = topology.network.rest_latency, topology.edges
+    return (
+        max([state.errors[i] for i in edges for state in states]),
+        max([max([state.latency[i] for state in states]) / rest[i] for i in edges]),
+    )
+
+
+def severity_of(errors: float, slowdown: float) -> str | None:
+    """P1, P2 or P3 for that user impact; None when it is too near a boundary to call."""
+    if errors > OUTAGE_ERRORS[1]:
+        return "P1"
+    if errors > OUTAGE_ERRORS[0]:
+        return None
+    if errors > NOTICED_ERRORS[1] or slowdown > NOTICED_SLOWDOWN[1]:
+        return "P2"
+    if errors > NOTICED_ERRORS[0] or slowdown > NOTICED_SLOWDOWN[0]:
+        return None
+    return "P3"
+
+
+def is_degraded(topology: Topology, state: State, position: int) -> bool:
+    """Whether a service fails too many requests, is too slow, or is near saturation."""
+    return (
+        state.errors[position] > DEGRADED_ERRORS
+        or state.latency[position] > DEGRADED_SLOWDOWN * topology.network.rest_latency[position]
+        or state.cpu[position] > DEGRADED_SATURATION
+        or state.pool[position] > DEGRADED_SATURATION
+    )

@@ -15,13 +15,11 @@ from random import Random
 from typing import NamedTuple
 
 from .call_graph import Service
-from .cluster import Injection, State, untreated_states
+from .cluster import Injection, State, is_degraded, severity_of, untreated_states, user_impact
 from .exact import shuffled
 from .faults import Fault, faults_at
-from .random_topology import random_topology
-from .severity import in_trouble, severity_of, user_impact
 from .tasks import Task, check_index, check_split, check_task
-from .topology import DEFAULT_TOPOLOGY, Topology
+from .topology import DEFAULT_TOPOLOGY, Topology, random_topology
 
 INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
 # Draws of a fault and its place before a task is held to be impossible: 30,000 incidents of the
@@ -369,7 +367,7 @@ def _draw_decoys(
 def _callers_shout(topology: Topology, position: int, state: State) -> bool:
     """Whether somebody who waits for `position` is in evident trouble."""
     return any(
-        in_trouble(topology, state, i)
+        is_degraded(topology, state, i)
         for i, callees in enumerate(topology.network.callees)
         if any(j == position for j, _ in callees)
     )

@@ -24,10 +24,9 @@ from functools import cache
 from random import Random
 from typing import NamedTuple
 
-from .cluster import Cluster, State
+from .cluster import Cluster, State, is_degraded
 from .exact import total
 from .incidents import Incident
-from .severity import in_trouble
 from .topology import Topology
 from .wording import BOOKS, VARIED_BOOKS, Key
 
@@ -201,13 +200,13 @@ class Telemetry:
         self._seen_tick, self._trouble = -1, self._at_rest
 
     def trouble(self) -> list[bool]:
-        """Which services are in trouble now, by position (see `in_trouble`)."""
+        """Which services are in trouble now, by position (see `is_degraded`)."""
         cluster = self.cluster
         if cluster.tick != self._seen_tick:
             self._seen_tick, self._trouble = cluster.tick, self._at_rest[:]
             state = cluster.states[cluster.tick]
             for position in cluster.reach:
-                self._trouble[position] = in_trouble(self.topology, state, position)
+                self._trouble[position] = is_degraded(self.topology, state, position)
         return self._trouble
 
     def dark(self) -> Collection[int]:

@@ -2,7 +2,7 @@
 simulator.
 
 Nothing else in the package names a service. The default is a seven-service shop;
-`random_topology` draws others, and `topology_file` reads one from YAML.
+`random_topology` draws call graphs of 5 to 30 services, and `topology_file` reads one from YAML.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from random import Random
 
-from .call_graph import KINDS, RESERVED_NAME, CallGraph, Service, TopologyError
-from .exact import total
+from .call_graph import KINDS, RESERVED_NAME, CallGraph, Service
+from .exact import choose, shuffled, total
 
 # Judgements about the hardware, one place. Milliseconds at an idle service, and requests per second
 # at the edge.
@@ -58,11 +59,15 @@ class Topology(CallGraph):
     """A call graph that can be simulated, callers before callees (see `callers_first`).
 
     Raises:
-        TopologyError: when it cannot; a `ValueError` that names the service and the way out.
+        ValueError: when it cannot; the message names the service and a suggested fix.
     """
 
     def __post_init__(self) -> None:
-        check_size(len(self.services))
+        if not 1 <= len(self.services) <= MOST_SERVICES:
+            raise ValueError(
+                f"a call graph has 1 to {MOST_SERVICES} services, got {len(self.services)}; "
+                "keep those that users wait for"
+            )
         self._check_names()  # first of all: a wrong name here is a dangling call there
         placed: set[str] = set()
         for service in self.services:
@@ -70,46 +75,38 @@ class Topology(CallGraph):
             placed.add(service.name)
             for callee in service.downstream:
                 if callee in placed:
-                    raise TopologyError(
+                    raise ValueError(
                         f"{service.name} calls {callee}, which does not stand after it; "
-                        "list callers first",
-                        service.name,
-                        callee,
+                        "list callers first"
                     )
         if not any(service.is_edge for service in self.services):
-            raise TopologyError("no service of kind edge, where users enter; add one")
-        called = {callee for service in self.services for callee in service.downstream}
-        for service in self.services:
-            if not service.is_edge and service.name not in called:
-                raise TopologyError(
-                    f"nothing calls {service.name}; connect it, or make it an edge", service.name
-                )
-        # From below: the first that is too slow is where to mend it, not the edge above.
+            raise ValueError("no service of kind edge, where users enter; add one")
+        for name, callers in self.callers.items():
+            if not callers and not self.service(name).is_edge:
+                raise ValueError(f"nothing calls {name}; connect it, or make it an edge")
+        # From below: the first that is too slow is where to fix it, not the edge above.
         for name, latency in zip(self.names[::-1], self.network.rest_latency[::-1], strict=True):
             if latency >= TIMEOUT_MS:
-                raise TopologyError(
+                raise ValueError(
                     f"{name} waits so long for those below it that it passes the timeout of "
-                    f"{TIMEOUT_MS:.0f} ms even at rest; take calls out, or make them publishes",
-                    name,
+                    f"{TIMEOUT_MS:.0f} ms even at rest; take calls out, or make them publishes"
                 )
 
     def _check_service(self, service: Service) -> None:
         """What holds for a service whatever its place in the graph."""
         name, kind = service.name, service.kind
-        if not isinstance(name, str) or not NAME.fullmatch(name) or name == RESERVED_NAME:
-            raise TopologyError(
-                f"bad service name {name!r:.60}; a name is {NAME_RULE}, and not {RESERVED_NAME!r}",
-                name,
+        if not NAME.fullmatch(name) or name == RESERVED_NAME:
+            raise ValueError(
+                f"bad service name {name!r:.60}; a name is {NAME_RULE}, and not {RESERVED_NAME!r}"
             )
         if kind not in KINDS:
-            raise TopologyError(
-                f"unknown kind {kind!r:.60} of {name}; choose one of {', '.join(KINDS)}", name
+            raise ValueError(
+                f"unknown kind {kind!r:.60} of {name}; choose one of {', '.join(KINDS)}"
             )
         if (service.handles_logins or service.session_cache) and kind != "app":
-            raise TopologyError(
+            raise ValueError(
                 f"{name} is of kind {kind}, and only an app has handles_logins or session_cache; "
-                "leave them out",
-                name,
+                "leave them out"
             )
         self._check_callees(service)
 
@@ -153,8 +150,8 @@ class Topology(CallGraph):
         """Positions whose state faults at `roots` can change: everything else stays exactly at
         rest.
 
-        Trouble climbs synchronous calls as latency and errors. Extra or retried load descends all
-        calls, and may make trouble there, which climbs again: the closure of both.
+        Latency and errors climb synchronous calls. Extra or retried load descends all calls, and
+        may degrade services there, which climbs again: the closure of both.
         """
         if roots not in self._reach:
             network = self.network
@@ -162,17 +159,17 @@ class Topology(CallGraph):
                 [i for i, _ in network.callers[k] if any(j == k for j, _ in network.callees[i])]
                 for k in range(len(self.names))
             ]
-            troubled, frontier = set(roots), list(roots)
+            reached, frontier = set(roots), list(roots)
             while frontier:
                 at = frontier.pop()
                 # A service with callers is retried, and a root may carry extra load: both push load
                 # down.
                 down = list(self.below[at]) if at in roots or network.callers[at] else []
                 for neighbour in above[at] + down:
-                    if neighbour not in troubled:
-                        troubled.add(neighbour)
+                    if neighbour not in reached:
+                        reached.add(neighbour)
                         frontier.append(neighbour)
-            self._reach[roots] = tuple(sorted(troubled))
+            self._reach[roots] = tuple(sorted(reached))
         return self._reach[roots]
 
 
@@ -190,38 +187,27 @@ def simulated(graph: CallGraph) -> Topology:
     return graph
 
 
-def check_size(services: int) -> None:
-    """Raise `TopologyError` unless a call graph may have so many services."""
-    if not 1 <= services <= MOST_SERVICES:
-        raise TopologyError(
-            f"a call graph has 1 to {MOST_SERVICES} services, got {services}; "
-            "keep those that users wait for"
-        )
-
-
 def callers_first(services: Iterable[Service]) -> tuple[Service, ...]:
     """The services so that each stands after its callers, and otherwise in the order given.
 
     Raises:
-        TopologyError: for services that call each other in a circle, naming the circle.
+        ValueError: for services that call each other in a cycle, naming the cycle.
     """
     waiting, placed = list(services), []
     while waiting:
         called = {callee for service in waiting for callee in service.downstream}
         free = next((i for i, service in enumerate(waiting) if service.name not in called), None)
         if free is None:
-            circle = _circle(waiting)
-            raise TopologyError(
-                f"services call each other in a circle: {' > '.join(circle)}; "
-                "leave out one of these calls",
-                *circle[:2],
+            raise ValueError(
+                f"services call each other in a cycle: {' > '.join(_cycle(waiting))}; "
+                "leave out one of these calls"
             )
         placed.append(waiting.pop(free))
     return tuple(placed)
 
 
-def _circle(services: list[Service]) -> list[str]:
-    """Names along a circle of calls, the first again at the end; each service has a caller."""
+def _cycle(services: list[Service]) -> list[str]:
+    """Names along a cycle of calls, the first again at the end; each service has a caller."""
     path = [services[0].name]
     while path[-1] not in path[:-1]:  # from callee to caller, until one comes again
         path.append(next(one.name for one in services if path[-1] in one.downstream))
@@ -241,3 +227,89 @@ DEFAULT_TOPOLOGY = Topology(
         Service("email-queue", "queue"),
     )
 )
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the services of a random call graph are named from.
+
+    `edges` are whole names; the others are a stem and, by kind of service, a suffix: `cart-svc`.
+    """
+
+    edges: tuple[str, ...]
+    stems: tuple[str, ...]
+    apps: tuple[str, ...]
+    databases: tuple[str, ...]
+    queues: tuple[str, ...]
+
+
+_UNSEEN_STEMS = """
+cart catalog search billing profile shipping inventory pricing review login coupon ledger quote
+refund media geo tax audit
+"""
+UNSEEN_NAMES = Vocabulary(
+    edges=("edge-proxy", "web-gateway", "mobile-gateway"),
+    stems=tuple(_UNSEEN_STEMS.split()),
+    apps=("svc",),
+    databases=("store",),
+    queues=("events",),
+)
+
+
+def random_topology(
+    random: Random,
+    smallest: int = SMALLEST_RANDOM,
+    largest: int = MOST_SERVICES,
+    names: Vocabulary = UNSEEN_NAMES,
+) -> Topology:
+    """Draw a connected layered call graph of `smallest` to `largest` services under names the
+    default never uses.
+
+    One edge; apps call one or two later services; stateful services (databases, queues) are leaves.
+    """
+    if not SMALLEST_RANDOM <= smallest <= largest <= MOST_SERVICES:
+        raise ValueError(
+            f"a random topology has {SMALLEST_RANDOM} to {MOST_SERVICES} services, "
+            f"got {smallest} to {largest}; choose a range within"
+        )
+    size = smallest + int(random.random() * (largest - smallest + 1))
+    apps = max(2, (size - 1) // 2)
+    stems = shuffled(random, names.stems)
+    app_names: list[str] = []
+    for stem in stems[:apps]:
+        app_names.append(_name(stem, names.apps, app_names, random))
+    leaf_stems = shuffled(random, names.stems)
+    leaves: dict[str, str] = {}
+    for stem in leaf_stems[: size - 1 - apps]:
+        kind = "database" if random.random() < 0.75 else "queue"
+        suffixes = names.databases if kind == "database" else names.queues
+        leaves[_name(stem, suffixes, app_names, random)] = kind
+    calls: dict[str, list[str]] = {name: [] for name in app_names}
+    front = max(2, apps // 3)  # the apps that the edge itself routes to
+    for i in range(front, apps):
+        calls[app_names[int(random.random() * i)]].append(app_names[i])
+    publishes: dict[str, list[str]] = {name: [] for name in app_names}
+    for name, kind in leaves.items():
+        owner = app_names[int(random.random() * apps)]
+        (calls if kind == "database" else publishes)[owner].append(name)
+    logins, cached = app_names[int(random.random() * front)], app_names[int(random.random() * apps)]
+    edges = [name for name in names.edges if name not in calls and name not in leaves]
+    edge = Service(edges[int(random.random() * len(edges))], "edge", calls=tuple(app_names[:front]))
+    middle = tuple(
+        Service(
+            name,
+            "app",
+            tuple(calls[name]),
+            tuple(publishes[name]),
+            name == logins,
+            name in (logins, cached),
+        )
+        for name in app_names
+    )
+    return Topology((edge, *middle, *(Service(name, kind) for name, kind in leaves.items())))
+
+
+def _name(stem: str, suffixes: tuple[str, ...], taken: list[str], random: Random) -> str:
+    """A name of that stem that is not taken; a suffix is drawn only where there is a choice."""
+    free = [suffix for suffix in suffixes if f"{stem}-{suffix}" not in taken]
+    return f"{stem}-{free[0] if len(free) == 1 else choose(random, free)}"

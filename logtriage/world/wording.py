@@ -20,7 +20,10 @@ logging:
 
 from __future__ import annotations
 
+import string
+from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 Key = tuple[
     str, ...
@@ -46,3 +49,62 @@ def _read_file(name: str) -> dict[str, dict[Key, tuple[str, ...]]]:
 
 BOOKS = _read_file("wording.txt")
 VARIED_BOOKS = _read_file("wording_varied.txt")
+
+
+class Reading(NamedTuple):
+    """What a log line says: its kind, and its subject (a fault, a remedy, or a called service; else
+    empty).
+    """
+
+    kind: str
+    subject: str = ""
+
+
+@cache
+def _readers() -> dict[str, list[tuple[tuple[str, ...], Reading, int]]]:
+    """First literal of a template (with its level) to (literals, reading, index of the callee among
+    the fields).
+    """
+    readers: dict[str, list[tuple[tuple[str, ...], Reading, int]]] = {}
+    # What the splits print comes first, so that it reads the same whatever is added to the other.
+    entries = [
+        (kind, key, template)
+        for books in (BOOKS, VARIED_BOOKS)
+        for kind, book in books.items()
+        for key, templates in book.items()
+        for template in templates
+    ]
+    for kind, key, template in entries:
+        subject = key[0] if len(key) > 1 else ""
+        parts = list(string.Formatter().parse(template))
+        literals = (*(literal for literal, _, _, _ in parts), *([""] if parts[-1][1] else []))
+        names = [name for _, name, _, _ in parts]
+        callee = names.index("callee") if "callee" in names else -1
+        level, _, rest = literals[0].partition(" ")
+        readers.setdefault(level, []).append(
+            ((rest, *literals[1:]), Reading(kind, subject), callee)
+        )
+    return readers
+
+
+def read_line(line: str) -> tuple[str, Reading]:
+    """Read a log line as an expert would: (service, reading). Unknown text reads as kind `unknown`.
+
+    The inverse of the wording, by text alone; nothing of the incident is consulted.
+    """
+    level, _, rest = line.partition(" ")
+    service, _, text = rest.partition(" ")
+    for literals, reading, callee in _readers().get(level, ()):
+        if not text.startswith(literals[0]):
+            continue
+        at, fields = len(literals[0]), []
+        for literal in literals[1:]:
+            end = text.find(literal, at) if literal else len(text)
+            if end < 0:
+                break
+            fields.append(text[at:end])
+            at = end + len(literal)
+        else:
+            if at == len(text):
+                return service, Reading("callee", fields[callee]) if callee >= 0 else reading
+    return service, Reading("unknown")

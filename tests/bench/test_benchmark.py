@@ -19,9 +19,9 @@ from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import FunctionPolicy, mean_score
 from logtriage.world.incidents import sample_incident
-from logtriage.world.reading import read_line
 from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
+from logtriage.world.wording import read_line
 
 ROOT = Path(__file__).parents[2]
 INCIDENTS = 3  # a policy, task and split; `belief` needs seconds for each on some

@@ -20,9 +20,9 @@ from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import HOPELESS, Brake, rollout, rollout_each, solved
 from logtriage.bench.strata import detection_table
 from logtriage.bench.telling import describe_errors
+from logtriage.play.conversation import TEXT
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
-from logtriage.play.text_protocol import TEXT
 from logtriage.play.tools import ToolSession
 from logtriage.policies.llm.endpoint import EndpointPolicy
 from logtriage.policies.policy import Played, Tokens

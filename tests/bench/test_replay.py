@@ -13,8 +13,7 @@ from logtriage.bench.evaluation import Plan, evaluate
 from logtriage.bench.registry import make_policy
 from logtriage.bench.replay import DRIFT, FORGED, MATCH, UNSCORED, replay, replay_line
 from logtriage.play.actions import Action
-from logtriage.play.conversation import tool_call
-from logtriage.play.text_protocol import TEXT
+from logtriage.play.conversation import TEXT, tool_call
 from logtriage.policies.llm.endpoint import EndpointPolicy
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS

@@ -18,9 +18,8 @@ from logtriage.policies.novice import NovicePolicy
 from logtriage.policies.scripted import TrainedConstantPolicy, best_constant_script
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import UnplayableError, is_held_out, sample_incident
-from logtriage.world.random_topology import random_topology
 from logtriage.world.tasks import ALL_TASKS, TASKS, splits_on
-from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
+from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology, random_topology
 from logtriage.world.topology_file import load_topology
 
 SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")

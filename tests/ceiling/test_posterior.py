@@ -22,11 +22,10 @@ from logtriage.world.call_graph import TEAMS
 from logtriage.world.cluster import Cluster, Injection, untreated_states
 from logtriage.world.faults import REMEDIES, faults_at
 from logtriage.world.incidents import Incident, sample_incident
-from logtriage.world.random_topology import random_topology
-from logtriage.world.reading import Reading, read_line
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.telemetry import LINE_KINDS, Telemetry, one_digit, two_digits
-from logtriage.world.topology import DEFAULT_TOPOLOGY
+from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
+from logtriage.world.wording import Reading, read_line
 
 
 @pytest.mark.parametrize(

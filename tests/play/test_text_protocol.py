@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from test_scoring import right_answers
 
 from logtriage.play.actions import ACTION_ARGUMENTS
-from logtriage.play.conversation import tool_call
-from logtriage.play.episode import Episode
-from logtriage.play.text_protocol import (
+from logtriage.play.conversation import (
     MOST_CALLS,
     PROTOCOLS,
     check_protocol,
     instructions,
     text_answers,
     text_opening,
+    tool_call,
     written_calls,
 )
+from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
 
 DEEP = ("escalate", {"team": json.loads("[" * 19 + "]" * 19)})

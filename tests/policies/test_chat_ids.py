@@ -4,9 +4,8 @@ from shutil import copytree
 
 import pytest
 
-from logtriage.play.conversation import NATIVE
+from logtriage.play.conversation import NATIVE, TEXT, text_opening
 from logtriage.play.episode import Episode
-from logtriage.play.text_protocol import TEXT, text_opening
 from logtriage.play.tools import ToolSession
 from logtriage.policies.llm.chat_ids import TextChat
 from logtriage.policies.llm.language_models import LanguageModelPolicy

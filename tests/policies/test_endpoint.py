@@ -13,8 +13,8 @@ import pytest
 from talking_server import HANG, RESOLVES, call, refused, said, talking, without_pauses
 
 from logtriage.play.actions import ACTION_TYPES
+from logtriage.play.conversation import TEXT
 from logtriage.play.episode import Episode
-from logtriage.play.text_protocol import TEXT
 from logtriage.policies.llm.endpoint import (
     MOST_ANSWER,
     MOST_SHOWN,

@@ -19,8 +19,7 @@ from logtriage.train import base_model, processes
 from logtriage.train.drills import GRAPH_SIZES, TRAINING_NAMES, novice_episode, open_varied
 from logtriage.train.tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
-from logtriage.world.random_topology import UNSEEN_NAMES, random_topology
-from logtriage.world.topology import DEFAULT_TOPOLOGY
+from logtriage.world.topology import DEFAULT_TOPOLOGY, UNSEEN_NAMES, random_topology
 
 RESULTS = Path(__file__).parents[2] / "results"
 

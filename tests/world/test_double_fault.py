@@ -9,8 +9,8 @@ from logtriage.environment import TriageEnvironment
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy, OraclePolicy
+from logtriage.world.cluster import is_degraded
 from logtriage.world.incidents import sample_incident
-from logtriage.world.severity import in_trouble
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS, check_tasks
 
 TASK = "double_fault"
@@ -58,7 +58,7 @@ def test_two_services_are_struck_and_both_are_felt(split):
                 for i, callees in enumerate(incident.topology.network.callees)
                 if root in {j for j, _ in callees}
             ]
-            assert any(in_trouble(incident.topology, state, caller) for caller in callers)
+            assert any(is_degraded(incident.topology, state, caller) for caller in callers)
 
 
 def test_it_is_optional_and_its_name_is_known():
@@ -131,7 +131,7 @@ def test_only_both_remedies_heal():
             episode.cluster.advance()
         state = episode.cluster.states[-1]
         assert not any(
-            in_trouble(incident.topology, state, i) for i in range(len(incident.topology.services))
+            is_degraded(incident.topology, state, i) for i in range(len(incident.topology.services))
         )
 
 

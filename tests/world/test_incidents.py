@@ -2,16 +2,17 @@ from collections import Counter
 
 import pytest
 
-from logtriage.world.cluster import Injection, untreated_states
-from logtriage.world.faults import FAULTS
-from logtriage.world.incidents import candidate_pairs, is_held_out, sample_incident
-from logtriage.world.severity import (
+from logtriage.world.cluster import (
     NOTICED_ERRORS,
     OUTAGE_ERRORS,
-    in_trouble,
+    Injection,
+    is_degraded,
     severity_of,
+    untreated_states,
     user_impact,
 )
+from logtriage.world.faults import FAULTS
+from logtriage.world.incidents import candidate_pairs, is_held_out, sample_incident
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
@@ -94,7 +95,7 @@ def test_cascading_roots_are_below_those_who_shout(split):
         topology, state = incident.topology, incident.untreated[incident.arrival]
         waiting = [service.name for service in topology.services if incident.root in service.calls]
         shouting = [
-            name for name in waiting if in_trouble(topology, state, topology.position[name])
+            name for name in waiting if is_degraded(topology, state, topology.position[name])
         ]
         assert topology.depth[incident.root] >= 1 and shouting, incident
 

@@ -8,7 +8,6 @@ import pytest
 from logtriage.world.call_graph import KINDS
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import sample_incident
-from logtriage.world.reading import read_line
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import (
     _FIELDS,
@@ -18,7 +17,7 @@ from logtriage.world.telemetry import (
     Telemetry,
     figure,
 )
-from logtriage.world.wording import BOOKS
+from logtriage.world.wording import BOOKS, read_line
 
 
 def eyes(incident):

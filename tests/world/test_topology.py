@@ -5,8 +5,14 @@ import pytest
 from logtriage.train.drills import GRAPH_SIZES, TRAINING_NAMES
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
-from logtriage.world.random_topology import UNSEEN_NAMES, random_topology
-from logtriage.world.topology import DEFAULT_TOPOLOGY, REST_UTILISATION, Topology, callers_first
+from logtriage.world.topology import (
+    DEFAULT_TOPOLOGY,
+    REST_UTILISATION,
+    UNSEEN_NAMES,
+    Topology,
+    callers_first,
+    random_topology,
+)
 
 
 def test_default_is_the_shop_of_seven():
@@ -96,7 +102,7 @@ def test_a_circle_is_told_with_its_path():
     c = Service("c", "app", ("a",))
     with pytest.raises(ValueError, match=r"a > b > c > a|b > c > a > b|c > a > b > c"):
         callers_first((Service("web", "edge", ("a",)), a, b, c))
-    with pytest.raises(ValueError, match="circle: a > a"):
+    with pytest.raises(ValueError, match="cycle: a > a"):
         callers_first((Service("a", "edge", ("a",)),))
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import sample_incident
-from logtriage.world.reading import Reading, read_line
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import Telemetry
-from logtriage.world.wording import BOOKS, VARIED_BOOKS
+from logtriage.world.wording import BOOKS, VARIED_BOOKS, Reading, read_line
 
 TEMPLATES = [  # (kind, key, template, whether it is varied)
     (kind, key, template, books is VARIED_BOOKS)

@@ -22,9 +22,17 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from ...play.actions import ACTION_TYPES
-from ...play.conversation import CALL_TAG, NATIVE, Message, Protocol, from_wire, to_wire
+from ...play.conversation import (
+    CALL_TAG,
+    NATIVE,
+    TEXT,
+    Message,
+    Protocol,
+    from_wire,
+    to_wire,
+    written_calls,
+)
 from ...play.episode import BaseEpisode
-from ...play.text_protocol import TEXT, written_calls
 from ...play.tools import tool_schemas
 from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, UnusableEndpointError
 
@@ -100,7 +108,7 @@ class EndpointPolicy(ConversationPolicy):
         workers: conversations at once.
         temperature: 0 for greedy, else of sampling; then each request has its own seed.
         seed: from which those are made.
-        protocol: `text_protocol.TEXT` for a server that does not parse tools.
+        protocol: `conversation.TEXT` for a server that does not parse tools.
         timeout: seconds until an answer begins, and again until it is complete.
 
     Raises:
