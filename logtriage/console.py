@@ -10,7 +10,7 @@ from typing import Any
 
 from .play.actions import ACTION_TYPES, Action, action_values
 from .play.drawing import draw
-from .real.door import draw_end, last_incident, open_incident, splits_of, tasks_on
+from .real.catalogue import draw_end, last_incident, open_incident, splits_of, tasks_on
 from .world.topology import Topology
 
 SLIDER_END = 999  # the last incident that the slider reaches; `Console` itself takes any

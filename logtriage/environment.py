@@ -16,7 +16,7 @@ from .play.episode import Episode
 from .play.observation import Observation
 from .play.prompts import render
 from .play.scoring import Score
-from .real.door import draw_end, open_incident
+from .real.catalogue import draw_end, open_incident
 from .real.real_episode import RealEpisode
 from .rubrics import TriageRubric
 from .world.call_graph import CallGraph

@@ -6,7 +6,7 @@
 | `results/<track>/*.png` | the tables of all seeds of that track |
 | `results/benchmark/*.png` | the benchmark's tables |
 | `results/credit/credit.png` | `estimators.json` beside it |
-| `results/real/policies.png` | `table.json` beside it |
+| `results/real/policies.png` | `cases.parquet` and `published.csv` beside it |
 | `results/<sweep>/*.png` | the tables beside them |
 """
 

@@ -15,16 +15,14 @@ import pandas as pd
 
 from logtriage.bench.crossed import crossed_mean
 from logtriage.bench.intervals import matched
-from logtriage.bench.real_plots import TITLES
 from logtriage.bench.real_results import (
     COMMONEST,
     HALVES,
     OURS,
     RANKED,
-    published_frame,
+    read_published,
     read_real_table,
 )
-from logtriage.bench.realism import realism_table
 from logtriage.bench.strata import describe_falls, gains, stratum_changes
 from logtriage.real.cases import SOURCES
 from logtriage.train.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
@@ -418,7 +416,7 @@ def real_incidents_table() -> str:
     other rules, `trace`, `belief`, and the best that others report.
     """
     table = read_real_table(ROOT / "results/real").set_index(["policy", "part", "source"])["top1"]
-    published = published_frame()
+    published = read_published(ROOT / "results/real")
 
     def cells(policy: str, part: str) -> list[str]:
         found = [table.get((policy, part, source)) for source in SOURCES]
@@ -441,15 +439,6 @@ def real_incidents_table() -> str:
     return "\n".join([*lines, *(f"| {name} | {' | '.join(row)} |" for name, row in rows.items())])
 
 
-def real_statistics() -> str:
-    """What real incidents have and simulated ones do not, from `results/real`."""
-    table = realism_table(pd.read_parquet(ROOT / "results" / "real" / "realism.parquet"))
-    heads = [TITLES.get(name, name.replace("_", " ")) for name in table.columns]
-    lines = [f"| {' | '.join(['', *heads])} |", "|" + "---|" * (1 + len(heads))]
-    lines += [f"| {name} | {' | '.join(row)} |" for name, row in table.iterrows()]
-    return "\n".join(lines)
-
-
 # File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
     "README.md": {
@@ -462,7 +451,7 @@ TABLES = {
         "expert": partial(track_table, "expert"),
         "general": partial(track_table, "general"),
     },
-    "docs/real.md": {"real": real_incidents_table, "realism": real_statistics},
+    "docs/real.md": {"real": real_incidents_table},
     "docs/serving.md": {"load": load_table},
     "docs/t4.md": {"tokens": tokens_table, "cost": cost_table},
 }

@@ -16,7 +16,7 @@ from ..play.actions import Action
 from ..play.episode import BaseEpisode
 from ..play.observation import Observation
 from ..play.scoring import Score
-from ..real.door import check_coordinates, tasks_on
+from ..real.catalogue import check_coordinates, tasks_on
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 from ..world.topology import Topology

@@ -124,7 +124,7 @@ def evaluate_command(
     from ..ceiling.belief import check_enumerable
     from ..logs.lines import visible
     from ..play.episode import OpenEpisode
-    from ..real.door import open_incident
+    from ..real.catalogue import open_incident
     from ..real.real_episode import REAL, SCORED
     from ..world.incidents import sample_incident
     from ..world.topology_file import load_topology
@@ -265,7 +265,7 @@ def replay_command(
     from functools import partial
 
     from ..logs.lines import visible
-    from ..real.door import open_incident
+    from ..real.catalogue import open_incident
     from ..world.topology_file import load_topology
     from .episode_file import read_journal
     from .leaderboard import as_text, make_entry

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from ..play.episode import Episode, OpenEpisode
 from ..policies.policy import BATCH, Policy
-from ..real.door import last_incident
+from ..real.catalogue import last_incident
 from ..real.real_episode import REAL
 from ..world.tasks import check_index, check_split, check_tasks
 from ..world.topology import Topology

@@ -1,80 +1,53 @@
 """Policies on real incidents: who finds the root, with intervals, beside the published figures.
 
     from logtriage.bench.real_results import play_cases, real_table
-    frame = play_cases(make_policy("trace"), "petshop")  # any policy, a model or an endpoint too
+    frame = play_cases(make_policy("trace"), "petshop")  # any policy, also a language model
 
-Our own rule (`agents.unexplained`) was written while looking at one half of the cases, those of
-which `half` says so; the other half was played once it was done. Both halves hold the same kinds of
-faults at the same services, and the known facts about all cases (which the sources published, and
-which rules were compared on before) were known, so the second half tells of chance, not of another
-cluster. The rules were played on both halves; none of them was tuned.
+The project's own rule, `unexplained`, was written while looking at one half of the cases (`half`);
+the other half was played once, when it was done. Both halves hold the same kinds of fault at the
+same services, and what the sources published about all cases was known. So the second half shows
+that the rule does not fit chance, not that it does as well on another cluster. No other rule was
+tuned.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
 from ..play.episode import final_score
 from ..policies.scripted import Policy
 from ..real.cases import SOURCES, load_source
-from ..real.ranking import RankingPolicy, ranking_policy
-from ..real.real_episode import TOP, RealEpisode, top
-from ..real.rules import RULES, commonest
+from ..real.real_episode import TOP, RealEpisode, blames_root
+from ..real.rules import RULES, RankingPolicy, commonest, ranking_policy
 from ..world.tasks import BENCHMARK_VERSION
-from .intervals import Interval, wilson
-from .real_plots import plot_real
-from .realism import realism_frame
+from .figure import SMALL, Picture, draw_interval, new_figure
+from .intervals import wilson
+from .palette import FAINT, INK, words
 from .registry import POLICIES, make_policy
 from .rollouts import scored
-from .runs import write_text
 
 HALVES = ("developed on", "held back")
 ALL = "all"
-COMMONEST = "commonest"  # plays each case with the roots of all others
-OURS = "unexplained"  # without knowledge of the kinds of fault
-SCRIPTED = ("loudest", "trace", "novice")  # as they play the simulator
+COMMONEST = "commonest"  # ranks the roots of all other cases
+OURS = "unexplained"
 RANKED = ("random_ranking", *RULES)
-# What some rules read, and which sources have any of it (`cases.Source`).
+SCRIPTED = (COMMONEST, *RANKED, "loudest", "trace", "novice")
+# What some rules read, and which sources have it (`cases.Source`).
 NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}
-COLUMNS = (
-    *("source", "index", "case", "half", "root", "fault", "policy", "blamed"),
-    *("top1", "top3", "steps", "closed_by", "confidence", "benchmark"),
-)
-
-
-class PublishedFigure(NamedTuple):
-    """What others report: shares of all cases of a source, ours and those that are not here."""
-
-    source: str
-    method: str
-    cases: int
-    top1: float
-    top3: float
-    told: str
-
-
-_PETSHOP = "the notebook of the data set; its figures for errors rest on ties"
-_NEZHA = "Yu et al. 2023 (FSE), table 3: AS@1, AS@3"
-PUBLISHED = (
-    PublishedFigure("petshop", "traversal, latency, low traffic", 14, 0.571, 0.571, _PETSHOP),
-    PublishedFigure("petshop", "traversal, latency, high traffic", 14, 0.571, 0.786, _PETSHOP),
-    PublishedFigure("nezha-trainticket", "PDiagnose", 45, 0.089, 0.133, _NEZHA),
-    PublishedFigure("nezha-trainticket", "MicroRCA", 45, 0.200, 0.311, _NEZHA),
-    PublishedFigure("nezha-trainticket", "Nezha", 45, 0.867, 0.978, _NEZHA),
-    PublishedFigure("nezha-onlineboutique", "MicroRCA", 56, 0.161, 0.625, _NEZHA),
-    PublishedFigure("nezha-onlineboutique", "PDiagnose", 56, 0.411, 0.732, _NEZHA),
-    PublishedFigure("nezha-onlineboutique", "Nezha", 56, 0.929, 0.964, _NEZHA),
-)
+TITLES = {
+    "petshop": "PetShop",
+    "nezha-trainticket": "Train Ticket",
+    "nezha-onlineboutique": "Online Boutique",
+}
+OURS_COLOUR = "#1F5BFF"  # of the project's rule in the figure; everything else is ink
 
 
 def half(case: str) -> str:
-    """Which half a case belongs to, by a hash of its id: `HALVES`."""
+    """Which of `HALVES` a case belongs to, by a hash of its id."""
     return HALVES[int(hashlib.sha256(case.encode()).hexdigest(), 16) % 2]
 
 
@@ -82,8 +55,8 @@ def play_cases(policy: Policy, source: str, indices: Sequence[int] | None = None
     """Play a policy on the cases of a source, or on those with these numbers.
 
     Returns:
-        A row a case with `COLUMNS`: `blamed` holds the first `TOP` services blamed, in order, with
-        spaces between; `top1` and `top3` are 0 or 1.
+        One row per case: `blamed` holds the first `TOP` services blamed, in order, with spaces
+        between; `top1` and `top3` are 0 or 1.
 
     Raises:
         ValueError: for an unknown source or number.
@@ -93,22 +66,27 @@ def play_cases(policy: Policy, source: str, indices: Sequence[int] | None = None
     policy.play(episodes)
     rows = []
     for episode in episodes:
-        at, case = episode.incident.index, episode.incident.case
-        blamed = list(dict.fromkeys(episode.record.root_causes))[:TOP]
-        row = (
-            *(source, at, case.id, half(case.id), case.truth.root, case.truth.fault),
-            *(policy.name, " ".join(blamed), final_score(episode).root_cause),
-            *(float(top(blamed, case)), episode.record.steps, episode.record.closed_by),
-            *(episode.record.confidence, BENCHMARK_VERSION),
+        case, blamed = episode.incident.case, list(dict.fromkeys(episode.record.root_causes))
+        rows.append(
+            {
+                "source": source,
+                "index": episode.incident.index,
+                "case": case.id,
+                "half": half(case.id),
+                "root": case.truth.root,
+                "fault": case.truth.fault,
+                "policy": policy.name,
+                "blamed": " ".join(blamed[:TOP]),
+                "top1": final_score(episode).root_cause,
+                "top3": float(blames_root(blamed, case)),
+                "benchmark": BENCHMARK_VERSION,
+            }
         )
-        rows.append(dict(zip(COLUMNS, row, strict=True)))
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"confidence": float})
+    return pd.DataFrame(rows)
 
 
 def play_commonest(source: str) -> pd.DataFrame:
-    """Each case by the roots of all *other* cases of its source, nothing read; rows as
-    `play_cases`.
-    """
+    """Each case by the roots of all *other* cases of its source; rows as of `play_cases`."""
     roots = [case.truth.root for case in load_source(source).cases]
     frames = []
     for at in range(len(roots)):
@@ -117,10 +95,25 @@ def play_commonest(source: str) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+def play_scripted(names: Sequence[str] = SCRIPTED) -> pd.DataFrame:
+    """All cases by these policies; a rule is left out on a source that lacks what it reads."""
+    frames = []
+    for name in names:
+        for source in SOURCES:
+            if name == COMMONEST:
+                frames.append(play_commonest(source))
+            elif reads(name, source):
+                frames.append(play_cases(real_policy(name), source))
+    return pd.concat(frames, ignore_index=True)
+
+
+def reads(name: str, source: str) -> bool:
+    """Whether a source has what a rule reads."""
+    return name not in NEEDS or bool(getattr(load_source(source), NEEDS[name]))
+
+
 def real_policy(name: str, seed: int = 0) -> Policy:
-    """The policy of that name as it plays real incidents: a rule, or one of the simulator's
-    as it is; `ValueError` for an unknown name.
-    """
+    """The rule or the scripted policy of that name; `ValueError` for an unknown name."""
     if name in RANKED:
         return ranking_policy(name, seed)
     if name in POLICIES:
@@ -132,59 +125,26 @@ def real_policy(name: str, seed: int = 0) -> Policy:
 
 
 def real_scores(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a policy of an evaluation of real incidents (`evaluation.Evaluation`): shares of cases
-    whose root was blamed first, and among the first `TOP`, with Wilson's intervals; several
+    """One row per policy of an evaluation of real incidents (`evaluation.Evaluation`): shares of
+    cases whose root was blamed first, and among the first `TOP`, with Wilson's intervals. Several
     attempts at a case count as their mean.
     """
     rows = []
     for (policy, source), played in scored(frame).groupby(["policy", "split"], sort=False):
         cases = load_source(str(source)).cases
         found = [
-            top(blamed.split(), cases[index])
+            blames_root(blamed.split(), cases[index])
             for blamed, index in zip(played["blamed"], played["index"], strict=True)
         ]
         count = played["index"].nunique()
         shares = {"top1": played["score"].mean(), "top3": sum(found) / len(found)}
-        told = {name: str(wilson(share, count)) for name, share in shares.items()}
-        rows.append({"policy": policy, "split": source, "cases": count, **told})
+        texts = {name: str(wilson(share, count)) for name, share in shares.items()}
+        rows.append({"policy": policy, "split": source, "cases": count, **texts})
     return pd.DataFrame(rows)
 
 
-def reads(name: str, source: str) -> bool:
-    """Whether a source has anything that a rule could read."""
-    return name not in NEEDS or bool(getattr(load_source(source), NEEDS[name]))
-
-
-def players() -> dict[str, Callable[[], Policy]]:
-    """What plays every case without a model, in the order of the table."""
-    ranked: dict[str, Callable[[], Policy]] = {
-        name: lambda name=name: ranking_policy(name)  # type: ignore[misc]
-        for name in RANKED
-    }
-    scripted: dict[str, Callable[[], Policy]] = {
-        name: lambda name=name: make_policy(name)  # type: ignore[misc]
-        for name in SCRIPTED
-    }
-    return {**ranked, **scripted}
-
-
-def play_scripted(names: Sequence[str] | None = None) -> pd.DataFrame:
-    """All cases by these policies of `players` and `COMMONEST`, or by all of them; those with
-    nothing to read on a source are left out there.
-    """
-    wanted = [COMMONEST, *players()] if names is None else names
-    frames = []
-    for name in wanted:
-        for source in SOURCES:
-            if name == COMMONEST:
-                frames.append(play_commonest(source))
-            elif reads(name, source):
-                frames.append(play_cases(players()[name](), source))
-    return pd.concat(frames, ignore_index=True)
-
-
 def real_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a (policy, source, part of the cases): all of them, or one of `HALVES`.
+    """One row per (policy, source, part of the cases): all of them, or one of `HALVES`.
 
     Columns: `cases`; `top1` and `top3` with Wilson's interval over cases (`Interval`); `groups`,
     the different (root, fault); `by_group`, the mean of their shares of `top1`, with Wilson's
@@ -212,67 +172,84 @@ def real_table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def published_frame() -> pd.DataFrame:
-    """`PUBLISHED` as a table."""
-    return pd.DataFrame(PUBLISHED)
+def read_real_table(folder: str | Path) -> pd.DataFrame:
+    """`real_table` of the cases in `results/real`."""
+    return real_table(pd.read_parquet(Path(folder) / "cases.parquet"))
+
+
+def read_published(folder: str | Path) -> pd.DataFrame:
+    """What others report in `results/real`: shares of all cases of a source, of which half are
+    here.
+    """
+    return pd.read_csv(Path(folder) / "published.csv")
 
 
 def readable(table: pd.DataFrame, part: str = ALL, by_group: bool = False) -> pd.DataFrame:
-    """A part of `real_table` for reading: a row a policy, a column a source, `top1 [interval] /
+    """A part of `real_table` as text: one row per policy, one column per source, `top1 [interval] /
     top3`, or with `by_group` the mean over groups; `-` where a rule has nothing to read.
     """
     some = table[table["part"] == part]
-    cells = {}
-    for row in some.itertuples():
-        text = "{:.2f} [{:.2f}, {:.2f}]".format(*(row.by_group if by_group else row.top1))
-        cells[row.policy, row.source] = text if by_group else f"{text} / {row.top3.mean:.2f}"
-    policies = list(dict.fromkeys(some["policy"]))
-    columns = {
-        source: [cells.get((policy, source), "-") for policy in policies] for source in SOURCES
-    }
-    return pd.DataFrame(columns, index=pd.Index(policies, name="policy"))
-
-
-def as_json(table: pd.DataFrame) -> str:
-    """`real_table` as JSON, intervals as lists, figures to six digits."""
-    rows = [
-        {
-            key: [round(float(one), 6) for one in value] if isinstance(value, tuple) else value
-            for key, value in row.items()
-        }
-        for row in table.to_dict("records")
+    texts = [
+        "{:.2f} [{:.2f}, {:.2f}]".format(*(row.by_group if by_group else row.top1))
+        + ("" if by_group else f" / {row.top3.mean:.2f}")
+        for row in some.itertuples()
     ]
-    return json.dumps({"benchmark": BENCHMARK_VERSION, "rows": rows}, indent=1) + "\n"
+    cells = some.assign(text=texts).pivot(index="policy", columns="source", values="text")
+    return cells.reindex(some["policy"].unique())[list(SOURCES)].fillna("-")
 
 
-def read_real_table(folder: str | Path) -> pd.DataFrame:
-    """`real_table` as `write_report` has kept it."""
-    rows = json.loads((Path(folder) / "table.json").read_text())["rows"]
-    columns = ("top1", "top3", "by_group")
-    return pd.DataFrame(
-        [{**row, **{name: Interval(*row[name]) for name in columns}} for row in rows]
-    )
-
-
-def write_report(frame: pd.DataFrame, folder: str | Path, incidents: int = 100) -> None:
-    """Everything under `results/real/`: the cases, the table, realism, the figure; files there are
-    replaced.
-
-    Args:
-        frame: from `play_scripted`, and `play_cases` of models.
-        folder: where it goes.
-        incidents: of each simulated task, for realism.
-    """
+def write_report(frame: pd.DataFrame, folder: str | Path) -> None:
+    """Write the cases (`play_scripted`, `play_cases`), the table and the figure to a folder."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     frame.to_parquet(folder / "cases.parquet", index=False)
-    write_text(folder / "table.json", as_json(real_table(frame)))
-    realism_frame(incidents).to_parquet(folder / "realism.parquet", index=False)
+    real_table(frame).to_json(folder / "table.json", orient="records", indent=1, double_precision=6)
     draw_real(folder)
 
 
 def draw_real(folder: str | Path) -> list[Path]:
-    """Draw the figure anew from the table; returns the file."""
+    """Draw the figure of `results/real` again; returns the file."""
     path = Path(folder) / "policies.png"
-    plot_real(read_real_table(folder), published_frame()).save(path)
+    plot_real(read_real_table(folder), read_published(folder)).save(path)
     return [path]
+
+
+def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
+    """Share of cases whose root is named first, one row per policy, with its interval over cases; a
+    small ring is the share named among the first three. Below, as diamonds, what others report.
+
+    Args:
+        table: from `real_table`.
+        published: from `read_published`.
+    """
+    table = table[table["part"] == ALL]
+    policies = list(table.groupby("policy")["top1"].agg(_mean_of_means).sort_values().index[::-1])
+    others = list(dict.fromkeys(name.split(",")[0] for name in published["method"]))
+    rows = [*policies, *others]
+    figure, axes = new_figure(0.235 * len(rows) + 0.8, columns=len(TITLES), sharey=True)
+    for ax, (source, title) in zip(axes[0], TITLES.items(), strict=True):
+        for row in table[table["source"] == source].itertuples():
+            at, colour = policies.index(row.policy), OURS_COLOUR if row.policy == OURS else INK
+            draw_interval(ax, row.top1, at, colour)
+            ax.plot([row.top3.mean], [at], "o", mfc="white", mec=colour, ms=3.5, zorder=2)
+        for row in published[published["source"] == source].itertuples():
+            at = len(policies) + others.index(row.method.split(",")[0])
+            ax.plot([row.top1], [at], "D", color=INK, ms=5.0, zorder=4)
+            ax.plot([row.top3], [at], "D", mfc="white", mec=INK, ms=3.5, zorder=2)
+        cases = int(table.loc[table["source"] == source, "cases"].max())
+        ax.set_title(f"{title}, {cases} cases", fontsize=10)
+        ax.axhline(len(policies) - 0.5, color=FAINT, lw=0.8)
+        ax.set_xlim(-0.03, 1.03)
+        ax.set_xticks([0.0, 0.5, 1.0], ["0", ".5", "1"])
+        ax.grid(axis="x", color=FAINT, lw=0.5, alpha=0.6)
+        ax.set_xlabel("root named first (ring: in three)", fontsize=9)
+    first = axes[0, 0]
+    labels = [words(name) for name in policies] + [f"{name} (published)" for name in others]
+    first.set_yticks(range(len(rows)), labels, fontsize=SMALL)
+    ours = first.get_yticklabels()[policies.index(OURS)]
+    ours.set(color=OURS_COLOUR, fontweight="bold")
+    first.set_ylim(len(rows) - 0.5, -0.5)
+    return figure
+
+
+def _mean_of_means(intervals: pd.Series) -> float:
+    return float(sum(one.mean for one in intervals)) / len(intervals)

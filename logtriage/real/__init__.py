@@ -1,1 +1,1 @@
-"""Real incidents: cases of public data sets, played through the same door as simulated ones."""
+"""Real incidents: cases of public data sets, played as simulated ones are, and rules that rank."""

@@ -1,4 +1,4 @@
-"""A real incident as an episode: what was recorded of it, shown as a simulated one is.
+"""A real incident as an episode, and its recordings as the rows and lines that an agent is shown.
 
 | question | answer |
 |---|---|
@@ -6,8 +6,8 @@
 | logs of a service | its row, its further metrics, its calls, its lines and their counts |
 | logs of all | the table, and all further metrics, calls and counts |
 
-Scored is the root cause alone: 1 when the first service blamed is the root. Nobody knows the
-severity, the team or the remedy, and no gate is closed.
+The score is that of the root cause alone: 1 when the first service blamed is the root. The sources
+name no severity, team or remedy, and no gate is closed.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode
-from ..play.observation import Observation
+from ..play.observation import Measure, Observation, observed_metric
 from ..play.scoring import Score
 from ..world.call_graph import UNKNOWN_KIND, CallGraph, Service
+from ..world.telemetry import Metric
 from .cases import Case, load_case
-from .real_rows import alerts, call_times, line_counts, log_lines, measures, metrics, users
 
 REAL = "real"  # the name of the task
 MAX_STEPS = 20
-TOP = 3  # services that may be blamed in order; the first counts, see `top`
+TOP = 3  # services that may be blamed in order; the first counts for the score
 SCORED = "root cause alone: no severity, team, remedy or gate is known of real incidents"
-TOLD = "a real incident: the root cause alone counts; who is blamed next is your second guess"
+NOTICE = "a real incident: the root cause alone counts; who is blamed next is your second guess"
 
 
 @dataclass(frozen=True)
 class RealIncident:
-    """What may be known of a case while it is played. The rest is behind `case`.
+    """A case, and what may be known of it while it is played: all but `case`.
 
     Attributes:
         split: the source.
@@ -47,14 +47,64 @@ class RealIncident:
     task: None = field(default=None, init=False, repr=False)
 
 
-def real_incident(source: str, index: int) -> RealIncident:
-    """A case of a source; `ValueError` for an unknown source or number."""
-    case = load_case(source, index)
-    return RealIncident(source, index, case, call_graph(case))
+class RealEpisode(BaseEpisode):
+    """A case being played."""
+
+    incident: RealIncident
+
+    def __init__(self, incident: RealIncident) -> None:
+        case = incident.case
+        opening = Observation(
+            max_steps=MAX_STEPS,
+            notice=NOTICE,
+            alerts=case.alerts,
+            metrics=metrics(case),
+            measures=case.users or None,
+            counts=[row for row in case.line_counts if row.errors or row.usual_errors] or None,
+        )
+        super().__init__(incident, opening)
+
+    @classmethod
+    def open(cls, source: str, index: int) -> RealEpisode:
+        """The episode of a case; `ValueError` for an unknown source or number."""
+        case = load_case(source, index)
+        return cls(RealIncident(source, index, case, call_graph(case)))
+
+    def _ask(self, service: str) -> Observation:
+        """See the table at the head of this file."""
+        case = self.incident.case
+        if service == ALL_SERVICES:
+            return Observation(
+                alerts=case.alerts,
+                metrics=metrics(case),
+                measures=case.measures,
+                calls=case.call_times or None,
+                counts=case.line_counts or None,
+            )
+        found = Observation(
+            metrics=[row for row in metrics(case) if row.service == service],
+            measures=[row for row in case.measures if row.service == service],
+            calls=[one for one in case.call_times if service in (one.caller, one.callee)] or None,
+            counts=[row for row in case.line_counts if row.service == service] or None,
+            lines=log_lines(case, service),
+        )
+        if found.measures or found.calls or found.counts or found.lines:
+            return found
+        return found._replace(notice=f"nothing is on record of {service}")
+
+    def _judge(self) -> Score:
+        """1 for the right root, else 0; no other part was asked."""
+        right = float(blames_root(self.record.root_causes, self.incident.case, 1))
+        return Score(0.0, right, 0.0, 0.0, 0.0, 0.0, 1.0, right)
+
+
+def blames_root(blamed: list[str], case: Case, count: int = TOP) -> bool:
+    """Whether the root is among the first `count` different services that were blamed."""
+    return case.truth.root in list(dict.fromkeys(blamed))[:count]
 
 
 def call_graph(case: Case) -> CallGraph:
-    """Who calls whom, as the source tells it."""
+    """Who calls whom, as the source has it."""
     called: dict[str, list[str]] = {name: [] for name in case.services}
     for caller, callee in case.calls:
         called[caller].append(callee)
@@ -63,62 +113,38 @@ def call_graph(case: Case) -> CallGraph:
     )
 
 
-class RealEpisode(BaseEpisode):
-    """A case being played.
+def metrics(case: Case) -> list[Metric]:
+    """The metrics table: one row per service of which errors or p95 are known."""
+    known = {(row.service, row.name): row for row in case.measures}
+    rows = []
+    for service in case.services:
+        p95, available = known.get((service, "p95")), known.get((service, "available"))
+        latency = None if p95 is None else worst(p95, case.window.zero)
+        success = None if available is None else worst(available, case.window.zero)
+        errors = None if success is None else 100.0 - success
+        if errors is not None or latency is not None:
+            usual = None if p95 is None else p95.usual
+            rows.append(observed_metric(service, errors, latency, usual))
+    return rows
 
-    Args:
-        incident: from `real_incident`.
+
+def worst(measure: Measure, zero: int) -> float | None:
+    """The value since `zero` that is farthest from the baseline; without a baseline the last. None
+    when nothing was measured since.
     """
-
-    incident: RealIncident
-
-    def __init__(self, incident: RealIncident) -> None:
-        case = incident.case
-        counts = [one for one in line_counts(case) if one.errors or one.usual_errors]
-        opening = Observation(
-            max_steps=MAX_STEPS,
-            notice=TOLD,
-            alerts=alerts(case),
-            metrics=metrics(case),
-            measures=users(case) or None,
-            counts=counts or None,
-        )
-        super().__init__(incident, opening)
-
-    @classmethod
-    def open(cls, source: str, index: int) -> RealEpisode:
-        """The episode of a case; `ValueError` for an unknown source or number."""
-        return cls(real_incident(source, index))
-
-    def _ask(self, service: str) -> Observation:
-        """See the table at the head of this file."""
-        case = self.incident.case
-        if service == ALL_SERVICES:
-            return Observation(
-                alerts=alerts(case),
-                metrics=metrics(case),
-                measures=measures(case),
-                calls=call_times(case) or None,
-                counts=line_counts(case) or None,
-            )
-        calls = [one for one in call_times(case) if service in (one.caller, one.callee)]
-        counts = [one for one in line_counts(case) if one.service == service]
-        found = Observation(
-            metrics=[row for row in metrics(case) if row.service == service],
-            measures=[row for row in measures(case) if row.service == service],
-            calls=calls or None,
-            counts=counts or None,
-            lines=log_lines(case, service),
-        )
-        nothing = not (found.measures or calls or counts or found.lines)
-        return found._replace(notice=f"nothing is on record of {service}" if nothing else "")
-
-    def _judge(self) -> Score:
-        """1 for the right root, else 0; no other part was asked."""
-        right = float(top(self.record.root_causes, self.incident.case, 1))
-        return Score(0.0, right, 0.0, 0.0, 0.0, 0.0, 1.0, right)
+    values = [value for value in measure.values[zero:] if value is not None]
+    usual = measure.usual
+    if not values or usual is None:
+        return values[-1] if values else None
+    return max(values, key=lambda value: abs(value - usual))
 
 
-def top(blamed: list[str], case: Case, count: int = TOP) -> bool:
-    """Whether the root is among the first `count` different services that were blamed."""
-    return case.truth.root in list(dict.fromkeys(blamed))[:count]
+def log_lines(case: Case, service: str) -> list[str] | None:
+    """The lines of a service as `LEVEL service time text`; None where the source has no logs."""
+    if not case.logs:
+        return None
+    lines = []
+    for line in case.logs.get(service, ()):
+        time, level, text = [*line.split(None, 2), "", ""][:3]
+        lines.append(f"{level} {service} {time} {text}")
+    return lines

@@ -1,21 +1,21 @@
-"""Rules that rank services by suspicion: small functions of what was seen, one file.
+"""Rules that rank services by suspicion, and the policy that plays by one.
 
-| rule | whom it suspects first |
+| rule | suspects first |
 |---|---|
-| `random_ranking` | anybody |
-| `commonest` | whoever was the root most often in the other incidents |
-| `loudest_ratio` | the metric farthest from its usual, in times the usual |
-| `loudest_sigmas` | the same in robust sigmas, as BARO ranks |
-| `error_lines` | who logs most errors |
-| `worst_callee` | the end of the way from the alert down the worst anomalous callee |
+| `random_ranking` | any service |
+| `commonest` | the most frequent root of the other incidents |
+| `largest_ratio` | the metric farthest from its baseline, relative to it |
+| `largest_z_score` | the same in robust z-scores, as BARO ranks |
+| `error_lines` | the service with most error lines |
+| `worst_callee` | the end of the path from the alert down the worst anomalous callee |
 | `deepest` | the anomalous service farthest from the users |
-| `traversal` | anomalous, no callee is, most anomalous way to the alert: PetShop's idea |
-| `extra_wait` | whose callers wait longest beyond what it takes |
-| `random_walk` | where a walk that likes anomalous services ends: MicroRCA's idea |
-| `unexplained` | who owes what its callees do not explain: ours, `unexplained.suspicion` |
+| `traversal` | no callee is anomalous, and the path to the alert most: PetShop's idea |
+| `extra_wait` | callers wait longest beyond its own latency |
+| `random_walk` | where a walk that prefers anomalous services ends: MicroRCA's idea |
+| `unexplained` | what its callees do not explain: `unexplained.suspicion` |
 
 The ideas: Pham et al. 2024, "BARO"; Hardt et al. 2024, "The PetShop dataset"; Wu et al. 2020,
-"MicroRCA". Implemented here from what they describe, not from their code.
+"MicroRCA". Implemented from their descriptions, not from their code.
 """
 
 from __future__ import annotations
@@ -27,45 +27,52 @@ from random import Random
 
 import networkx as nx
 
-from ..ceiling.grounding import ANOMALOUS, LATENCIES, SUCCESSES, Evidence, farthest
+from ..play.actions import ALL_SERVICES, Action
+from ..play.episode import BaseEpisode
+from ..play.observation import Observation
+from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
+from .evidence import LATENCIES, SUCCESSES, Evidence, farthest, gather
+from .real_episode import TOP
 from .unexplained import suspicion
 
 # All services of the graph, the most suspect first.
 Rule = Callable[[Evidence], list[str]]
 
-TRAVERSAL_ANOMALOUS = 5.0  # sigmas, as in PetShop's notebook
-MOST_PATHS = 10_000  # of which the most anomalous counts; large graphs have too many for more
-RESTART = 0.15  # of the random walk, and its share of steps back to a caller
-BACK = 0.1
+ANOMALOUS = 3.0  # robust z-score
+TRAVERSAL_ANOMALOUS = 5.0  # the same, as in PetShop's notebook
+MOST_PATHS = 10_000  # large graphs have too many paths to follow them all
+RESTART = 0.15  # probability with which the random walk starts again
+BACK = 0.1  # weight of its steps from a callee to a caller
+TRACE = 1e-3  # least weight of a step: without any there is no walk
 
 
-def ranked(graph: CallGraph, suspicions: Mapping[str, float]) -> list[str]:
-    """The services by suspicion; the earlier in the graph among equals."""
-    return sorted(graph.names, key=lambda name: -suspicions.get(name, 0.0))
+def ranked(graph: CallGraph, scores: Mapping[str, float]) -> list[str]:
+    """The services by score, the highest first; among equals in the order of the graph."""
+    return sorted(graph.names, key=lambda name: -scores.get(name, 0.0))
 
 
 def first_then(first: Iterable[str], evidence: Evidence, names: Sequence[str] = ()) -> list[str]:
-    """These services, then the others by surprise in these measures (any, without names)."""
-    order = {name: evidence.surprise(name, *names) for name in evidence.graph.names}
-    return list(dict.fromkeys([*first, *ranked(evidence.graph, order)]))
+    """These services, then the others by anomaly in these measures (without names, in any)."""
+    anomaly = {name: evidence.anomaly(name, *names) for name in evidence.graph.names}
+    return list(dict.fromkeys([*first, *ranked(evidence.graph, anomaly)]))
 
 
 def random_ranking(seed: int = 0) -> Rule:
-    """A rule that draws; one stream for all incidents that it is asked about."""
+    """A rule that draws rankings from one stream."""
     random = Random(f"policy/ranking/{seed}")
     return lambda evidence: random.sample(evidence.graph.names, len(evidence.graph.names))
 
 
 def commonest(roots: Sequence[str]) -> Rule:
-    """A rule that has read nothing but the roots of other incidents."""
+    """A rule that knows the roots of other incidents, and reads nothing."""
     return lambda evidence: ranked(
         evidence.graph, {name: roots.count(name) for name in evidence.graph.names}
     )
 
 
-def loudest_ratio(evidence: Evidence) -> list[str]:
-    """By the largest change of any measure, in times its usual."""
+def largest_ratio(evidence: Evidence) -> list[str]:
+    """By the largest relative change of any measure."""
     found = {}
     for service in evidence.graph.names:
         changes = [
@@ -77,90 +84,80 @@ def loudest_ratio(evidence: Evidence) -> list[str]:
     return ranked(evidence.graph, found)
 
 
-def loudest_sigmas(evidence: Evidence) -> list[str]:
-    """By the largest change of any measure, in robust sigmas."""
+def largest_z_score(evidence: Evidence) -> list[str]:
+    """By the largest robust z-score of any measure."""
     return first_then((), evidence)
 
 
 def error_lines(evidence: Evidence) -> list[str]:
-    """By error lines a minute."""
+    """By error lines per minute."""
     return ranked(evidence.graph, {row.service: row.errors for row in evidence.counts})
 
 
 def alerted_measures(evidence: Evidence) -> tuple[str, ...]:
-    """Names of the measures that tell what the first alert told of; of latencies without any."""
+    """Names of the measures of the first alert's kind; latencies without an alert."""
     first = evidence.alerts[0].metric if evidence.alerts else "latency"
     return SUCCESSES if first == "errors" else LATENCIES
 
 
-def targets(evidence: Evidence) -> list[str]:
-    """Whom to explain: the alerted services, or without alerts those where users enter."""
+def starts(evidence: Evidence) -> list[str]:
+    """Where a search starts: the alerted services, or without alerts those where users enter."""
     alerted = list(dict.fromkeys(alert.service for alert in evidence.alerts))
     return alerted or [evidence.graph.names[at] for at in evidence.graph.edges]
 
 
 def worst_callee(evidence: Evidence) -> list[str]:
-    """From the alerted service nearest the users down the worst callee, as long as there is an
-    anomalous one: the way backwards.
+    """From the alerted service nearest the users to its worst callee, as long as one is anomalous;
+    then the path backwards.
     """
     graph, names = evidence.graph, alerted_measures(evidence)
-    surprise = {name: evidence.surprise(name, *names) for name in graph.names}
-    at = min(targets(evidence), key=lambda name: (graph.depth[name], -surprise[name]))
-    way = [at]
+    anomaly = {name: evidence.anomaly(name, *names) for name in graph.names}
+    path = [min(starts(evidence), key=lambda name: (graph.depth[name], -anomaly[name]))]
     while True:
         below = [
-            one
-            for one in graph.service(at).downstream
-            if one not in way and surprise[one] > ANOMALOUS
+            name
+            for name in graph.service(path[-1]).downstream
+            if name not in path and anomaly[name] > ANOMALOUS
         ]
         if not below:
-            return first_then(way[::-1], evidence, names)
-        at = max(below, key=lambda name: surprise[name])
-        way.append(at)
+            return first_then(path[::-1], evidence, names)
+        path.append(max(below, key=lambda name: anomaly[name]))
 
 
 def deepest(evidence: Evidence) -> list[str]:
     """Anomalous services by depth."""
     graph, names = evidence.graph, (*LATENCIES, *SUCCESSES)
-    anomalous = [name for name in graph.names if evidence.surprise(name, *names) > ANOMALOUS]
-    anomalous.sort(key=lambda name: (-graph.depth[name], -evidence.surprise(name, *names)))
+    anomalous = [name for name in graph.names if evidence.anomaly(name, *names) > ANOMALOUS]
+    anomalous.sort(key=lambda name: (-graph.depth[name], -evidence.anomaly(name, *names)))
     return first_then(anomalous, evidence, names)
 
 
 def traversal(evidence: Evidence) -> list[str]:
-    """Anomalous services none of whose callees is, by the sum of anomalies along the worst
-    anomalous way from an alerted service; anomalous in the measure that the alert tells of alone.
+    """Anomalous services without an anomalous callee, by the sum of anomalies along the most
+    anomalous path from an alerted service. It reads the alerted measure alone.
     """
-    graph, starts = evidence.graph, targets(evidence)
+    graph = evidence.graph
     measure = {"errors": SUCCESSES, "latency": LATENCIES[:1]}.get(
         evidence.alerts[0].metric if evidence.alerts else "", LATENCIES[1:]
     )
-    scores = {name: evidence.surprise(name, *measure) for name in graph.names}
+    scores = {name: evidence.anomaly(name, *measure) for name in graph.names}
     anomalous = {name for name, score in scores.items() if score > TRAVERSAL_ANOMALOUS}
-    ways = call_network(graph).subgraph(anomalous | set(starts))
+    calls = nx.DiGraph((one.name, callee) for one in graph.services for callee in one.downstream)
+    calls.add_nodes_from(graph.names)
+    paths = calls.subgraph(anomalous | set(starts(evidence)))
     found: dict[str, float] = {}
     for name in anomalous:
         if anomalous.isdisjoint(graph.service(name).downstream):
-            for start in starts:
-                paths = [[name]] if start == name else nx.all_simple_paths(ways, start, name)
-                for path in islice(paths, MOST_PATHS):
-                    found[name] = max(found.get(name, 0.0), sum(scores[one] for one in path))
+            for start in starts(evidence):
+                ways = [[name]] if start == name else nx.all_simple_paths(paths, start, name)
+                for way in islice(ways, MOST_PATHS):
+                    found[name] = max(found.get(name, 0.0), sum(scores[one] for one in way))
     return first_then([one for one in ranked(graph, found) if one in found], evidence, measure)
 
 
-def call_network(graph: CallGraph) -> nx.DiGraph:
-    """A call graph as networkx has it."""
-    network = nx.DiGraph()
-    network.add_nodes_from(graph.names)
-    network.add_edges_from(
-        (one.name, callee) for one in graph.services for callee in one.downstream
-    )
-    return network
-
-
 def extra_wait(evidence: Evidence) -> list[str]:
-    """By the longest time that a caller waits beyond what the service takes, against the usual;
-    who answers no call with a known wait comes last.
+    """By the longest wait of a caller beyond the service's own time, above baseline; services
+    without a measured call come last.
     """
     found: dict[str, float] = {}
     for call in evidence.calls:
@@ -173,34 +170,33 @@ def extra_wait(evidence: Evidence) -> list[str]:
 
 
 def random_walk(evidence: Evidence) -> list[str]:
-    """By how often a walk with restart is at a service: it goes down to callees by their
-    anomaly, rarely up, and stays where its callees are less anomalous.
+    """By how often a walk with restart is at a service: it goes down to callees by their anomaly,
+    rarely up, and stays where the callees are less anomalous.
     """
     graph, network = evidence.graph, nx.DiGraph()
-    anomaly = {name: log1p(evidence.surprise(name)) for name in graph.names}
-    trace = 1e-3  # no way is closed, else there is no walk
+    anomaly = {name: log1p(evidence.anomaly(name)) for name in graph.names}
     network.add_nodes_from(graph.names)
     for service in graph.services:
         name, below = service.name, service.downstream
         for callee in below:
-            network.add_edge(name, callee, weight=anomaly[callee] + trace)
-            network.add_edge(callee, name, weight=BACK * anomaly[name] + trace)
+            network.add_edge(name, callee, weight=anomaly[callee] + TRACE)
+            network.add_edge(callee, name, weight=BACK * anomaly[name] + TRACE)
         stays = anomaly[name] - max((anomaly[callee] for callee in below), default=0.0)
-        network.add_edge(name, name, weight=max(0.0, stays) + trace)
-    restarts = {name: value + trace for name, value in anomaly.items()}
+        network.add_edge(name, name, weight=max(0.0, stays) + TRACE)
+    restarts = {name: value + TRACE for name, value in anomaly.items()}
     return ranked(graph, nx.pagerank(network, 1.0 - RESTART, restarts, weight="weight"))
 
 
 def unexplained(evidence: Evidence) -> list[str]:
-    """By what its callees do not explain."""
+    """By what the callees do not explain."""
     return ranked(evidence.graph, suspicion(evidence))
 
 
 RULES: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
-        loudest_ratio,
-        loudest_sigmas,
+        largest_ratio,
+        largest_z_score,
         error_lines,
         worst_callee,
         deepest,
@@ -210,3 +206,40 @@ RULES: dict[str, Rule] = {
         unexplained,
     )
 }
+
+
+class RankingPolicy(Policy):
+    """A rule as a policy: it asks about all services once, and blames the first three.
+
+    Args:
+        rule: ranks all services.
+        name: shown in results.
+    """
+
+    def __init__(self, rule: Rule, name: str) -> None:
+        self.rule, self.name = rule, name
+
+    def begin(self, topology: CallGraph, observation: Observation) -> None:
+        self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
+
+    def act(self) -> Action:
+        if not self._queue:
+            seen = [self._episode.opening, *(step.observation for step in self._episode.history)]
+            ranking = self.rule(gather(self._episode.incident.topology, seen))
+            blamed = [Action("identify_root_cause", (one,)) for one in ranking[:TOP]]
+            self._queue = [*blamed, Action("resolve")]
+        return self._queue.pop(0)
+
+    def _open(self, episode: BaseEpisode) -> None:
+        self._episode = episode
+        super()._open(episode)
+
+
+def ranking_policy(name: str, seed: int = 0) -> RankingPolicy:
+    """The policy of a rule of `RULES`, or of `random_ranking` with draws from `seed`; `ValueError`
+    for an unknown name.
+    """
+    rules = {"random_ranking": random_ranking(seed), **RULES}
+    if name not in rules:
+        raise ValueError(f"unknown rule {name!r:.60}; choose one of {', '.join(rules)}")
+    return RankingPolicy(rules[name], name)

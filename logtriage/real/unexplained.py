@@ -1,21 +1,21 @@
-"""Our own rule for real incidents: a service is suspect for what its callees do not explain.
+"""The project's own ranking rule: a service is suspect for what its callees do not explain.
 
-It knows metrics and calls, and no kinds of fault. What is wrong is counted in several currencies:
+It reads metrics and calls, and knows no kind of fault. It looks at several signals:
 
-| currency | what a service owes of it |
+| signal | residual of a service |
 |---|---|
-| waiting, in ms x requests | what it took longer than usual, less what its callees did |
-| wire | what its callers waited longer, less what it took itself |
-| failures, in requests | those beyond its usual share, less those of its callees |
-| each further metric of its own | how many sigmas it is off |
-| new error lines | how many more than usual, in sigmas of a count |
+| waiting, in ms x requests | its latency above baseline, less that of its callees |
+| network latency, in ms x requests | its callers' wait above baseline, less its own latency |
+| failures, in requests | its failures above baseline, less those of its callees |
+| each further metric | its robust z-score |
+| error lines | their number above baseline, in standard deviations of a count |
 
-Waiting and failures add up along calls: what a root adds, all above it pay. So a service that adds
-60 failed requests stands out from one that fails all of its two. Alerts say which of the two to
-look at. In each currency a service is singled out in so far as it owes more than all the others
-(`shares`), and it is suspect if any currency singles it out: together they are a noisy or.
+Waiting and failures add up along calls: every service above a root shows what the root adds. They
+are weighed by requests, so a service that adds 60 failures stands out from one that fails both of
+its two. Alerts decide which of the two signals to look at. Each signal singles out a service by its
+share of the squared residuals (`shares`). A noisy or puts the signals together.
 
-Developed on one half of the real cases; see `measure.real`.
+Developed on one half of the real cases; see `bench.real_results`.
 """
 
 from __future__ import annotations
@@ -24,56 +24,113 @@ from collections import defaultdict
 from math import log, sqrt
 from statistics import median
 
-from ..ceiling.grounding import LATENCIES, LEAST_SPREAD, RATE, SUCCESSES, Evidence, sigmas
 from ..play.observation import Measure
+from .evidence import LATENCIES, LEAST_SPREAD, RATE, SUCCESSES, Evidence, z_score
 
-# How much is nothing, in sigmas, or in times the usual wait of a call: a debt of this size is as
-# likely noise as not. One value for all currencies, so that none is tuned.
-NOTHING = 5.0
-LEAST_WAIT = 1.0  # ms added to a call's usual wait: clocks of milliseconds tell no less
-ALMOST = 1e-9  # what is left of a doubt when all is sure
+# A residual of this size (a z-score, or in times the baseline wait of a call) is as likely noise as
+# not. All signals share the value, so that none is tuned.
+NOISE = 5.0
+LEAST_WAIT = 1.0  # ms added to a call's baseline wait: clocks count in milliseconds
+ALMOST = 1e-9  # keeps logarithms and divisions finite
 
-Debts = dict[str, float]
+Scores = dict[str, float]  # by service
 
 
-def suspicion(evidence: Evidence) -> Debts:
-    """How suspect each service is, from 0; the more the worse."""
-    doubt: defaultdict[str, float] = defaultdict(float)
+def suspicion(evidence: Evidence) -> Scores:
+    """How suspect each service is, from 0 up: minus the log of the chance that no signal means
+    it.
+    """
+    found: defaultdict[str, float] = defaultdict(float)
     for vote in votes(evidence).values():
         for service, share in vote.items():
-            doubt[service] -= log(max(ALMOST, 1.0 - share))
-    return dict(doubt)
+            found[service] -= log(max(ALMOST, 1.0 - share))
+    return dict(found)
 
 
-def votes(evidence: Evidence) -> dict[str, Debts]:
-    """How far each currency singles out each service, from 0 to 1."""
+def votes(evidence: Evidence) -> dict[str, Scores]:
+    """How far each signal singles out each service, from 0 to 1."""
     found = own_metrics(evidence)
     kinds = {alert.metric for alert in evidence.alerts}
     if kinds != {"errors"}:  # something is slow, or nobody knows what is wrong
-        found |= {"waiting": waiting(evidence), "wire": wire(evidence)}
+        found["waiting"] = waiting(evidence)
+        found["network latency"] = network_latency(evidence)
     if "errors" in kinds:
         found["failures"] = failures(evidence)
     return found
 
 
-def shares(debts: Debts, nothing: float = 0.0) -> Debts:
-    """The share of each service, by squares, in all that is owed and in `nothing`."""
-    total = nothing**2 + sum(debt**2 for debt in debts.values())
-    return {name: debt**2 / total if total else 0.0 for name, debt in debts.items()}
+def shares(residuals: Scores, noise: float = 0.0) -> Scores:
+    """The share of each service in the sum of all squared residuals and of `noise` squared."""
+    total = noise**2 + sum(residual**2 for residual in residuals.values())
+    return {name: residual**2 / total if total else 0.0 for name, residual in residuals.items()}
 
 
-def certain(share: Debts, surprise: Debts) -> Debts:
-    """Shares, less where the surprise (sigmas, or times the usual) is near nothing."""
+def discounted(share: Scores, size: Scores) -> Scores:
+    """Shares, less where the residual is of the size of noise."""
     return {
-        name: one * surprise[name] ** 2 / (surprise[name] ** 2 + NOTHING**2)
-        for name, one in share.items()
+        name: one * size[name] ** 2 / (size[name] ** 2 + NOISE**2) for name, one in share.items()
     }
 
 
-def most(measure: Measure, rates: Measure | None, sign: float) -> tuple[float, float]:
-    """What was added lately, `sign` x (value - usual) x requests, in the sample where it was
-    farthest from nothing; and what one sigma would have been there.
+def waiting(evidence: Evidence) -> Scores:
+    """Which services are slower than their callees explain."""
+    network = {call: added for call, (added, _) in network_waits(evidence).items()}
+    slower = deviations(evidence, LATENCIES, 1.0)
+    rest = residuals(evidence, {name: added for name, (added, _) in slower.items()}, network)
+    size = {name: residual / max(slower[name][1], ALMOST) for name, residual in rest.items()}
+    return discounted(shares(rest), size)
+
+
+def network_latency(evidence: Evidence) -> Scores:
+    """Which services their callers wait for longer than they take. All callers should: the median
+    caller says how large the wait is.
     """
+    total: defaultdict[str, float] = defaultdict(float)
+    times: defaultdict[str, list[float]] = defaultdict(list)
+    for (_, callee), (added, relative) in network_waits(evidence).items():
+        total[callee] += added
+        times[callee].append(relative)
+    return discounted(shares(total), {name: median(values) for name, values in times.items()})
+
+
+def failures(evidence: Evidence) -> Scores:
+    """Which services fail more requests than their callees explain."""
+    failed = {name: added for name, (added, _) in deviations(evidence, SUCCESSES, -0.01).items()}
+    return shares(residuals(evidence, failed, {}))
+
+
+def own_metrics(evidence: Evidence) -> dict[str, Scores]:
+    """A vote of each metric that does not add up along calls, and of error lines."""
+    additive = {*LATENCIES, *SUCCESSES, RATE, "p95 of its calls"}
+    off: dict[str, Scores] = {}
+    for service, known in evidence.measures.items():
+        for name, measure in known.items():
+            if name not in additive:
+                off.setdefault(name, {})[service] = abs(z_score(measure))
+    if evidence.counts:
+        off["error lines"] = {
+            row.service: max(0.0, row.errors - (row.usual_errors or 0.0))
+            / sqrt(max(1.0, row.usual_errors or 0.0))
+            for row in evidence.counts
+        }
+    return {name: shares(scores, NOISE) for name, scores in off.items()}
+
+
+def deviations(
+    evidence: Evidence, names: tuple[str, ...], sign: float
+) -> dict[str, tuple[float, float]]:
+    """`largest_deviation` of each service, by the first of these measures that it has."""
+    found = {}
+    for service in evidence.graph.names:
+        known = [one for one in evidence.measured(service, *names) if one.usual is not None]
+        if known:
+            rates = next(iter(evidence.measured(service, RATE)), None)
+            found[service] = largest_deviation(known[0], rates, sign)
+    return found
+
+
+def largest_deviation(measure: Measure, rates: Measure | None, sign: float) -> tuple[float, float]:
+    """The recent `sign` x (value - baseline) x requests of largest size, and one spread there."""
     usual, half = measure.usual or 0.0, len(measure.values) // 2
     counted = rates.values if rates is not None else (1.0,) * len(measure.values)
     found = [
@@ -84,89 +141,30 @@ def most(measure: Measure, rates: Measure | None, sign: float) -> tuple[float, f
     return max(found, key=lambda one: abs(one[0]), default=(0.0, 0.0))
 
 
-def added(
-    evidence: Evidence, names: tuple[str, ...], sign: float
-) -> dict[str, tuple[float, float]]:
-    """`most` of each service, by the first of these measures that is known of it."""
-    found = {}
-    for service in evidence.graph.names:
-        known = [one for one in evidence.measured(service, *names) if one.usual is not None]
-        if known:
-            rates = next(iter(evidence.measured(service, RATE)), None)
-            found[service] = most(known[0], rates, sign)
-    return found
-
-
-def unexplained(evidence: Evidence, debts: Debts, wires: dict[tuple[str, str], float]) -> Debts:
-    """What each service owes beyond what its callees, and the wires to them, made it owe."""
+def residuals(evidence: Evidence, totals: Scores, network: dict[tuple[str, str], float]) -> Scores:
+    """What of each service's total its callees, and the network to them, do not explain."""
     rest = {}
-    for service, debt in debts.items():
-        callees = evidence.graph.service(service).downstream
-        passed = sum(
-            max(0.0, debts.get(one, 0.0)) + wires.get((service, one), 0.0) for one in callees
+    for service, total in totals.items():
+        explained = sum(
+            max(0.0, totals.get(callee, 0.0)) + network.get((service, callee), 0.0)
+            for callee in evidence.graph.service(service).downstream
         )
-        rest[service] = max(0.0, debt - passed)
+        rest[service] = max(0.0, total - explained)
     return rest
 
 
-def wire_waits(evidence: Evidence) -> dict[tuple[str, str], tuple[float, float]]:
-    """By (caller, callee): what the wire took longer, in ms x requests, and in times the call's
-    usual wait.
+def network_waits(evidence: Evidence) -> dict[tuple[str, str], tuple[float, float]]:
+    """By (caller, callee): what the network added, in ms x requests, and in times the call's
+    baseline wait.
     """
     waits = {}
     for call in evidence.calls:
-        if None in (call.wait, call.usual_wait, call.served, call.usual_served):
+        wait, usual_wait = call.wait, call.usual_wait
+        served, usual_served = call.served, call.usual_served
+        if wait is None or usual_wait is None or served is None or usual_served is None:
             continue
-        wait, usual_wait, served, usual_served = (
-            float(one or 0.0)
-            for one in (call.wait, call.usual_wait, call.served, call.usual_served)
-        )
-        longer = max(0.0, wait - served - max(0.0, usual_wait - usual_served))
+        added = max(0.0, wait - served - max(0.0, usual_wait - usual_served))
         # Calls are counted by the minute, requests of measures by the second.
         rate = evidence.rate(call.callee) if call.rate is None else call.rate / 60.0
-        waits[call.caller, call.callee] = longer * rate, longer / (LEAST_WAIT + usual_wait)
+        waits[call.caller, call.callee] = added * rate, added / (LEAST_WAIT + usual_wait)
     return waits
-
-
-def waiting(evidence: Evidence) -> Debts:
-    """Who adds to the waiting by what it does itself."""
-    wires = {call: longer for call, (longer, _) in wire_waits(evidence).items()}
-    waits = added(evidence, LATENCIES, 1.0)
-    debts = unexplained(evidence, {name: debt for name, (debt, _) in waits.items()}, wires)
-    surprise = {name: debt / max(waits[name][1], ALMOST) for name, debt in debts.items()}
-    return certain(shares(debts), surprise)
-
-
-def wire(evidence: Evidence) -> Debts:
-    """Whom its callers wait for longer than it takes. All of them should: of several callers the
-    one in the middle says how surprising it is.
-    """
-    debts: defaultdict[str, float] = defaultdict(float)
-    times: defaultdict[str, list[float]] = defaultdict(list)
-    for (_, callee), (longer, relative) in wire_waits(evidence).items():
-        debts[callee] += longer
-        times[callee].append(relative)
-    return certain(shares(debts), {name: median(values) for name, values in times.items()})
-
-
-def failures(evidence: Evidence) -> Debts:
-    """Who adds failed requests."""
-    failed = {name: debt for name, (debt, _) in added(evidence, SUCCESSES, -0.01).items()}
-    return shares(unexplained(evidence, failed, {}))
-
-
-def own_metrics(evidence: Evidence) -> dict[str, Debts]:
-    """A vote for each metric that travels along no call, and for error lines."""
-    travelling = {*LATENCIES, *SUCCESSES, RATE, "p95 of its calls"}
-    off: dict[str, Debts] = {}
-    for service, known in evidence.measures.items():
-        for name, measure in known.items():
-            if name not in travelling:
-                off.setdefault(name, {})[service] = abs(sigmas(measure))
-    if evidence.counts:
-        off["error lines"] = {
-            row.service: max(0.0, row.errors - (row.usual_errors or 0.0))
-            / sqrt(max(1.0, row.usual_errors or 0.0))
-            for row in evidence.counts
-        }
-    return {name: shares(debts, NOTHING) for name, debts in off.items()}

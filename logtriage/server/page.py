@@ -21,7 +21,7 @@ from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
 from ..play.drawing import read_template
 from ..play.prompts import SYSTEM_PROMPT
-from ..real.door import last_incident, splits_of, tasks_on
+from ..real.catalogue import last_incident, splits_of, tasks_on
 
 router = APIRouter()
 

@@ -18,7 +18,13 @@ def test_a_source_is_whole(source):
     assert loaded.licence in loaded.attribution or "MIT" in loaded.attribution
     assert any(loaded.licence in path.name for path in (cases.FOLDER / "LICENSES").iterdir())
     assert (cases.FOLDER / f"{source}.json.gz").stat().st_size <= 500_000
-    assert all(case.truth.root in case.services for case in loaded.cases)
+    for case in loaded.cases:
+        named = {case.truth.root, *case.logs, *(one.service for one in case.line_counts)}
+        named |= {name for call in case.calls for name in call}
+        named |= {row.service for row in case.measures} | {name for name, _, _ in case.alerts}
+        assert named <= set(case.services)
+        samples = {len(row.values) for row in (*case.measures, *case.users)}
+        assert samples == {len(case.window.minutes)}
 
 
 def test_a_case_is_found_by_its_number():
@@ -35,9 +41,8 @@ def test_a_case_is_found_by_its_number():
     "change, said",
     [
         ({"surprise": 1}, "surprise"),
-        ({"truth": {"root": "nobody", "fault": "x", "origin": ""}}, "names nobody, which are not"),
-        ({"metrics": {"PetSite": {"requests": {"values": [1.0]}}}}, "has 1 values, and the window"),
-        ({"alerts": [{"service": "PetSite", "metric": "errors", "value": "5"}]}, "value"),
+        ({"truth": {"root": "PetSite", "fault": "x"}}, "origin"),
+        ({"measures": [["PetSite", "cpu", "%", ["5"]]]}, r"measures\.0\.3"),
     ],
 )
 def test_what_breaks_the_schema_is_refused(change, said):

@@ -1,10 +1,12 @@
-"""Each rule on a toy cluster: web calls shop and ads, shop calls stock and prices."""
+"""Each rule on a toy cluster, and as a policy: web calls shop and ads, shop stock and prices."""
 
 import pytest
 
-from logtriage.ceiling.grounding import gather
 from logtriage.play.observation import CallTime, LineCount, Measure, Observation
-from logtriage.real.rules import RULES, commonest, random_ranking
+from logtriage.real.cases import SOURCES
+from logtriage.real.evidence import gather
+from logtriage.real.real_episode import RealEpisode
+from logtriage.real.rules import RULES, RankingPolicy, commonest, random_ranking, ranking_policy
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert
 
@@ -23,7 +25,7 @@ def measure(service, name, value, usual=100.0, wide=5.0):
     return Measure(service, name, "", (usual, usual, value), usual, usual - wide, usual + wide)
 
 
-ALERTS = (Alert("web", "latency", 400),)
+ALERTS = (Alert("web", "latency", 400.0),)
 
 
 def seen(*measures, alerts=ALERTS, calls=None, counts=None):
@@ -45,8 +47,8 @@ SLOW = (  # stock is slow; those above it wait, and ads is loud for reasons of i
 @pytest.mark.parametrize(
     ("rule", "first"),
     [
-        ("loudest_ratio", "ads"),
-        ("loudest_sigmas", "ads"),
+        ("largest_ratio", "ads"),
+        ("largest_z_score", "ads"),
         ("worst_callee", "stock"),
         ("deepest", "stock"),
         ("traversal", "stock"),
@@ -65,7 +67,7 @@ def test_the_walk_back_is_the_second_guess_of_who_went_down():
 
 def test_the_alert_says_in_which_measure_to_look():
     failing = (measure("web", "available", 90.0), measure("ads", "available", 60.0))
-    errors = (Alert("web", "errors", 10),)
+    errors = (Alert("web", "errors", 10.0),)
     assert RULES["worst_callee"](seen(*SLOW, *failing, alerts=errors))[0] == "ads"
     assert RULES["traversal"](seen(*SLOW, *failing, alerts=errors))[0] == "ads"
 
@@ -107,3 +109,23 @@ def test_random_rankings_come_again_with_their_seed():
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_ranks_everybody_when_nothing_is_known(name):
     assert sorted(RULES[name](seen(alerts=()))) == sorted(GRAPH.names)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_as_a_policy_it_asks_about_all_and_blames_three_in_order(source):
+    given = []
+
+    def rule(evidence):
+        given.append(evidence)
+        return sorted(evidence.graph.names)
+
+    episode = RealEpisode.open(source, 0)
+    RankingPolicy(rule, "by name").play([episode])
+    assert episode.record.root_causes == sorted(episode.incident.topology.names)[:3]
+    assert (episode.record.steps, episode.record.closed_by) == (5, "resolve")
+    assert len(given) == 1 and len(given[0].measures) > 5  # the answer brought all metrics
+
+
+def test_an_unknown_rule_is_named_with_those_that_exist():
+    with pytest.raises(ValueError, match=r"unknown rule 'best'; choose one of random_ranking, lar"):
+        ranking_policy("best")

@@ -1,9 +1,9 @@
-"""Our rule: a service is suspect for what its callees do not explain."""
+"""The rule `unexplained`: a service is suspect for what its callees do not explain."""
 
 import pytest
 
-from logtriage.ceiling.grounding import gather
 from logtriage.play.observation import CallTime, LineCount, Measure, Observation
+from logtriage.real.evidence import gather
 from logtriage.real.unexplained import shares, suspicion, votes
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert
@@ -24,7 +24,7 @@ def seen(rows, alert="latency", calls=None, counts=None):
         Measure(service, name, "", (usual, usual, value), usual, usual - wide, usual + wide)
         for service, name, value, usual, wide in rows
     ]
-    alerts = [Alert("web", alert, "1")] if alert else []
+    alerts = [Alert("web", alert, 1.0)] if alert else []
     answer = Observation(1, 20, measures=measures, calls=calls, counts=counts)
     return gather(GRAPH, [Observation(0, 20, alerts=alerts), answer])
 
@@ -38,13 +38,13 @@ def requests(**rates):
     return [(name, "requests", rate, rate, 1.0) for name, rate in rates.items()]
 
 
-def test_who_waits_for_a_callee_owes_nothing():
+def test_what_a_callee_explains_leaves_no_residual():
     slow = [(name, "latency", 400.0, 100.0, 5.0) for name in ("web", "shop", "stock")]
     found = votes(seen(slow))["waiting"]
     assert found["stock"] > 0.9 and found["shop"] == found["web"] == 0.0
 
 
-def test_debts_are_counted_in_requests():
+def test_residuals_are_counted_in_requests():
     # ads fails all of its two requests; stock one in twenty of a thousand, and the users feel that.
     rows = [
         *(
@@ -58,7 +58,7 @@ def test_debts_are_counted_in_requests():
     assert "failures" not in votes(seen(rows, "latency"))
 
 
-def test_a_delay_on_the_wire_is_owed_by_whom_all_wait_for():
+def test_network_latency_is_of_the_service_that_all_wait_for():
     calls = [
         CallTime("shop", "stock", 500.0, 10.0, 9.0, 9.0, 60.0, 60.0),
         CallTime("web", "shop", 510.0, 20.0, 508.0, 18.0, 60.0, 60.0),
@@ -67,8 +67,12 @@ def test_a_delay_on_the_wire_is_owed_by_whom_all_wait_for():
     slow = [("web", "p95", 600.0, 100.0, 20.0), ("shop", "p95", 590.0, 90.0, 20.0)]
     evidence = seen([*slow, *requests(web=1.0, shop=1.0)], "p95", calls)
     assert worst(evidence) == "stock"
-    assert votes(evidence)["wire"]["stock"] > 0.9 > votes(evidence)["wire"]["ads"]
-    # What shop waits for on the wire below it is not its own.
+    assert (
+        votes(evidence)["network latency"]["stock"]
+        > 0.9
+        > votes(evidence)["network latency"]["ads"]
+    )
+    # Shop's wait for the network below it is not its own.
     assert votes(evidence)["waiting"]["shop"] < 0.1
 
 
@@ -105,7 +109,7 @@ def test_noise_singles_nobody_out():
     assert max(suspicion(seen(rows)).values()) < 0.05
 
 
-def test_shares_are_of_all_that_is_owed_and_of_nothing():
+def test_shares_are_of_all_residuals_and_of_noise():
     assert shares({"a": 3.0, "b": 4.0}) == {"a": pytest.approx(0.36), "b": pytest.approx(0.64)}
-    assert shares({"a": 5.0}, nothing=5.0) == {"a": pytest.approx(0.5)}
+    assert shares({"a": 5.0}, noise=5.0) == {"a": pytest.approx(0.5)}
     assert shares({"a": 0.0}) == {"a": 0.0}

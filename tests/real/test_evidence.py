@@ -1,9 +1,9 @@
-"""What rules know of each service."""
+"""What the ranking rules read of each service."""
 
 import pytest
 
-from logtriage.ceiling.grounding import LEAST_SPREAD, Evidence, farthest, gather, sigmas
 from logtriage.play.observation import CallTime, LineCount, Measure, Observation
+from logtriage.real.evidence import LEAST_SPREAD, farthest, gather, z_score
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert, Metric
 
@@ -18,19 +18,19 @@ def test_the_later_half_of_the_window_counts():
     assert farthest(measure._replace(usual=None)) is None
 
 
-def test_a_sigma_is_the_spread_of_the_usual():
+def test_a_z_score_is_in_spreads_of_the_baseline():
     measure = Measure("web", "p95", "ms", (80.0,), 100.0, 90.0, 110.0, 1.0)
-    assert sigmas(measure) == pytest.approx(-3.29)
+    assert z_score(measure) == pytest.approx(-3.29)
     flat = measure._replace(low=100.0, high=100.0, deviation=0.0)
-    assert sigmas(flat) == pytest.approx(-0.2 / LEAST_SPREAD)
+    assert z_score(flat) == pytest.approx(-0.2 / LEAST_SPREAD)
 
 
 def test_what_is_shown_is_gathered_and_users_are_no_service():
     opening = Observation(
         0,
         20,
-        alerts=[Alert("web", "p95", 300)],
-        metrics=[Metric("web", None, 300, 100)],
+        alerts=[Alert("web", "p95", 300.0)],
+        metrics=[Metric("web", None, 300.0, 100.0)],
         measures=[Measure("users", "p95", "ms", (300.0,), 100.0)],
     )
     answer = Observation(
@@ -44,16 +44,7 @@ def test_what_is_shown_is_gathered_and_users_are_no_service():
         counts=[LineCount("shop", 5.0, 5.0, 1.0, 0.0)],
     )
     evidence = gather(GRAPH, [opening, answer])
-    assert set(evidence.measures) == {"web"} and evidence.alerts == (Alert("web", "p95", 300),)
-    assert evidence.surprise("web", "cpu") > 100.0 > evidence.surprise("shop") == 0.0
+    assert set(evidence.measures) == {"web"} and evidence.alerts == (Alert("web", "p95", 300.0),)
+    assert evidence.anomaly("web", "cpu") > 100.0 > evidence.anomaly("shop") == 0.0
     assert evidence.rate("web") == 4.0 and evidence.rate("shop") == 1.0
     assert evidence.calls[0].wait == 30.0 and evidence.counts[0].service == "shop"
-
-
-def test_without_measures_the_table_stands_in():
-    rows = [Metric("web", 12, 300, 100), Metric("shop", None, None, None)]
-    evidence = gather(GRAPH, [Observation(0, 8, alerts=[], metrics=rows)])
-    assert isinstance(evidence, Evidence)
-    assert farthest(evidence.measures["web"]["p95"]) == 300.0
-    assert farthest(evidence.measures["web"]["available"]) == 88.0
-    assert evidence.measures["shop"] == {}

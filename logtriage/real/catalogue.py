@@ -1,4 +1,4 @@
-"""Simulated and real incidents through one door: what there is, opening it, and how it ended."""
+"""All incidents that can be played, simulated and real: their coordinates, and opening them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..world.tasks import (
 )
 from ..world.topology import Topology
 from .cases import SOURCES, load_case, load_source
-from .real_episode import REAL, TOP, RealEpisode, top
+from .real_episode import REAL, TOP, RealEpisode, blames_root
 
 
 def open_incident(
@@ -25,7 +25,7 @@ def open_incident(
     `Episode.open`.
 
     Raises:
-        ValueError: as those, and for a real incident on a call graph of one's own.
+        ValueError: as those, and for a real incident on a custom call graph.
     """
     if task != REAL:
         _check_name(task, topology)
@@ -39,7 +39,7 @@ def check_coordinates(task: str, split: str, index: int) -> Task | None:
     """The settings of an incident's task; None for a real one.
 
     Raises:
-        ValueError: for an unknown task, split or index; the message names those that there are.
+        ValueError: for an unknown task, split or index; the message names those that exist.
     """
     if task == REAL:
         load_case(split, index)
@@ -59,7 +59,7 @@ def _check_name(task: str | Task, topology: Topology | None = None) -> None:
 
 
 def tasks_on(topology: Topology | None) -> list[str]:
-    """All tasks that can be played, the real one among them unless on a call graph of one's own."""
+    """All tasks that can be played; on a custom call graph the simulated ones."""
     return [*ALL_TASKS, REAL] if topology is None else list(ALL_TASKS)
 
 
@@ -74,14 +74,14 @@ def last_incident(task: str, split: str) -> int:
 
 
 def draw_end(episode: Episode | RealEpisode) -> str:
-    """The score with what was answered and what was true; empty while the episode is open."""
+    """The score beside what was answered and what was true; empty while the episode is open."""
     if episode.score is None:
         return ""
     if isinstance(episode, Episode):
         return draw_verdict(episode.score, episode.record, episode.incident)
     blamed, truth = episode.record.root_causes, episode.incident.case.truth
     first, guesses = blamed[0] if blamed else "none", ", ".join(blamed[:TOP]) or "none"
-    in_time = float(top(blamed, episode.incident.case))
+    in_time = float(blames_root(blamed, episode.incident.case))
     parts = [
         Part("root cause", first, truth.root, episode.score.root_cause, 1.0),
         Part(f"in {TOP} guesses", guesses, truth.root, in_time, 0.0),
