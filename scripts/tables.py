@@ -56,7 +56,6 @@ RECIPE = (
     "warmup",
     "max_grad_norm",
     "temperature",
-    "scale_rewards",
     "credit",
     "shares",
     "completion_tokens",

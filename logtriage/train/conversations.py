@@ -22,14 +22,11 @@ from .. import REPOSITORY, __version__
 from ..bench.registry import make_policy
 from ..bench.rollouts import episode_row
 from ..bench.runs import read_jsonl, record_of
-from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode
-from ..play.observation import Observation
-from ..play.prompts import SYSTEM_PROMPT, render
+from ..play.prompts import render
 from ..play.scoring import PARTS
 from ..play.tools import tool_schemas
-from ..world.incidents import Incident, sample_incident
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .card_results import markdown
 from .drills import PUBLISHED_INDEX, open_varied
@@ -40,49 +37,40 @@ POLICIES = ("novice", "trace", "belief")  # one who is often wrong, a careful on
 SCORED = ("score", *PARTS, "cost", "gate", "steps")
 
 
-class Written(Episode):
-    """An episode that writes down what is done, as a conversation of one call a turn."""
-
-    def __init__(self, incident: Incident) -> None:
-        super().__init__(incident)
-        self.messages = opening_messages(render(self.opening, self.incident.topology))
-
-    def act(self, action: Action) -> Observation:
-        observation = super().act(action)
-        call = tool_call(action)
-        answer = {"role": "tool", "name": action.type, "content": render(observation)}
-        self.messages += [{"role": "assistant", "content": "", "tool_calls": [call]}, answer]
-        return observation
-
-
 def scripted_rows(policy: str, incidents: int) -> Iterator[dict[str, Any]]:
-    """The episodes of a scripted policy on the first incidents of each task in the slice, a row
-    each: coordinates, score and parts, and the conversation.
+    """The episodes of a scripted policy on the first incidents of each task in the slice, one row
+    each: coordinates, score and parts, and a conversation of one call per turn.
     """
     player = make_policy(policy)
     for task in TASKS:
         for index in range(PUBLISHED_INDEX, PUBLISHED_INDEX + incidents):
-            episode = Written(sample_incident(task, "train", index))
+            episode = Episode.open(task, "train", index)
             player.play([episode])
-            yield _row(episode_row(episode, policy, 0.0), policy, episode.messages)
+            messages = opening_messages(render(episode.opening, episode.incident.topology))
+            for action, observation in episode.history:
+                assert action is not None  # scripts make no invalid calls
+                answer = {"role": "tool", "name": action.type, "content": render(observation)}
+                calls = [tool_call(action)]
+                messages += [{"role": "assistant", "content": "", "tool_calls": calls}, answer]
+            yield _row(episode_row(episode, policy, 0.0), policy, messages)
 
 
 def run_rows(run: Path) -> Iterator[dict[str, Any]]:
-    """The conversations that a run kept, one a step, with the scores of those episodes.
+    """The conversations that a run kept, one per step, with the scores of those episodes.
 
     Raises:
         ValueError: when an incident is not what its coordinates say: it was of another version of
             the benchmark.
     """
-    varied = record_of(run)["settings"].get("varied", False)
+    varied = record_of(run)["settings"]["varied"]
     open_episode = open_varied if varied else Episode.open
     episodes = read_jsonl(run / "episodes.jsonl").drop_duplicates("step").set_index("step")
-    system = {"role": "system", "content": SYSTEM_PROMPT}
     for kept in read_jsonl(run / "completions.jsonl").to_dict("records"):
         played = {**episodes.loc[kept["step"]].to_dict(), "split": "train"}
         episode = open_episode(kept["task"], "train", kept["index"])
         opening = render(episode.opening, episode.incident.topology)
-        if kept["messages"][0]["content"] != opening:
+        system, user = opening_messages(opening)
+        if kept["messages"][0]["content"] != user["content"]:
             raise ValueError(
                 f"{run} was trained on another version of the benchmark than {BENCHMARK_VERSION};"
                 " leave it out"
@@ -92,9 +80,8 @@ def run_rows(run: Path) -> Iterator[dict[str, Any]]:
 
 
 def run_name(run: Path) -> str:
-    """What the conversations of a run are called: its experiment's name and its own."""
-    run = run.resolve()
-    return f"{run.parent.name}-{run.name}"
+    """The name of a run's table: those of its experiment's folder and its own."""
+    return "-".join(run.resolve().parts[-2:])
 
 
 def _row(
@@ -123,16 +110,11 @@ def _message(message: Message) -> dict[str, Any]:
     """A message with the keys of all. A call's arguments are JSON, as the OpenAI protocol has them:
     as an object, every call would have the arguments of all, most of them empty.
     """
-    calls = [
-        {
-            "type": "function",
-            "function": {
-                "name": call["function"]["name"],
-                "arguments": json.dumps(call["function"]["arguments"]),
-            },
-        }
-        for call in message.get("tool_calls") or ()
-    ]
+    calls = []
+    for call in message.get("tool_calls") or ():
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        calls.append({"type": "function", "function": function})
     return {
         "role": message["role"],
         "content": message.get("content") or "",
@@ -144,28 +126,28 @@ def _message(message: Message) -> dict[str, Any]:
 def write_dataset(
     name: str, folder: str | Path, runs: Sequence[str | Path] = (), incidents: int = 500
 ) -> Path:
-    """Write the folder that is to be the dataset `name`, and return it: a table a policy or run,
-    `tools.json` and a card.
+    """Write the folder that is to be the dataset `name`, and return it: one table per policy or
+    run, `tools.json` and a card.
 
     Args:
         name: `owner/name`, which the card's snippet loads.
-        folder: made anew; one that this function has not made must be empty.
-        runs: folders of runs whose conversations are put beside those of `POLICIES`.
+        folder: written again; one that this function has not made must be empty.
+        runs: folders of runs whose conversations are added to those of `POLICIES`.
         incidents: of each task, by each policy.
 
     Raises:
-        ValueError: when `name` is none, the folder holds something else, two runs are called alike,
-            or a run is of another version of the benchmark.
+        ValueError: for a bad name, a folder that holds something else, two runs of one name, or a
+            run of another version of the benchmark.
         FileNotFoundError: when a run has no conversations.
     """
     check_name(name)
     paths = [Path(run) for run in runs]
     names = [run_name(run) for run in paths]
     if len(set(names)) < len(names):
-        raise ValueError(f"runs {', '.join(names)} are called alike; name each of them once")
-    tables = {one: list(run_rows(run)) for one, run in zip(names, paths, strict=True)}
+        raise ValueError(f"two of the runs {', '.join(names)} have one name; name each run once")
+    kept = {one: list(run_rows(run)) for one, run in zip(names, paths, strict=True)}
     folder = fresh_folder(folder)
-    tables = {**{one: list(scripted_rows(one, incidents)) for one in POLICIES}, **tables}
+    tables = {**{one: list(scripted_rows(one, incidents)) for one in POLICIES}, **kept}
     for one, rows in tables.items():
         write_table(pa.Table.from_pylist(rows, _schema()), folder / f"{one}.parquet")
     (folder / "tools.json").write_text(json.dumps(tool_schemas(), indent=1) + "\n")

@@ -12,7 +12,6 @@ CHOICES = {
     "loader": ("transformers", "unsloth"),
     "loop": ("kept", "trl"),
     "credit": CREDITS,
-    "scale_rewards": ("none", "group", "batch"),
     "deal": ("drawn", "in_turn"),
 }
 MOST_LESSONS = 10_000  # of a warm-up
@@ -46,8 +45,6 @@ class TrainingConfig:
         max_grad_norm: what the gradient's norm is clipped to; 0 for no clip. The loss is a sum over
             the calls' tokens, divided by `completion_tokens` and the episodes: norms are small.
         temperature: of sampling.
-        scale_rewards: what advantages are divided by: `none`, or the standard deviation of the
-            rewards of the `group` or of the whole `batch`.
         loop: `kept`, our own, for models of `transformers` (see `loop`), or `trl`, which reads the
             whole conversation again at each turn, and which Unsloth needs.
         credit: `episode` gives all calls of an episode its reward, `part` gives each answer its own
@@ -79,7 +76,6 @@ class TrainingConfig:
     warmup: int = 20
     max_grad_norm: float = 1.0
     temperature: float = 1.0
-    scale_rewards: str = "none"
     loop: str = "kept"
     credit: str = "part"
     completion_tokens: int = 640
@@ -116,11 +112,6 @@ class TrainingConfig:
         if self.loop == "trl" and self.credit != "episode":
             raise ValueError(
                 f"credit {self.credit!r} needs the loop 'kept'; choose credit 'episode', or that"
-            )
-        if self.scale_rewards != "none" and self.credit != "episode":
-            raise ValueError(
-                f"advantages of credit {self.credit!r} are not scaled; choose credit 'episode', or "
-                "scale_rewards 'none'"
             )
         if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
             raise ValueError(

@@ -31,8 +31,6 @@ from .settings import TrainingConfig
 
 # Columns of `episode_row` that mean nothing in training.
 LEFT_OUT = ("policy", "seconds", "split", "confidence", "benchmark")
-# TRL's values of `scale_rewards` once its config is built, and ours.
-SCALES = {True: "group", False: "none", "group": "group", "batch": "batch", "none": "none"}
 
 
 def precision(config: TrainingConfig) -> dict[str, Any]:
@@ -88,7 +86,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         "beta": 0.0,  # no KL penalty, and so no reference model in memory
         "epsilon": 0.2,
         "loss_type": "dr_grpo",
-        "scale_rewards": config.scale_rewards,
+        "scale_rewards": "none",
         "mask_truncated_completions": False,
         # The first counts a whole episode, tool answers included; the second one turn.
         "max_completion_length": config.completion_tokens,
@@ -107,11 +105,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         "dataloader_num_workers": 0,
         **precision(config),
     }
-    if config.loader == "unsloth" and config.scale_rewards == "group":
-        # Unsloth takes "group" for False with this loss, and None for "group".
-        arguments = GRPOConfig(**{**asked, "scale_rewards": None})
-    else:
-        arguments = GRPOConfig(**asked)
+    arguments = GRPOConfig(**asked)
     check_arguments(arguments, asked)
     return arguments
 
@@ -121,7 +115,7 @@ def check_arguments(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
     every route.
     """
     found = {name: getattr(arguments, name) for name in asked}
-    found["scale_rewards"] = SCALES.get(found["scale_rewards"], found["scale_rewards"])
+    found["scale_rewards"] = found["scale_rewards"] or "none"  # for which Unsloth has False
     changed = [
         f"{name} {found[name]!r} instead of {value!r}"
         for name, value in asked.items()

@@ -30,9 +30,9 @@ EVALUATED = [split for split in SPLITS if split != "train"]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """What a run has kept of two steps: of the first, one conversation of two episodes."""
-    folder = tmp_path_factory.mktemp("runs") / "demo" / "seed-0"
+    folder = tmp_path_factory.mktemp("runs") / "novice" / "seed-0"
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps({"settings": {"seed": 0}}))
+    (folder / "config.json").write_text(json.dumps({"settings": {"varied": False}}))
     episodes, kept = [], []
     for step, task in enumerate(("single_crash", "silent_degradation"), 1):
         session = ToolSession(Episode.open(task, "train", step))
@@ -70,10 +70,10 @@ def rows_of(folder, configuration, tmp_path):
     )
 
 
-@pytest.mark.parametrize("configuration", [*POLICIES, "demo-seed-0"])
+@pytest.mark.parametrize("configuration", [*POLICIES, "novice-seed-0"])
 def test_it_reads_back_and_holds_nothing_that_is_evaluated_on(configuration, folder, tmp_path):
     rows = rows_of(folder, configuration, tmp_path)
-    assert len(rows) == (2 if configuration == "demo-seed-0" else 2 * len(TASKS))
+    assert len(rows) == (2 if configuration == "novice-seed-0" else 2 * len(TASKS))
     openings = {
         render(episode.opening, episode.incident.topology)
         for task in TASKS
@@ -88,7 +88,7 @@ def test_it_reads_back_and_holds_nothing_that_is_evaluated_on(configuration, fol
         assert set(PARTS) <= row.keys() and 0.0 <= row["score"] <= 1.0
 
 
-@pytest.mark.parametrize("configuration", [*POLICIES, "demo-seed-0"])
+@pytest.mark.parametrize("configuration", [*POLICIES, "novice-seed-0"])
 def test_every_conversation_can_be_played_again(configuration, folder, tmp_path):
     # The calls, made in the incident that the row names, get the answers and the score of the row.
     for row in rows_of(folder, configuration, tmp_path):
@@ -110,7 +110,7 @@ def test_the_slice_is_nobody_elses(folder, tmp_path):
 def test_the_card_is_true_and_its_snippet_runs(folder):
     metadata = metadata_load(folder / "README.md")
     assert metadata["license"] == "mit" and metadata["size_categories"] == "n<1K"
-    assert [one["config_name"] for one in metadata["configs"]] == [*POLICIES, "demo-seed-0"]
+    assert [one["config_name"] for one in metadata["configs"]] == [*POLICIES, "novice-seed-0"]
     text = (folder / "README.md").read_text()
     assert "| `trace` | 6 | 5,000,000 to 5,000,001 |" in text
     assert json.loads((folder / "tools.json").read_text()) == tool_schemas()
@@ -142,11 +142,11 @@ def test_it_goes_to_the_hub_as_a_dataset(fake_hub, tmp_path):
 
 
 def test_mistakes_are_answered(run, tmp_path):
-    with pytest.raises(ValueError, match="are called alike"):
+    with pytest.raises(ValueError, match="have one name"):
         write_dataset(NAME, tmp_path / "out", [run, run], incidents=1)
     with pytest.raises(FileNotFoundError, match="holds no run"):
         write_dataset(NAME, tmp_path / "out", [tmp_path], incidents=1)
-    other = tmp_path / "demo" / "seed-1"
+    other = tmp_path / "novice" / "seed-1"
     shutil.copytree(run, other)
     text = (other / "completions.jsonl").read_text()
     (other / "completions.jsonl").write_text(text.replace("api-gateway", "gateway"))

@@ -297,7 +297,6 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
         ({"warm_up": "trace", "lora_rank": 4}, "as trace:200; got 'trace'"),
         ({"credit": "guess"}, "choose one of episode, part"),
         ({"loop": "trl"}, "credit 'part' needs the loop 'kept'"),
-        ({"scale_rewards": "group"}, "advantages of credit 'part' are not scaled"),
     ],
 )
 def test_bad_settings_are_answered(changes, answer):

@@ -11,7 +11,6 @@ from trl import GRPOTrainer
 from logtriage.play.tools import MALFORMED_COST, TriageTools
 from logtriage.train.presets import make_config
 from logtriage.train.trainer import (
-    SCALES,
     EpisodeRecorder,
     IncidentTrainer,
     MetricsLog,
@@ -73,13 +72,14 @@ def test_a_step_is_one_generation_and_one_update(tmp_path):
 
 
 def test_what_a_trainer_changes_of_its_settings_is_an_error(tmp_path):
-    config = make_config("l4", model="x", scale_rewards="group")
+    config = make_config("l4", model="x")
     arguments = grpo_arguments(config, tmp_path)
-    assert SCALES[arguments.scale_rewards] == "group" and arguments.repetition_penalty == 1.0
-    asked = {"scale_rewards": "group", "temperature": 1.0}
+    assert arguments.repetition_penalty == 1.0
+    asked = {"scale_rewards": "none", "temperature": 1.0}
+    arguments.scale_rewards = False  # Unsloth's word for it
     check_arguments(arguments, asked)
-    arguments.scale_rewards = False  # what Unsloth 2026.10.7 makes of "group" with dr_grpo
-    with pytest.raises(RuntimeError, match="scale_rewards 'none' instead of 'group'"):
+    arguments.temperature = 0.9
+    with pytest.raises(RuntimeError, match=r"temperature 0\.9 instead of 1\.0"):
         check_arguments(arguments, asked)
 
 
