@@ -38,8 +38,6 @@ FRUITLESS_COST = 0.10  # per remediation but the right one at the root: producti
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
 PARTS = tuple(WEIGHTS)
 FAULTS_JUDGED = 2  # answers to a question that count when two faults are at work
-# What may be paid in training in place of the score: the score without one of its rules (`paid`).
-LEFT_OUT = {"no_speed": "speed", "no_gate": "gate", "no_paging": "paging"}
 
 
 @dataclass
@@ -120,33 +118,17 @@ def score(record: Record, incident: Incident) -> Score:
 
     Two faults are judged one by one, and every number is the mean over both.
     """
-    return _score_without("", record, incident)
-
-
-def paid(record: Record, incident: Incident, reward: str) -> Score:
-    """`score` with one of its rules left out, to learn what that rule teaches. Results are never
-    told in these.
-
-    Args:
-        record, incident: as in `score`.
-        reward: `no_speed`, in which being fast earns nothing; `no_gate`, in which the gate is
-            always 1; `no_paging`, in which nobody need be paged (a wrong team is gated still).
-    """
-    return _score_without(LEFT_OUT[reward], record, incident)
-
-
-def _score_without(rule: str, record: Record, incident: Incident) -> Score:
-    speed = 0.0 if rule == "speed" else _speed(record, incident)
-    scores = [_score_fault(part, fault, speed, rule) for part, fault in per_fault(record, incident)]
+    speed = _speed(record, incident)
+    scores = [_score_fault(part, fault, speed) for part, fault in per_fault(record, incident)]
     if len(scores) == 1:
         return scores[0]
     return Score(*[total(values) / len(scores) for values in zip(*scores, strict=True)])
 
 
-def _score_fault(record: Record, incident: Incident, speed: float, rule: str) -> Score:
+def _score_fault(record: Record, incident: Incident, speed: float) -> Score:
     parts = (*_right_answers(record, incident), speed)
     cost = _cost(record, incident)
-    gate = 1.0 if rule == "gate" else _gate(record, incident, rule != "paging")
+    gate = _gate(record, incident)
     earned = total(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
     # Rounded, or a full score would be 0.9999999999999999.
     worth = min(1.0, max(0.0, round(earned - cost, 9)))
@@ -189,16 +171,14 @@ def _cost(record: Record, incident: Incident) -> float:
     return cost + FALSE_PAGE_COST * len(record.teams) if incident.injection is None else cost
 
 
-def _gate(record: Record, incident: Incident, paging: bool) -> float:
-    """0 for the outcomes that no other merit makes good, else 1; `paging` is whether to page nobody
-    may be one.
-    """
+def _gate(record: Record, incident: Incident) -> float:
+    """0 for the outcomes that no other merit makes good, else 1."""
     if incident.injection is None:
         return 1.0
     if record.closed_by == "ignore":
         return 0.0
     # Nobody paged is a wrong team too when users suffer; otherwise never paging would be safest.
-    must_page = paging and incident.severity in ("P1", "P2")
+    must_page = incident.severity in ("P1", "P2")
     wrong_team = record.team != incident.team and (record.team is not None or must_page)
     return float(not (record.root_cause == incident.root and wrong_team))
 
