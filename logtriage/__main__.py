@@ -55,52 +55,48 @@ def triage_command(
     """
     from .logs.answer import findings_of, told_of
     from .logs.log import read_log
+    from .logs.log_episode import LogEpisode
     from .logs.measures import read_measures
+    from .policies.policy import EndpointError
     from .world.topology_file import load_call_graph
 
+    asked, failure = None, ""
     try:
-        if bool(endpoint) != bool(endpoint_model):
-            raise ValueError("--endpoint and --endpoint-model go together; give both")
-        if sum(map(bool, (policy, model, endpoint))) > 1:
-            raise ValueError(
-                "one of --policy, --model and --endpoint can be asked; leave out the rest"
-            )
-        known = None if graph is None else load_call_graph(graph)
+        agent = _agent(policy, model, endpoint, endpoint_model)
+        call_graph = None if graph is None else load_call_graph(graph)
         series = None if metrics is None else read_measures(metrics)
-        log = read_log(logs, known.names if known else ())
-        found = findings_of(log, known, series)
-        answer, asked, unheard = told_of(log, found, known), None, ""
-        name = policy or model or endpoint_model
-        if name:
+        log = read_log(logs, call_graph.names if call_graph else ())
+        found = findings_of(log, call_graph, series)
+        answer = told_of(log, found, call_graph)
+        if agent is not None:
             from .bench.log_agent import ask
-            from .logs.log_episode import LogEpisode
-            from .policies.policy import EndpointError
 
-            episode = LogEpisode(log, known, found)
-            agent = _one_to_ask(policy, model, endpoint, endpoint_model)
-            try:
-                asked = ask(agent, episode)
-            except EndpointError as error:  # the log's own answer is worth telling still
-                unheard = f"{name} did not answer: {error}"
+            asked = ask(agent, LogEpisode(log, call_graph, found))
+    except EndpointError as error:  # the log's own answer is printed all the same
+        failure = f"{endpoint_model} did not answer: {error}"
     except OSError as error:
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}")) from None
     except ValueError as error:
         raise fail(error) from None
+
+    name = policy or model or endpoint_model
     if as_json:
-        told = answer.as_json()
-        if asked is not None:
-            told["asked"] = {"name": name, **asked._asdict()}
-        typer.echo(json.dumps(told, indent=1))
+        also = {} if asked is None else {"asked": {"name": name, **asked._asdict()}}
+        typer.echo(json.dumps({**answer.as_json(), **also}, indent=1))
     else:
         typer.echo(answer.text())
         if asked is not None:
             typer.echo(f"\n{name} says, of the same lines:\n{asked}")
-    if unheard:
-        raise fail(ConnectionError(unheard))
+    if failure:
+        raise fail(ConnectionError(failure))
 
 
-def _one_to_ask(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy:
-    """The policy of that name, the model in that folder, or the one behind that server."""
+def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy | None:
+    """The one policy that these options name; None without any."""
+    if bool(endpoint) != bool(endpoint_model):
+        raise ValueError("--endpoint and --endpoint-model go together; give both")
+    if sum(map(bool, (policy, model, endpoint))) > 1:
+        raise ValueError("one of --policy, --model and --endpoint can be asked; leave out the rest")
     if policy:
         from .bench.registry import make_policy
 
@@ -109,18 +105,19 @@ def _one_to_ask(policy: str, model: str, endpoint: str, endpoint_model: str) -> 
         from .bench.log_agent import load_agent
 
         return load_agent(model)
-    from .policies.llm.endpoint import EndpointPolicy
+    if endpoint:
+        from .policies.llm.endpoint import EndpointPolicy
 
-    return EndpointPolicy(endpoint, endpoint_model)
+        return EndpointPolicy(endpoint, endpoint_model)
+    return None
 
 
-# `--load_in_4bit` is read as `--load-in-4bit`: the card that this project starts from writes its
-# options with underscores.
+# `--load_in_4bit` is read as `--load-in-4bit`: the model card behind this project writes it so.
 UNDERSCORES = {"token_normalize_func": lambda name: name.replace("_", "-")}
 
 
-def _connect(url: str) -> Server:
-    """The server there, whose `open` opens episodes."""
+def connect(url: str) -> Server:
+    """What `evaluate` and `train`, which know nothing of servers, are given to reach one."""
     from .adapters.remote import Server
 
     return Server(url)
@@ -132,9 +129,8 @@ app.command("sweep-status")(sweep_status)
 app.command("build-base")(build_base_command)
 app.command("replay")(replay_command)
 app.command("benchmark")(benchmark_command)
-# Measures and training know nothing of servers, so the commands are given what connects to one.
-app.command("evaluate", context_settings={"obj": _connect})(evaluate_command)
-app.command("train", context_settings={**UNDERSCORES, "obj": _connect})(train_command)
+app.command("evaluate", context_settings={"obj": connect})(evaluate_command)
+app.command("train", context_settings={**UNDERSCORES, "obj": connect})(train_command)
 app.command("evaluate-run")(evaluate_run_command)
 app.command("publish-model")(publish_model_command)
 app.command("publish-dataset")(publish_dataset_command)

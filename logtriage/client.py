@@ -11,9 +11,7 @@ from .models import TriageAction, TriageObservation, TriageState
 
 
 class LogtriageEnv(EnvClient[TriageAction, TriageObservation, TriageState]):
-    """One session on a server, over its WebSocket.
-
-    OpenEnv's `AutoEnv` finds the class by this name.
+    """One session on a server, over its WebSocket; OpenEnv's `AutoEnv` finds it by this name.
 
         with LogtriageEnv(base_url="http://127.0.0.1:8000").sync() as env:
             result = env.reset(task="cascading_failure", split="test", index=7)

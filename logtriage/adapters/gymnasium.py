@@ -37,14 +37,11 @@ class TriageGym(gymnasium.Env[str, int]):
     | end | `resolve`, `ignore` or the last step, which the task sets and shows: `terminated` |
     | info | `task`, `split`, `index`; once done the parts of the score |
 
-    Args:
-        task: name of the task.
-        split: `unseen_topology` is refused: its call graphs differ, and so would the actions.
-        open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on
-            a server.
+    `open_episode=remote.Server.open` plays on a server.
 
     Raises:
-        ValueError: unknown task or split.
+        ValueError: unknown task or split; `unseen_topology`, whose call graphs differ, and so would
+            the actions.
     """
 
     def __init__(

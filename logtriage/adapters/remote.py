@@ -27,9 +27,7 @@ REFUSED = TriageAction(action_type="refused")
 
 @dataclass(frozen=True)
 class IncidentView:
-    """What is known of an incident that is played elsewhere: its coordinates and the call graph,
-    nothing of the truth.
-    """
+    """What is known of an incident that is played elsewhere: nothing of the truth."""
 
     task_name: str
     split: str
@@ -39,30 +37,16 @@ class IncidentView:
 
 
 class RemoteEpisode(BaseEpisode):
-    """An incident on a server, with the interface that policies know from `Episode`.
+    """An incident on a server, made by `Server.open`.
 
-    Made by `Server.open`.
-
-    Attributes:
-        incident: an `IncidentView`.
-        opening: what is shown before the first action.
-        record: the answers as they were given; whether the fault is gone, the server alone knows.
+    `record` has the answers as they were given; whether the fault is gone, the server alone knows.
     """
 
     def __init__(
-        self,
-        server: Server,
-        session: SyncEnvClient,
-        task_name: str,
-        split: str,
-        index: int,
-        task: Task | None,
+        self, server: Server, session: SyncEnvClient, incident: IncidentView, opening: Observation
     ) -> None:
         self._server, self._session = server, session
-        opening = server.ask(session.reset, task=task_name, split=split, index=index).observation
-        graph = CallGraph if task is None else Topology
-        view = IncidentView(task_name, split, index, graph(tuple(opening.services)), task)
-        super().__init__(view, _observation(opening))
+        super().__init__(incident, opening)
 
     def abandon(self) -> None:
         """See `BaseEpisode.abandon`: there is no message for it, so the steps left are wasted."""
@@ -99,14 +83,10 @@ class RemoteEpisode(BaseEpisode):
 
 
 class Server:
-    """A LogTriage server, and the sessions opened on it: each is used again once its episode is
-    done.
+    """A LogTriage server, and the sessions on it: each is used again once its episode is done.
 
         with Server("http://127.0.0.1:8000") as server:
             rollout(TracePolicy(), ["cascading_failure"], open_episode=server.open)
-
-    Args:
-        url: where the server is.
 
     Raises:
         ConnectionError: no server there, no room on it, or not one of ours.
@@ -142,10 +122,13 @@ class Server:
         settings = check_coordinates(task, split, index)
         session = self._idle.pop() if self._idle else self.ask(self._client.new_session)
         try:
-            return RemoteEpisode(self, session, task, split, index, settings)
+            opening = self.ask(session.reset, task=task, split=split, index=index).observation
         except BaseException:
             self.release(session)  # it connects again when it is used again
             raise
+        graph = (CallGraph if settings is None else Topology)(tuple(opening.services))
+        incident = IncidentView(task, split, index, graph, settings)
+        return RemoteEpisode(self, session, incident, _observation(opening))
 
     def release(self, session: SyncEnvClient) -> None:
         """Take back a session whose episode is done."""

@@ -22,7 +22,7 @@ def serve(
         int, typer.Option(min=1, help="Sessions at once; one more is refused.")
     ] = CAPACITY,
     topology: Annotated[
-        Path | None, typer.Option(help="A call graph of your own, in YAML; see examples/shop.yaml.")
+        Path | None, typer.Option(help="A custom call graph, in YAML; see examples/shop.yaml.")
     ] = None,
 ) -> None:
     """Serve the environment to OpenEnv clients, over HTTP and WebSocket, and to people, on the page
@@ -41,20 +41,13 @@ def serve(
         raise typer.Exit(2) from None
     app = make_app(sessions, graph)
     gc.collect()
-    # the libraries are here to stay; looking through them again would stop all sessions for 0.2 s
-    # each time
-    gc.freeze()
+    gc.freeze()  # to look through the libraries again would stop all sessions for 0.2 s each time
     typer.echo(
         f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with"
         " Ctrl-C"
     )
-    # Without compression: messages are small, and it would take more time and memory than an
-    # episode.
+    # Compression would take more time and memory than an episode.
     uvicorn.run(
-        app,
-        host=host,
-        port=port,
-        log_level="warning",
-        ws_max_size=MAX_MESSAGE,
-        ws_per_message_deflate=False,
-    )
+        app, host=host, port=port, log_level="warning",
+        ws_max_size=MAX_MESSAGE, ws_per_message_deflate=False,
+    )  # fmt: skip

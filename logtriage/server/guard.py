@@ -1,5 +1,4 @@
-"""What stands between a WebSocket and OpenEnv's routes: a bad message never ends a session, and a
-session that says nothing does not last for ever.
+"""What stands before OpenEnv's routes: a bad message ends no session, and silence ends its own.
 
 OpenEnv 0.10 ends a session over a message that is not a JSON object, and over one that its error
 cannot quote (half a surrogate pair, nesting too deep). The guard answers these itself.
@@ -47,11 +46,8 @@ def check_message(text: str | None) -> None:
 
 
 class Guard:
-    """ASGI middleware that answers bad messages, closes idle sessions and bounds plain bodies.
-
-    Args:
-        app: the application behind it.
-        idle_seconds: silence after which a WebSocket is closed, which frees its session.
+    """ASGI middleware that answers bad messages, closes a WebSocket after so many seconds without a
+    message, which frees its session, and bounds the bodies of plain requests.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], idle_seconds: float) -> None:
