@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from logtriage.__main__ import app
 from logtriage.bench import audit
 from logtriage.bench.registry import POLICIES
-from logtriage.bench.rollouts import COLUMNS, EXTRAS
+from logtriage.bench.rollouts import COLUMNS
 from logtriage.play.scoring import PARTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
@@ -66,7 +66,7 @@ def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):
     )
     assert result.exit_code == 0, result.output
     rows = json.loads(path.read_text())
-    assert isinstance(rows, list) and all(tuple(row) == (*COLUMNS, *EXTRAS) for row in rows)
+    assert isinstance(rows, list) and all(tuple(row) == COLUMNS for row in rows)
     coordinates = [(row["policy"], row["task"], row["split"], row["index"]) for row in rows]
     assert coordinates == [
         (p, task, "test", i) for p in ("loudest", "trace") for task in TASKS for i in range(4)
@@ -126,7 +126,7 @@ def test_evaluate_audits_on_demand(tmp_path):
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(plain.stdout)  # the scores first, and they are the same
     rows = json.loads(path.read_text())
-    assert all(tuple(row) == (*COLUMNS, *EXTRAS, *audit.COLUMNS) for row in rows) and len(rows) == 6
+    assert all(tuple(row) == (*COLUMNS, *audit.COLUMNS) for row in rows) and len(rows) == 6
     said, header, line, _wrote = result.stdout.removeprefix(plain.stdout).splitlines()
     assert said.startswith("audit: ") and header.split()[2:7] == list(audit.VERDICTS)
     shares = [sum(row["verdict"] == name for row in rows) / 6 for name in audit.VERDICTS]
@@ -158,18 +158,17 @@ def test_evaluate_starts_where_it_is_told(tmp_path):
     ]
 
 
-def test_evaluate_goes_on_where_it_was_left(tmp_path):
+def test_the_same_command_again_goes_on_where_it_was_left(tmp_path):
     path = tmp_path / "out.jsonl"
     asked = ("evaluate", "--policy", "loudest", "--task", "single_crash", "--trajectories", path)
+    assert "there is no file" in refusal(*asked, "--resume") and not path.exists()
     assert run(*asked, "--episodes", 3).exit_code == 0
-    assert "add" not in refusal(*asked, "--episodes", 5) and "--resume" in refusal(*asked)
-    result = run(*asked, "--episodes", 5, "--resume")
+    result = run(*asked, "--episodes", 5)
     assert result.exit_code == 0 and str(path) in result.stdout
     assert len(path.read_text().splitlines()) == 1 + 5
-    again = run(*asked, "--episodes", 5, "--resume")
+    again = run(*asked, "--episodes", 5, "--resume")  # shows the results
     assert again.stdout == result.stdout and len(path.read_text().splitlines()) == 6
-    told = refusal(*asked, "--episodes", 5, "--resume", "--split", "train")
-    assert "another split ('test', not 'train')" in told
+    assert "another split ('test', not 'train')" in refusal(*asked, "--split", "train")
 
 
 def test_evaluate_tells_pass_at_k(tmp_path):
@@ -189,19 +188,39 @@ def test_evaluate_plays_an_endpoint_and_says_what_it_could_not(tmp_path, monkeyp
     with talking(lambda *_: RESOLVES) as (url, talk):
         result = run(*asked, "--endpoint", url)
         assert result.exit_code == 0, result.output
-        assert "toy: 400 prompt and 40 completion tokens, 110 an episode" in result.stdout
-        (kept,) = Path("runs/evaluations").iterdir()  # without being asked to: it costs money
+        assert "toy: 400 prompt and 40 completion tokens, 110 per episode" in result.stdout
+        (kept,) = Path("runs/evaluations").glob("*.jsonl")  # by default: it costs money
         assert len(kept.read_text().splitlines()) == 5
-        assert "--resume" in refusal(*asked, "--endpoint", url) and len(talk.requests) == 4
-        result = run(*asked, "--endpoint", url, "--resume", "--attempts", 2)
+        assert run(*asked, "--endpoint", url).exit_code == 0 and len(talk.requests) == 4
+        result = run(*asked, "--endpoint", url, "--attempts", 2)
         assert len(talk.requests) == 8 and "attempts are equal" in result.stdout
-        more = (*asked, "--endpoint", url, "--trajectories", tmp_path / "b", "--concurrency", 1)
-        result = run(*more, "--budget-tokens", 200)
-        assert result.exit_code == 1 and "2 episodes were not played: 220 tokens" in result.stderr
-    with talking(lambda *_: refused(413, "too long")) as (url, _):
-        result = run(*asked, "--endpoint", url)
-        assert result.exit_code == 0 and "toy: 4 of 4 episodes have no score" in result.stdout
-        assert "  4 x APIStatusError: Error code: 413" in result.stdout
+
+
+def test_evaluate_does_not_hide_errors(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    broken = [True]
+    asked = ("evaluate", "--endpoint-model", "toy", "--task", "single_crash", "--episodes", 4)
+    with talking(lambda *_: refused(413, "too long") if broken[0] else RESOLVES) as (url, _):
+        asked = (*asked, "--endpoint", url)
+        for again in ((), ("--resume",)):  # an outage is no result, the second time either
+            result = run(*asked, *again)
+            assert result.exit_code == 1 and "--retry-errors" in result.stderr
+            assert "toy: 4 of 4 episodes have no score" in result.stdout
+            assert "  4 x " in result.stdout and "413" in result.stdout
+        broken[0] = False
+        assert run(*asked, "--retry-errors").exit_code == 0
+    with talking(lambda *_: refused(401)) as (url, _):
+        assert run(*asked[:-2], "--endpoint", url).exit_code == 1
+
+
+def test_nothing_is_lost_when_a_table_cannot_be_made(tmp_path, monkeypatch):
+    # The rows are written before anything is computed from them.
+    path = tmp_path / "out.json"
+    monkeypatch.setattr("logtriage.bench.evaluation.report", lambda *arguments: 1 / 0)
+    run(
+        "evaluate", "--policy", "loudest", "--task", "single_crash", "--episodes", 2, "--json", path
+    )
+    assert len(json.loads(path.read_text())) == 2
 
 
 def test_evaluate_plays_a_model_through_text_too(tiny_base, tmp_path, monkeypatch):
@@ -209,9 +228,9 @@ def test_evaluate_plays_a_model_through_text_too(tiny_base, tmp_path, monkeypatc
 
     monkeypatch.chdir(tmp_path)
     asked = ("evaluate", "--model", tiny_base, "--task", "single_crash", "--episodes", 2)
-    result = run(*asked, "--tools", "text", "--turn-tokens", 8, "--batch", 1)
+    result = run(*asked, "--tools", "text")
     assert result.exit_code == 0, result.output
-    assert "an episode" in result.stdout
+    assert "per episode" in result.stdout
     if not torch.cuda.is_available():
         assert "needs an NVIDIA GPU" in refusal(*asked, "--load-in-4bit", "--trajectories", "c")
 
@@ -219,8 +238,7 @@ def test_evaluate_plays_a_model_through_text_too(tiny_base, tmp_path, monkeypatc
 def test_evaluate_refuses_what_does_not_go_together(tmp_path):
     for wrong, told in (
         (("--adapter", tmp_path), "--adapter goes on one --model"),
-        (("--retry-errors",), "add --resume"),
-        (("--resume",), "name it by --trajectories"),
+        (("--retry-errors",), "name it by --trajectories"),
         (("--tools", "json"), "choose native or text"),
         (("--endpoint", "http://127.0.0.1:1"), "give both"),
         (("--trajectories", tmp_path), "it is a folder"),

@@ -1,25 +1,24 @@
-"""Did the policy know when it blamed? An audit of diagnosis, for any policy, without a judge.
+"""Did the policy know when it blamed? An audit of diagnosis, for any policy.
 
-`belief`'s posterior is replayed on exactly what the policy was shown. An episode's *answer* is the
+`belief`'s exact posterior is replayed on what the policy was shown. An episode's *answer* is the
 first service that it blamed, or "no fault" if it ignored the alert first; its *verdict* says
-whether the answer is right, and whether the posterior called it likelier than not:
+whether the answer is right, and whether the posterior held it likelier than not:
 
 | | likelier than not | less likely |
 |---|---|---|
 | right | grounded | lucky |
 | wrong | misled | reckless |
 
-The rest is unanswered. Grounded is what an exact reader of the same observations would have said,
-too: that the policy could have known, not how it came to say so.
+The rest is unanswered. Grounded means that an exact reader of the same observations would have said
+the same: the policy could have known. It does not say how the policy came to its answer.
 
 *Regret* is what a choice was expected to cost in score, by `belief`'s lookahead: the best of asking
-any one service and of answering at once, less the choice made. Expected is what an agent would earn
-that stands where the policy stands, has yet to answer anything, and answers next. So regrets do not
-add up over an episode: what a poor question has not told, the next may. Only questions to one
-service that leave time for all answers have such a worth; the others are counted and not weighed.
+any one service and of answering at once, less the choice made. The expectation is that of an agent
+that has answered nothing yet and answers next, so regrets do not add up over an episode. Only
+questions to one service that leave time for all answers are weighed; all are counted.
 
 A remedy changes the world that the posterior is about. So what was seen after the first one is left
-out, questions included: a later answer is judged by what was known before it.
+out, questions included.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from ..ceiling.belief import check_enumerable, prior_of
 from ..ceiling.lookahead import Lookahead
@@ -40,10 +38,9 @@ from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..play.observation import Observation
 from ..policies.policy import BATCH, Policy
 from ..world.tasks import TASKS, Task
-from .crossed import crossed_share
+from .crossed import crossed_share as two_way_share
 from .registry import make_policy
-from .rollouts import COLUMNS as PLAYED
-from .rollouts import Brake, Result, rollout_each, rows_of
+from .rollouts import CORE, Result, rollout
 from .strata import FEWEST
 
 GROUNDED = 0.5  # probability from which an answer is likelier than everything else together
@@ -67,8 +64,7 @@ def judge(episode: BaseEpisode) -> dict[str, object]:
         verdict: one of `VERDICTS`.
         questions, weighed: questions before the answer or a first remedy, and those with a regret.
         question_regret: mean of the weighed ones; NaN when there is none.
-        answer_regret: of ceasing to ask, at the answer or at a remedy before it; NaN without an
-            answer.
+        answer_regret: of answering at the time, or of a remedy before it; NaN without an answer.
     """
     belief, questions = _begun(episode), _questions(episode)
     regrets = []
@@ -161,6 +157,11 @@ def _question_regret(belief: Posterior, service: str, step: int) -> list[float]:
     return [max(0.0, *gains.values()) - gains[service]] if gains else []
 
 
+def judge_result(result: Result) -> dict[str, object]:
+    """`judge`'s columns for a result; None in all of them where the episode ended in an error."""
+    return dict.fromkeys(COLUMNS) if result.row["error"] else judge(result.episode)
+
+
 def audit(
     policy: Policy,
     tasks: Sequence[str | Task],
@@ -171,13 +172,7 @@ def audit(
     progress: bool = True,
     open_episode: OpenEpisode = Episode.open,
 ) -> pd.DataFrame:
-    """`rollout`, and the audit of every episode; the policy plays as it would without.
-
-    Args:
-        policy, tasks, split, episodes, first, batch, progress, open_episode: as in `rollout`.
-
-    Returns:
-        `rollout`'s frame with the columns `COLUMNS`, see `judge`.
+    """`rollout` with the columns `COLUMNS`; the policy plays as it would without.
 
     Raises:
         ValueError: for a task of two faults, before anything is played.
@@ -185,23 +180,9 @@ def audit(
     """
     for task in tasks:
         check_enumerable(task)
-    indices, brake = range(first, first + episodes), Brake()
-    played = rollout_each(
-        policy, tasks, split, indices, batch=batch, open_episode=open_episode, brake=brake
+    return rollout(
+        policy, tasks, split, episodes, first, batch, progress, open_episode, judge_result
     )
-    told = tqdm(played, policy.name, len(tasks) * episodes, disable=not progress, leave=False)
-    frame = rows_of(map(audited_row, told), tasks, (*PLAYED, *COLUMNS))
-    brake.check_through(policy.name)
-    return frame
-
-
-def audited_row(result: Result) -> dict[str, object]:
-    """A result's row with a value for each of `COLUMNS`; all of them are None where the episode was
-    not played to its end.
-    """
-    if result.played.error:
-        return {**result.row, **dict.fromkeys(COLUMNS)}
-    return {**result.row, **judge(result.episode)}
 
 
 def audit_policies(
@@ -212,7 +193,7 @@ def audit_policies(
 
     def play(policy: str, task: str) -> pd.DataFrame:
         rows = audit(make_policy(policy), [task], split, incidents, progress=False)
-        return rows.drop(columns="seconds")
+        return rows[[*CORE, *COLUMNS]].drop(columns="seconds")
 
     jobs = [(policy, task) for policy in policies for task in TASKS]
     return pd.concat(
@@ -239,18 +220,21 @@ def audits_of_runs(folder: str | Path, base: str, trained: str) -> pd.DataFrame:
 
 
 def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a policy and task: the share of each verdict, and of the grounded among the right
-    answers with its 95 % interval (None below `FEWEST` right answers); the mean questions an
-    episode, the regret a question, and that of answering.
+    """One row per policy and task: the share of each verdict, and of the grounded among the right
+    answers with its 95 % interval (None below `FEWEST` right answers); the mean questions per
+    episode, the regret per question, and that of answering.
 
-    Where there is a column `seed`, of training, its values played the same incidents; it is empty
-    where nothing was trained.
+    The rows of several training seeds (column `seed`, empty where nothing was trained) or several
+    attempts at the same incidents are no further incidents.
     """
     rows = []
     frame = frame[frame["verdict"].notna()]  # an episode that failed was not audited
-    frame = frame.assign(seed=frame["seed"].fillna("") if "seed" in frame else "")
+    seeds = frame["seed"].fillna("") if "seed" in frame else ""
+    attempts = frame.get("attempt", 0)
+    frame = frame.assign(seed=seeds, attempt=attempts)
     for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
-        verdicts = part.pivot(index="seed", columns="index", values="verdict").to_numpy()
+        verdicts = part.pivot(index=["seed", "attempt"], columns="index", values="verdict")
+        verdicts = verdicts.dropna(axis="columns").to_numpy()  # of all attempts
         grounded, right = verdicts == "grounded", np.isin(verdicts, ("grounded", "lucky"))
         asked, regret = part["weighed"].sum(), part["question_regret"] * part["weighed"]
         rows.append(
@@ -258,7 +242,7 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
                 "policy": policy,
                 "task": task,
                 **{verdict: (part["verdict"] == verdict).mean() for verdict in VERDICTS},
-                "grounded_share_of_right": crossed_share(grounded, right)
+                "grounded_share_of_right": two_way_share(grounded, right)
                 if right.sum() >= FEWEST
                 else None,
                 "questions": part["questions"].mean(),

@@ -1,4 +1,4 @@
-"""The commands around measuring: `evaluate`, `replay` and `benchmark`.
+"""The commands around evaluation: `evaluate`, `replay` and `benchmark`.
 
 What they need is imported when they run, so that `--help` is quick.
 """
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from .replay import Replayed
+    from .registry import Player
 
-MOST_SAID = 2_000  # characters of a line of an error
-MOST_TOLD = 20  # of the episodes that are not confirmed
+MOST_SHOWN = 20  # of the episodes that are not confirmed
+LONGEST = 2_000  # characters of a line of an error
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
 
 
@@ -24,8 +24,8 @@ def fail(error: Exception) -> typer.Exit:
     """Print an error as one line and return the exit to raise."""
     from ..logs.lines import visible
 
-    told = "\n".join(visible(line, MOST_SAID) for line in str(error).splitlines())
-    typer.secho(f"error: {told}", fg="red", err=True)
+    lines = "\n".join(visible(line, LONGEST) for line in str(error).splitlines())
+    typer.secho(f"error: {lines}", fg="red", err=True)
     return typer.Exit(2)
 
 
@@ -48,8 +48,6 @@ def evaluate_command(
     load_in_4bit: Annotated[
         bool, typer.Option("--load-in-4bit", help="Models in 4 bit, on an NVIDIA GPU.")
     ] = False,
-    turn_tokens: Annotated[int, typer.Option(min=1, help="New tokens a turn, of --model.")] = 256,
-    batch: Annotated[int, typer.Option(min=1, help="Incidents that a model plays at once.")] = 50,
     endpoint: Annotated[str, typer.Option(help="Base URL of an OpenAI-compatible server.")] = "",
     endpoint_model: Annotated[
         str, typer.Option(help="The model's name there; its key is in OPENAI_API_KEY.")
@@ -57,10 +55,6 @@ def evaluate_command(
     concurrency: Annotated[
         int, typer.Option(min=1, help="Conversations with the endpoint at once.")
     ] = 8,
-    budget_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Begin no further episode once so many tokens are spent."),
-    ] = None,
     tools: Annotated[
         str,
         typer.Option(
@@ -79,11 +73,11 @@ def evaluate_command(
     ] = "test",
     episodes: Annotated[
         int | None,
-        typer.Option(min=2, help="Incidents a task; by default 200, or all that are real."),
+        typer.Option(min=2, help="Incidents of each task; by default 200, or all that are real."),
     ] = None,
     first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
     attempts: Annotated[
-        int, typer.Option(min=1, help="At each incident; tells pass@k and pass^k.")
+        int, typer.Option(min=1, help="At each incident; shows pass@k and pass^k.")
     ] = 1,
     temperature: Annotated[
         float, typer.Option(min=0.0, help="Of language models; 0 is greedy.")
@@ -93,7 +87,7 @@ def evaluate_command(
         str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
     ] = "",
     topology: Annotated[
-        Path | None, typer.Option(help="A call graph of your own, in YAML; see examples/shop.yaml.")
+        Path | None, typer.Option(help="A custom call graph, in YAML; see examples/shop.yaml.")
     ] = None,
     trajectories: Annotated[
         Path | None,
@@ -103,11 +97,10 @@ def evaluate_command(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with what that file holds already.")
+        bool, typer.Option("--resume", help="Only go on: refuse to begin a new file.")
     ] = False,
     retry_errors: Annotated[
-        bool,
-        typer.Option("--retry-errors", help="With --resume: play what ended in an error again."),
+        bool, typer.Option("--retry-errors", help="Play what ended in an error again.")
     ] = False,
     json_path: Annotated[
         Path | None,
@@ -115,27 +108,29 @@ def evaluate_command(
     ] = None,
     audited: Annotated[
         bool,
-        typer.Option("--audit", help="Tell, too, whether what was seen bears out what was blamed."),
+        typer.Option("--audit", help="Show, too, whether what was seen supports what was blamed."),
     ] = False,
 ) -> None:
-    """Play policies on incidents and print mean scores with 95 % bootstrap intervals."""
+    """Play policies on incidents and print mean scores with 95 % bootstrap intervals. The same
+    command again goes on where it was stopped, and plays nothing twice.
+    """
     from functools import partial
 
     from ..ceiling.belief import check_enumerable
     from ..logs.lines import visible
+    from ..play.conversation import check_protocol
     from ..play.episode import OpenEpisode
     from ..real.catalogue import open_incident
     from ..real.real_episode import REAL, SCORED
     from ..world.incidents import sample_incident
     from ..world.topology_file import load_topology
-    from .episode_file import Journal
-    from .evaluation import evaluate, make_plan
+    from .audit import judge_result
+    from .evaluation import evaluate, make_plan, report
     from .intervals import score_table
     from .real_results import real_policy, real_scores
-    from .registry import make_policy
+    from .registry import behind_endpoint, digest, in_memory, make_policy, scripted
     from .strata import with_truth
-    from .talkers import Talkers, digest_of
-    from .telling import told
+    from .trajectories import Journal
 
     try:
         if env_url and "oracle" in (policy or []):
@@ -148,21 +143,12 @@ def evaluate_command(
                 "a server plays on its own call graph; start it with `serve --topology`, "
                 "or leave out --env-url"
             )
-        if retry_errors and not resume:
-            raise ValueError("--retry-errors goes on with a file; add --resume")
-        talkers = Talkers(
-            models=tuple(model or ()),
-            adapter=adapter,
-            load_in_4bit=load_in_4bit,
-            turn_tokens=turn_tokens,
-            endpoint=endpoint,
-            endpoint_model=endpoint_model,
-            concurrency=concurrency,
-            tools=tools,
-            temperature=temperature,
-            seed=seed,
-        )
+        if bool(endpoint) != bool(endpoint_model):
+            raise ValueError("--endpoint and --endpoint-model go together; give both")
+        if adapter is not None and len(model or ()) != 1:
+            raise ValueError("--adapter goes on one --model; name that one")
         _check_writable(json_path)
+        protocol = check_protocol(tools)
         graph = None if topology is None else load_topology(topology)
         plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
         real = REAL in plan.tasks
@@ -176,63 +162,79 @@ def evaluate_command(
         if graph is not None:
             for name in plan.tasks:  # rather now than after hours with a language model
                 sample_incident(name, split, first, graph)
-        settings: dict[str, Any] = {"split": split, "audit": audited}
-        if env_url:  # which may play on a call graph of its own
+        sampling: dict[str, Any] = {"protocol": protocol, "temperature": temperature, "seed": seed}
+        models: list[Player] = [
+            in_memory(one, "", load_in_4bit, adapter, **sampling, say=typer.echo)
+            for one in model or ()
+        ]
+        if endpoint:
+            models.append(behind_endpoint(endpoint, endpoint_model, concurrency, **sampling))
+        named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
+        make = real_policy if real else make_policy
+        players = [scripted(name, make) for name in named] + models
+        settings: dict[str, Any] = {
+            "split": split,
+            "audit": audited,
+            "policies": {player.name: player.settings for player in players},
+        }
+        if env_url:  # which may play on a custom call graph
             settings["server"] = env_url.rstrip("/")
         if graph is not None:
             settings["call graph"] = graph.call_graph_text
-        if talkers:
-            settings |= talkers.settings
-        if trajectories is None and talkers:
-            trajectories = JOURNALS / f"{digest_of(settings)}.jsonl"
-        if resume and trajectories is None:
-            raise ValueError("--resume goes on with a file; name it by --trajectories")
-        _check_writable(trajectories, made=bool(talkers))
-        journal = None
-        if trajectories is not None:
-            journal = Journal(trajectories, settings, resume, retry_errors)
-        scripted = policy or ([] if talkers else ["loudest", "trace"])
-        make = real_policy if real else make_policy
-        policies = [
-            # those with whims draw others when they go on
-            make(name, 0 if journal is None else len(journal.played(name)))
-            for name in dict.fromkeys(scripted)
-        ]
-        policies += talkers.policies(typer.echo)
+        if trajectories is None and models:
+            trajectories = JOURNALS / f"{digest(settings)}.jsonl"
+        if (resume or retry_errors) and not (trajectories and trajectories.exists()):
+            raise ValueError(
+                f"there is no file {trajectories or ''} to go on with; name it by --trajectories, "
+                "or leave out --resume and --retry-errors"
+            )
+        _check_writable(trajectories, made=bool(models))
     except (ValueError, OSError) as error:
         raise fail(error) from None
     try:
         with ExitStack() as stack:
+            journal = None
+            if trajectories is not None:
+                journal = stack.enter_context(Journal(trajectories, settings, retry_errors))
             open_episode: OpenEpisode = partial(open_incident, topology=graph)
             if env_url:
                 open_episode = stack.enter_context(context.obj(env_url)).open
-            found = evaluate(policies, plan, journal, audited, budget_tokens, batch, open_episode)
-    except (ConnectionError, ValueError) as error:  # a policy may refuse a task, too
+            judge = judge_result if audited else None
+            found = evaluate(players, plan, journal, judge, open_episode=open_episode)
+    except (ConnectionError, ValueError, OSError) as error:  # a policy may refuse a task, too
         raise fail(error) from None
+    if json_path is not None:  # first: whatever happens below, the episodes are there
+        rows = json.loads(found.frame.to_json(orient="records"))
+        json_path.write_text(json.dumps(rows, indent=1) + "\n")
     typer.echo(
         f"{split}, incidents {first} to {first + plan.episodes - 1} of each task; "
         + (f"95 % Wilson intervals\nscored: {SCORED}" if real else "95 % bootstrap intervals")
     )
-    # a server may play on a call graph of its own, and does not tell the truth
+    # a server may play on a custom call graph, and does not tell the truth
     truth = None if env_url or real else partial(with_truth, topology=graph)
     table = real_scores if real else score_table
-    typer.echo("\n".join(told(found.frame, attempts, truth, audited, table)))
-    if talkers and attempts > 1 and not temperature:
+    typer.echo("\n".join(report(found.frame, attempts, truth, audited, table)))
+    if models and attempts > 1 and not temperature:
         typer.echo("greedy: a model's attempts are equal; --temperature makes others")
-    if journal is not None:
-        typer.echo(f"trajectories are in {journal.path}; `replay` confirms their scores")
+    if trajectories is not None:
+        typer.echo(f"trajectories are in {trajectories}; `replay` confirms their scores")
     if json_path is not None:
-        rows = json.loads(found.frame.to_json(orient="records"))
-        json_path.write_text(json.dumps(rows, indent=1) + "\n")
-        typer.echo(f"wrote {len(rows)} episodes to {json_path}")
+        typer.echo(f"wrote {len(found.frame)} episodes to {json_path}")
+    failed = int(found.frame["error"].ne("").sum())
+    if failed:
+        again = "the same command with --retry-errors plays them" if trajectories else "play them"
+        _warn(f"{failed} episodes ended in an error and have no score; {again} again")
     if found.unplayed:
-        typer.secho(
-            f"{found.unplayed} episodes were not played: {visible(found.reason, MOST_SAID)}; "
-            "--resume goes on",
-            fg="red",
-            err=True,
+        _warn(
+            f"{found.unplayed} episodes were not played: {visible(found.reason, LONGEST)}; the "
+            "same command goes on"
         )
+    if failed or found.unplayed:
         raise typer.Exit(1)
+
+
+def _warn(text: str) -> None:
+    typer.secho(text, fg="red", err=True)
 
 
 def _check_writable(path: Path | None, made: bool = False) -> None:
@@ -248,36 +250,33 @@ def _check_writable(path: Path | None, made: bool = False) -> None:
 def replay_command(
     path: Annotated[Path, typer.Argument(help="A file of `evaluate --trajectories`.")],
     topology: Annotated[
-        Path | None, typer.Option(help="The call graph of your own that it was played on, in YAML.")
-    ] = None,
-    atif: Annotated[
-        Path | None, typer.Option(help="Write each episode there as ATIF, a JSON file of its own.")
+        Path | None, typer.Option(help="The custom call graph that it was played on, in YAML.")
     ] = None,
     entry: Annotated[
         Path | None,
         typer.Option(help="Write an entry of the leaderboard there, if all is confirmed."),
     ] = None,
-    name: Annotated[str, typer.Option(help="By which the entry shows the policy.")] = "",
+    name: Annotated[str, typer.Option(help="Of the policy, for the entry.")] = "",
     about: Annotated[str, typer.Option(help="What the policy is, for the entry.")] = "",
 ) -> None:
-    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT or FORGED."""
+    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT, FORGED or MISSING."""
     from collections import Counter
     from functools import partial
 
     from ..logs.lines import visible
     from ..real.catalogue import open_incident
     from ..world.topology_file import load_topology
-    from .episode_file import read_journal
     from .leaderboard import as_text, make_entry
-    from .replay import DRIFT, FORGED, replay
+    from .replay import MATCH, UNSCORED, replay
     from .runs import write_text
+    from .trajectories import read_trajectories
 
     try:
         if not path.is_file():
             raise ValueError(f"{path}: no such file; name one of `evaluate --trajectories`")
         graph = None if topology is None else load_topology(topology)
-        told = read_journal(path)[0].get("settings", {}).get("call graph")
-        if told != (None if graph is None else graph.call_graph_text):
+        played_on = read_trajectories(path)[0].get("call graph")
+        if played_on != (None if graph is None else graph.call_graph_text):
             raise ValueError(
                 f"{path} was played on another call graph; name it by --topology, or leave that out"
             )
@@ -285,45 +284,23 @@ def replay_command(
         found = list(replay(path, partial(open_incident, topology=graph)))
     except (ValueError, OSError) as error:
         raise fail(error) from None
-    for one in [one for one in found if one.verdict in (DRIFT, FORGED)][:MOST_TOLD]:
-        row = one.line.get("row") if isinstance(one.line, dict) else None
-        row = row if isinstance(row, dict) else {}
-        where = " ".join(str(row.get(key)) for key in ("policy", "task", "index", "attempt"))
+    wrong = [one for one in found if one.verdict not in (MATCH, UNSCORED)]
+    for one in wrong[:MOST_SHOWN]:
+        policy, key = one.where or ("a line", ())
+        where = " ".join(map(str, (policy, *key)))
         typer.echo(f"{one.verdict} {visible(where, 120)}: {visible(one.reason, 200)}")
     counts = Counter(one.verdict for one in found)
     typer.echo(
         ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()) or "empty"
     )
-    try:
-        if atif is not None:
-            _write_atif(atif, found)
-        if entry is not None:
+    if entry is not None:
+        try:
             write_text(entry, as_text(make_entry(path, found, name, about)))
-            typer.echo(f"wrote {entry}")
-    except (ValueError, OSError) as error:
-        raise fail(error) from None
-    if counts[DRIFT] or counts[FORGED]:
+        except (ValueError, OSError) as error:
+            raise fail(error) from None
+        typer.echo(f"wrote {entry}")
+    if wrong:
         raise typer.Exit(1)
-
-
-def _write_atif(folder: Path, found: list[Replayed]) -> None:
-    """Write what was confirmed, or drifted, as ATIF; nothing forged is passed on."""
-    from collections import Counter
-
-    from .atif import as_atif, name_of
-    from .replay import FORGED
-
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = [one for one in found if one.verdict != FORGED]
-    named = [name_of(one.line["row"]) for one in kept]
-    twice = sorted(name for name, times in Counter(named).items() if times > 1)
-    if twice:
-        raise ValueError(f"two trajectories would both be {twice[0]:.120}.json; rename a policy")
-    for one, name in zip(kept, named, strict=True):
-        document = as_atif(one.line, one.verdict)
-        path = folder / f"{name}.json"
-        path.write_text(json.dumps(document, indent=1) + "\n")
-    typer.echo(f"wrote {len(kept)} trajectories to {folder}")
 
 
 def benchmark_command(

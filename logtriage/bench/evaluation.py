@@ -1,31 +1,37 @@
-"""Evaluations that survive: every episode is kept as it ends; whoever comes back plays the rest.
+"""Evaluations that survive: every episode is kept as it ends, and the same command plays the rest.
 
 plan = Plan(["single_crash"], "test", episodes=200, attempts=4)
-journal = Journal(Path("out.jsonl"), {"split": "test"}, resume=True)
-found = evaluate([policy], plan, journal)
-found.frame, found.unplayed, found.reason
+with Journal(Path("out.jsonl"), {"split": "test"}) as journal:
+    found = evaluate([scripted("trace")], plan, journal)
+print("\\n".join(report(found.frame, attempts=4)))
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from math import comb
 from typing import Any, NamedTuple
 
 import pandas as pd
 from tqdm import tqdm
 
+from ..logs.lines import visible
 from ..play.episode import Episode, OpenEpisode
 from ..policies.policy import BATCH, Policy
 from ..real.catalogue import last_incident
 from ..real.real_episode import REAL
 from ..world.tasks import check_index, check_split, check_tasks
 from ..world.topology import Topology
-from .audit import COLUMNS as AUDIT
-from .audit import audited_row
-from .episode_file import Journal, as_line
-from .rollouts import COLUMNS, EXTRAS, Brake, Key, Result, rollout_each, rows_of
+from .audit import audit_table
+from .intervals import KEYS, mean_interval, score_table
+from .registry import Player
+from .rollouts import Judge, Key, Result, frame_of, rollout_each, scored
+from .strata import detection_table
+from .trajectories import Journal
 
 EPISODES = 200  # incidents of each simulated task, unless asked otherwise
+MOST_ERRORS = 5  # kinds of errors that are shown
 
 
 class Plan(NamedTuple):
@@ -34,7 +40,7 @@ class Plan(NamedTuple):
     Attributes:
         tasks: names.
         split: of the incidents.
-        episodes: incidents a task.
+        episodes: incidents of each task.
         first: the first one's index.
         attempts: at each incident.
     """
@@ -74,8 +80,8 @@ def make_plan(
     Args:
         tasks: names; `all` for the three simulated ones, `real` by itself.
         split, first, attempts: as of a `Plan`; of real incidents the split is their source.
-        episodes: incidents a task; by default `EPISODES`, or all that are real.
-        topology: a call graph of one's own.
+        episodes: incidents of each task; by default `EPISODES`, or all that are real.
+        topology: a custom call graph.
 
     Raises:
         ValueError: for an unknown task or split, or incidents that there are not.
@@ -103,8 +109,8 @@ class Evaluation(NamedTuple):
     """What an evaluation came to.
 
     Attributes:
-        frame: a row an episode that was planned and played, now or before, with the columns
-            `COLUMNS` and `EXTRAS`, and those of the audit if asked for.
+        frame: one row per episode that was planned and played, now or before, with the columns
+            `rollouts.COLUMNS`, and those of the audit if asked for.
         unplayed: how many were planned and never begun.
         reason: why; empty when there are none.
     """
@@ -115,11 +121,10 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    policies: Sequence[Policy],
+    players: Sequence[Player],
     plan: Plan,
     journal: Journal | None = None,
-    audited: bool = False,
-    budget: int | None = None,
+    judge: Judge | None = None,
     batch: int = BATCH,
     open_episode: OpenEpisode = Episode.open,
     progress: bool = True,
@@ -127,61 +132,165 @@ def evaluate(
     """Play what is planned and not in the journal, and write every episode there as it ends.
 
     Args:
-        policies: each plays the whole plan.
+        players: each plays the whole plan; one that has played all of it is not made.
         plan: which episodes.
         journal: where they are kept; None to keep none.
-        audited: whether rows hold the audit, too.
-        budget: tokens that all policies together may spend, with those that the journal tells of;
-            once they are spent no further episode is begun. None for no bound.
-        batch: most episodes that are open at once.
+        judge: adds columns to each row, see `audit.judge`.
+        batch: most episodes that are open at once; halved where a GPU's memory does not suffice.
         open_episode: as in `rollouts.rollout`.
         progress: whether to show bars.
 
     Raises:
-        ValueError: for two policies of one name, before anything is played.
+        ValueError: for two players of one name, or one that cannot be had or cannot play this.
     """
-    before = {} if journal is None else journal.rows
-    spent = 0 if journal is None else journal.spent
-    names = [policy.name for policy in policies]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = [name for name, count in Counter(one.name for one in players).items() if count > 1]
     if twice:
-        raise ValueError(
-            f"two policies are called {', '.join(twice)}, and rows know them by their names; "
-            "name each once, or evaluate them one by one"
-        )
-    rows, unplayed, reason = [], 0, ""
+        raise ValueError(f"two policies are called {twice[0]}; name each once")
+    keys, before = plan.keys, {} if journal is None else journal.rows
+    found = {
+        one.name: {key: before[one.name, key] for key in keys if (one.name, key) in before}
+        for one in players
+    }
+    policies = [  # all of them before anything is played: one may not be there
+        one.make(len(found[one.name])) for one in players if len(found[one.name]) < len(keys)
+    ]
+    unplayed, reason = 0, ""
     for policy in policies:
-        name, keys = policy.name, set(plan.keys)
-        skip = {key for key in keys if (name, key) in before}
-        found = [before[name, key] for key in skip]
-        brake = Brake(budget, spent)
-        played = rollout_each(
-            policy,
-            list(dict.fromkeys(plan.tasks)),
-            plan.split,
-            plan.indices,
-            plan.attempts,
-            batch,
-            open_episode,
-            skip,
-            brake,
-        )
+        rows = found[policy.name]
         with tqdm(
-            desc=name, total=len(keys), initial=len(skip), leave=False, disable=not progress
+            desc=policy.name, total=len(keys), initial=len(rows), leave=False, disable=not progress
         ) as bar:
-            for result in played:
-                if audited:
-                    result = result._replace(row=audited_row(result))
-                found.append(_kept(result, journal))
-                errors = sum(bool(row["error"]) for row in found)
-                bar.set_postfix({"errors": errors} if errors else {}, refresh=False)
-                bar.update()
-        spent, left = brake.spent, len(keys) - len(found)
-        unplayed, reason = unplayed + left, brake.reason if left else reason
-        rows += [rows_of(found, plan.tasks, (*COLUMNS, *EXTRAS, *(AUDIT if audited else ())))]
-    return Evaluation(pd.concat(rows, ignore_index=True), unplayed, reason)
+            try:
+                for result in _play(policy, plan, rows, batch, open_episode):
+                    kept = result if judge is None else _judged(result, judge)
+                    if journal is not None:
+                        journal.add(kept)
+                    rows[_key(kept.row)] = kept.row
+                    bar.update()
+            except ConnectionError as error:
+                reason = str(error)
+        unplayed += len(keys) - len(rows)
+    frames = [frame_of(rows.values(), plan.tasks) for rows in found.values()]
+    return Evaluation(pd.concat(frames, ignore_index=True), unplayed, reason)
 
 
-def _kept(result: Result, journal: Journal | None) -> dict[str, Any]:
-    """A result's row as it comes back from disk, and so the same whether it was played before."""
-    return as_line(result)["row"] if journal is None else journal.add(result)
+def _key(row: dict[str, Any]) -> Key:
+    return row["task"], row["index"], row["attempt"]
+
+
+def _judged(result: Result, judge: Judge) -> Result:
+    """The result with further columns; JSON has no nan, so it is None there."""
+    added = {name: None if value != value else value for name, value in judge(result).items()}
+    return result._replace(row=result.row | added)
+
+
+def _play(
+    policy: Policy, plan: Plan, rows: dict[Key, Any], batch: int, open_episode: OpenEpisode
+) -> Iterator[Result]:
+    """The episodes of the plan that `rows`, which the caller adds to, does not hold."""
+    tasks = list(dict.fromkeys(plan.tasks))
+    while True:
+        try:
+            yield from rollout_each(
+                policy, tasks, plan.split, plan.indices, plan.attempts, batch, open_episode, {*rows}
+            )
+            return
+        except RuntimeError as error:  # torch, which has the type, is slow to import
+            if type(error).__name__ != "OutOfMemoryError" or batch == 1:
+                raise
+        batch //= 2
+
+
+def pass_at(k: int, attempts: int, successes: int) -> float:
+    """pass@k of one incident, the chance that one of k attempts solves it: the unbiased estimator
+    of Chen et al. 2021, "Evaluating large language models trained on code", section 2.1.
+    """
+    return 1.0 - comb(attempts - successes, k) / comb(attempts, k)
+
+
+def pass_all(k: int, attempts: int, successes: int) -> float:
+    """pass^k of one incident, the chance that all k attempts solve it: Yao et al. 2024,
+    "tau-bench", section 3.
+    """
+    return comb(successes, k) / comb(attempts, k)
+
+
+def attempts_table(frame: pd.DataFrame, attempts: int) -> pd.DataFrame:
+    """One row per policy, task and k: pass@k and pass^k as text, each the mean over incidents with
+    its 95 % interval.
+
+    Args:
+        frame: rows with the columns of `rollouts.COLUMNS`. Attempts that ended in an error are
+            none; an incident with fewer than k others is left out, and `incidents` counts the rest.
+        attempts: that were made at each incident; k is 1, 2, 4 and so on, and this number.
+    """
+    rows = []
+    ks = sorted({*(2**n for n in range(attempts.bit_length()) if 2**n <= attempts), attempts})
+    for (policy, task), group in frame.groupby(["policy", "task"], sort=False):
+        ended = group[group["solved"].notna()]
+        counts = ended.assign(solved=ended["solved"].astype(bool)).groupby(KEYS, sort=False)
+        counted = counts["solved"].agg(["size", "sum"]).to_numpy()
+        for k in ks:
+            enough = [(int(n), int(won)) for n, won in counted if n >= k]
+            row: dict[str, object] = {"policy": policy, "task": task, "k": k}
+            row["incidents"] = len(enough)
+            for name, estimate in (("pass@k", pass_at), ("pass^k", pass_all)):
+                values = pd.Series([estimate(k, n, won) for n, won in enough], dtype=float)
+                row[name] = str(mean_interval(values)) if len(values) > 1 else "-"
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def report(
+    frame: pd.DataFrame,
+    attempts: int = 1,
+    truth: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    audited: bool = False,
+    table: Callable[[pd.DataFrame], pd.DataFrame] = score_table,
+) -> Iterator[str]:
+    """An evaluation as text for a terminal: scores, attempts, what was detected, errors, tokens and
+    the audit, as far as there are any.
+
+    Args:
+        frame: of an `Evaluation`.
+        attempts: at each incident.
+        truth: adds what was true of each incident (see `strata.with_truth`); None where nobody
+            knows.
+        audited: whether the frame holds the audit.
+        table: makes the table of scores.
+    """
+    played = scored(frame)
+    if len(frame):
+        yield table(frame).to_string(index=False)
+    if len(played) and attempts > 1:
+        yield "\n" + attempts_table(frame, attempts).to_string(index=False)
+    if len(played) and truth is not None:
+        yield "\n" + detection_table(truth(played)).to_string(index=False)
+    yield from describe_errors(frame)
+    for name, group in frame[frame["prompt_tokens"].notna()].groupby("policy", sort=False):
+        prompt, completion = group["prompt_tokens"].sum(), group["completion_tokens"].sum()
+        yield (
+            f"{visible(str(name))}: {prompt:,.0f} prompt and {completion:,.0f} completion tokens, "
+            f"{(prompt + completion) / len(group):,.0f} per episode"
+        )
+    if audited and len(played):
+        yield "audit: how likely each answer was, by the exact posterior, when it was given"
+        judged = audit_table(frame)
+        shares = judged["grounded_share_of_right"]
+        judged["grounded_share_of_right"] = [str(share) if share else "-" for share in shares]
+        yield judged.to_string(index=False, float_format="{:.3f}".format, na_rep="-")
+
+
+def describe_errors(frame: pd.DataFrame) -> list[str]:
+    """How many episodes of each policy have no score, and why: a line per policy and error."""
+    lines = []
+    for name, group in frame.groupby("policy", sort=False):
+        kinds = Counter(error for error in group["error"] if error)
+        if kinds:
+            lines.append(
+                f"{visible(str(name))}: {sum(kinds.values())} of {len(group)} episodes have no "
+                "score, because of errors:"
+            )
+            common = kinds.most_common(MOST_ERRORS)
+            lines += [f"  {count} x {visible(error)}" for error, count in common]
+    return lines

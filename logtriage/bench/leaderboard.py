@@ -1,10 +1,10 @@
-"""Rows of the leaderboard: what a file of trajectories came to, with the actions that prove it.
+"""Entries of the leaderboard: what a file of trajectories came to, with the actions that prove it.
 
-An entry is made from a file that `replay` has confirmed, and holds for every episode its score and
-what was done. So the table checks itself: whoever has the entries can play them all again.
+An entry is made from a file that `replay` has confirmed. For every episode it holds the score and
+what was done, so whoever has the entries can replay the whole table.
 
 What was no valid action is kept as `?`: it cost a step and changed nothing. An episode that ended
-in an error counts as 0 here, in the open: else an agent could leave out what is hard.
+in an error counts as 0 here, to avoid that an agent leaves out what is hard.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from pydantic import BaseModel, Field, ValidationError
 from ..play.actions import Action
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..world.tasks import BENCHMARK_VERSION, TASKS
-from .attempts import pass_all, pass_at
 from .audit import is_grounded
-from .episode_file import read_journal
+from .evaluation import pass_all, pass_at
 from .intervals import KEYS, Interval, mean_interval, share_of_ceiling, stratified_mean
 from .replay import FORGED, MATCH, UNSCORED, Replayed
 from .rollouts import solved
+from .trajectories import read_trajectories
 
 SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
 REFUSED = "?"  # a step that was no valid action
 CEILING = "belief"  # the entry whose score is the whole
 
 
-class Entry(BaseModel, extra="forbid"):
-    """A row of the leaderboard.
+class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
+    """An entry of the leaderboard.
 
     Attributes:
-        name: by which the policy is shown.
+        name: of the policy, in printable ASCII: a name in another script could look like another.
         about: what it is, or where to read of it.
         benchmark, split: what was played.
         settings: of the evaluation.
         trajectories: SHA-256 of the file that it was made from.
         grounded: share of the episodes whose answer was right, and likelier than not by what had
-            been seen (see `audit`); None where nobody can tell.
-        tokens: prompt and completion tokens an episode; None where nobody counted.
+            been seen (see `audit`).
+        tokens: prompt and completion tokens per episode; None where nobody counted.
         episodes: task, index, attempt, score (None for an error), solved (0 or 1), and the actions.
     """
 
-    name: str = Field(min_length=1, max_length=80)
+    name: str = Field(min_length=1, max_length=80, pattern=r"^[!-~]+( [!-~]+)*$")
     about: str = Field(max_length=300)
     benchmark: str
     split: str
     settings: dict[str, Any]
     trajectories: str
-    grounded: float | None
-    tokens: float | None
+    grounded: float = Field(ge=0.0, le=1.0)
+    tokens: float | None = Field(ge=0.0)
     episodes: list[tuple[str, int, int, float | None, int, str]]
 
     @property
@@ -71,8 +71,8 @@ class Entry(BaseModel, extra="forbid"):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row an incident: the mean score over attempts, an error being 0, and how many attempts
-        solved it.
+        """One row per incident: the mean score over attempts, an error being 0, and how many
+        attempts solved it.
         """
         rows = pd.DataFrame(
             [
@@ -88,12 +88,12 @@ class Entry(BaseModel, extra="forbid"):
 
 
 def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) -> Entry:
-    """The entry of a file of which every episode was played again.
+    """The entry of a file of which every episode was replayed.
 
     Args:
         path: of the file.
         replayed: what `replay` found in it.
-        name: by which the policy is shown; empty for that of the file.
+        name: of the policy; empty for that of the file.
         about: what the policy is, or where to read of it.
 
     Raises:
@@ -105,38 +105,41 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
         raise ValueError(
             f"{len(wrong)} episodes of {path} are {wrong[0].verdict}: no entry is made"
         )
-    head, _, _ = read_journal(path)
-    rows = [one.line["row"] for one in replayed]
-    names = sorted({row["policy"] for row in rows})
+    names = sorted({one.row["policy"] for one in replayed if one.row})
     if len(names) != 1:
         raise ValueError(f"an entry is of one policy, {path} holds {', '.join(names) or 'none'}")
     order = {task: place for place, task in enumerate(TASKS)}
-    episodes, judged, tokens = [], [], []
+    episodes, grounded, tokens, splits = [], [], [], set()
     for one in replayed:
-        row, episode = one.line["row"], one.episode
-        assert episode is not None  # it was confirmed
+        row, episode = one.row, one.episode
+        assert row is not None and episode is not None  # it was confirmed
         done = [
-            f"{step.action.type} {step.action.value}".rstrip() if step.action else REFUSED
-            for step in episode.history
+            f"{action.type} {action.value}".rstrip() if action else REFUSED
+            for action, _ in episode.history
         ]
+        matched = one.verdict == MATCH
         where = (row["task"], row["index"], row["attempt"])
-        won = int(one.verdict == MATCH and row["solved"])
+        won = int(matched and row["solved"])
         episodes.append((*where, row["score"], won, ", ".join(done)))
-        judged.append(one.verdict == MATCH and is_grounded(episode))
+        grounded.append(matched and is_grounded(episode))
+        splits.add(row["split"])
         if row["prompt_tokens"] is not None:
             tokens.append(row["prompt_tokens"] + row["completion_tokens"])
     episodes.sort(key=lambda one: (order.get(one[0], len(order)), one[2], one[1]))
-    entry = Entry(
-        name=name or names[0],
-        about=about,
-        benchmark=BENCHMARK_VERSION,
-        split=rows[0]["split"],
-        settings=head["settings"],
-        trajectories=hashlib.sha256(path.read_bytes()).hexdigest(),
-        grounded=_share(judged),
-        tokens=round(sum(tokens) / len(tokens), 1) if tokens else None,
-        episodes=episodes,
-    )
+    try:
+        entry = Entry(
+            name=name or names[0],
+            about=about,
+            benchmark=BENCHMARK_VERSION,
+            split=", ".join(sorted(splits)),
+            settings=read_trajectories(path)[0],
+            trajectories=hashlib.sha256(path.read_bytes()).hexdigest(),
+            grounded=_share(grounded),
+            tokens=round(sum(tokens) / len(tokens), 1) if tokens else None,
+            episodes=episodes,
+        )
+    except ValidationError as error:
+        raise _invalid("this entry", error) from None
     _check_whole(entry)
     return entry
 
@@ -158,13 +161,18 @@ def _check_whole(entry: Entry) -> None:
         )
 
 
-def _share(judged: Sequence[bool]) -> float:
-    """As an entry tells it."""
-    return round(sum(judged) / len(judged), 4)
+def _invalid(what: str | Path, error: ValidationError) -> ValueError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return ValueError(f"{what} is no entry: {where}: {first['msg']}")
+
+
+def _share(grounded: Sequence[bool]) -> float:
+    return round(sum(grounded) / max(1, len(grounded)), 4)
 
 
 def as_text(entry: Entry) -> str:
-    """An entry as its file holds it: an episode a line."""
+    """An entry as its file holds it: one line per episode."""
     fields = entry.model_dump()
     lines = ",\n".join(json.dumps(one) for one in fields.pop("episodes"))
     return f'{json.dumps(fields, indent=1)[:-2]},\n "episodes": [\n{lines}\n ]\n}}\n'
@@ -175,34 +183,47 @@ def read_entry(path: Path) -> Entry:
     try:
         entry = Entry.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{path} is no entry: {where}: {first['msg']}") from None
+        raise _invalid(path, error) from None
     _check_whole(entry)
     return entry
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise `ValueError` for two names that a reader could take for one another."""
+    seen: dict[str, str] = {}
+    for name in names:
+        plain = "".join(char for char in name.casefold() if char.isalnum())
+        if plain in seen:
+            raise ValueError(
+                f"there is an entry {seen[plain]} already, and {name} reads like it; rename one"
+            )
+        seen[plain] = name
 
 
 def check_entry(
     entry: Entry, every: int = 1, open_episode: OpenEpisode = Episode.open
 ) -> Iterator[str]:
-    """What an entry tells that is not so, a line an episode, after playing it again.
+    """What an entry says that is not so, one line per episode, after replaying it.
 
     Args:
         entry: of this version of the benchmark.
-        every: play one episode in so many; only of all can it be told whether `grounded` is so.
+        every: replay one episode in so many; only all of them can tell whether `grounded` is so.
         open_episode: as in `rollouts.rollout`.
     """
-    judged, wrong = [], 0
+    grounded, wrong = [], 0
     for task, index, attempt, score, won, done in entry.episodes[::every]:
         episode = open_episode(task, entry.split, index)
-        told = _play(episode, done) or _compare(episode, score, won)
-        if told:
+        differs = _play(episode, done) or _compare(episode, score, won)
+        if differs:
             wrong += 1
-            yield f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, {told}"
-        elif every == 1 and entry.grounded is not None:
-            judged.append(score is not None and is_grounded(episode))
-    if judged and not wrong and _share(judged) != entry.grounded:
-        yield f"{entry.name}: {FORGED}, grounded is {_share(judged)}, told is {entry.grounded}"
+            yield f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, {differs}"
+        elif every == 1:
+            grounded.append(score is not None and is_grounded(episode))
+    if grounded and not wrong and _share(grounded) != entry.grounded:
+        yield (
+            f"{entry.name}: {FORGED}, grounded is {_share(grounded)}, the entry says "
+            f"{entry.grounded}"
+        )
 
 
 def _play(episode: BaseEpisode, done: str) -> str:
@@ -219,33 +240,32 @@ def _play(episode: BaseEpisode, done: str) -> str:
 
 
 def _compare(episode: BaseEpisode, score: float | None, won: int) -> str:
-    """What an entry tells of an episode and is not so, or nothing."""
+    """What an entry says of an episode and is not so, or nothing."""
     if score is None:
-        return "it ended in an error, told is that it was solved" if won else ""
+        return "it ended in an error, and the entry says that it was solved" if won else ""
     episode.abandon()
     own = final_score(episode)
     if own.total != score:
-        return f"the score is {own.total}, told is {score}"
-    return "" if int(solved(own)) == won else f"solved is {int(solved(own))}, told is {won}"
+        return f"the score is {own.total}, the entry says {score}"
+    return "" if solved(own) == bool(won) else f"solved is {int(solved(own))}, the entry says {won}"
 
 
 def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
-    """An entry as a row for reading, head to cell.
+    """An entry as a row of the page, head to cell.
 
     Args:
-        entry: what is told.
+        entry: any.
         ceiling: that of `CEILING`, on at least the same incidents.
     """
     frame, attempts = entry.frame, entry.attempts
     strata = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
     best = ceiling.frame.merge(frame[KEYS], on=KEYS)
     counts = frame["solved"].to_numpy(int)
-    once = np.mean([pass_at(1, attempts, won) for won in counts])
-    told = f"{once:.2f}"
+    solved_cell = f"{np.mean([pass_at(1, attempts, won) for won in counts]):.2f}"
     if attempts > 1:
         some = np.mean([pass_at(attempts, attempts, won) for won in counts])
         every = np.mean([pass_all(attempts, attempts, won) for won in counts])
-        told += f"; of {attempts} one {some:.2f}, all {every:.2f}"
+        solved_cell += f"; of {attempts} one {some:.2f}, all {every:.2f}"
     return {
         "policy": entry.name,
         **{
@@ -254,10 +274,10 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
         },
         "mean": _cell(stratified_mean(strata)),
         f"share of `{CEILING}`": f"{share_of_ceiling(frame, best).mean:.2f}",
-        "solved": told,
-        "grounded": "-" if entry.grounded is None else f"{entry.grounded:.2f}",
+        "solved": solved_cell,
+        "grounded": f"{entry.grounded:.2f}",
         "attempts": str(attempts),
-        "tokens an episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
+        "tokens per episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
         "errors": str(entry.errors),
         "version": entry.benchmark,
     }

@@ -1,11 +1,23 @@
-"""Every policy by name."""
+"""Every policy by name, and what makes two results of one policy comparable.
+
+A `Player` has the settings that decide its episodes, known before anything is loaded; their digest
+is the one key by which results are cached, whether by `evaluate` or for a training run.
+"""
 
 from __future__ import annotations
 
+import ast
+import hashlib
+import json
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
 
 from ..ceiling.belief import BeliefPolicy
+from ..play.conversation import NATIVE, Protocol
+from ..play.tools import tool_schemas
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import (
     LoudestPolicy,
@@ -15,15 +27,20 @@ from ..policies.scripted import (
     TracePolicy,
     TrainedConstantPolicy,
 )
+from ..world.tasks import BENCHMARK_VERSION
+from .runs import weights_digest
 
-# Name to a maker that takes a seed; only `random` and `novice` have whims of their own.
+TURN_TOKENS = 256  # new tokens a turn of a model in memory
+PACKAGE = Path(__file__).parents[1]
+DECIDES = ("world", "play", "policies", "ceiling", "real")  # whose code decides a script's episodes
+
+# Name to a maker that takes a seed; only `random` and `novice` draw random numbers of their own.
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "random": RandomPolicy,
     "constant": lambda seed: TrainedConstantPolicy(),
     "loudest": lambda seed: LoudestPolicy(),
-    "novice": lambda seed: NovicePolicy(
-        Random(f"junior/{seed}")
-    ),  # the name of its published stream
+    # "junior" is the name of its published random stream
+    "novice": lambda seed: NovicePolicy(Random(f"junior/{seed}")),
     "trace": lambda seed: TracePolicy(),
     "belief": lambda seed: BeliefPolicy(),
     "oracle": lambda seed: OraclePolicy(),
@@ -31,7 +48,147 @@ POLICIES: dict[str, Callable[[int], Policy]] = {
 
 
 def make_policy(name: str, seed: int = 0) -> Policy:
-    """The policy of that name, its whims drawn from `seed`; `ValueError` for an unknown name."""
+    """The policy of that name, seeded with `seed`; `ValueError` for an unknown name."""
     if name not in POLICIES:
         raise ValueError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
     return POLICIES[name](seed)
+
+
+class Player(NamedTuple):
+    """A policy that is made when there is something to play.
+
+    Attributes:
+        name: of the policy.
+        settings: what decides its episodes: code, or weights, precision, prompt and sampling.
+        make: makes the policy, given how many of its episodes were played before: a script that
+            draws random numbers draws others when it goes on. `ValueError` when it cannot be had.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    make: Callable[[int], Policy]
+
+    @property
+    def key(self) -> str:
+        """By which its results are found again."""
+        return digest({"benchmark": BENCHMARK_VERSION, **self.settings})
+
+
+def digest(settings: Any) -> str:
+    """A short name for settings."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@cache
+def code_digest() -> str:
+    """A digest of the code that decides what a scripted policy does; comments and docstrings do not
+    count.
+    """
+    hashed = hashlib.sha256()
+    for folder in DECIDES:
+        for path in sorted((PACKAGE / folder).rglob("*")):
+            if path.suffix == ".py":
+                hashed.update(_without_docstrings(path.read_text()).encode())
+            elif path.suffix in (".txt", ".gz"):
+                hashed.update(path.read_bytes())
+    return hashed.hexdigest()[:16]
+
+
+def _without_docstrings(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+def scripted(name: str, make: Callable[[str, int], Policy] = make_policy) -> Player:
+    """A scripted policy by name; `ValueError` for one that `make` does not know."""
+    make(name, 0)
+    return Player(name, {"code": code_digest()}, lambda begun: make(name, begun))
+
+
+def prompt_digest(protocol: Protocol) -> str:
+    """A digest of what stands around every incident's text: system prompt and tools."""
+    return digest([protocol.name, protocol.opening(""), tool_schemas()])
+
+
+def in_memory(
+    source: str | Path,
+    name: str = "",
+    load_in_4bit: bool = False,
+    adapter: str | Path | None = None,
+    protocol: Protocol = NATIVE,
+    temperature: float = 0.0,
+    seed: int = 0,
+    turn_tokens: int = TURN_TOKENS,
+    say: Callable[[str], None] = print,
+) -> Player:
+    """A language model in memory; `say` is called when tools have to be listed as text.
+
+    Args:
+        source: folder or hub name. Weights in a folder are known by their digest, those of a hub
+            by their name.
+        name: of the policy; by default the source.
+        adapter: a LoRA adapter to put on top.
+        load_in_4bit, protocol, temperature, seed, turn_tokens: as of `LanguageModelPolicy` and
+            `load_player`.
+    """
+    name = name or str(source)
+
+    def make(begun: int) -> Policy:
+        from ..policies.llm.language_models import LanguageModelPolicy
+        from ..policies.llm.loading import load_player
+
+        model, tokenizer, spoken = load_player(source, load_in_4bit, adapter, protocol)
+        if spoken is not protocol:
+            say(f"{name}: TRL does not know its chat template, so its tools are listed as text")
+        return LanguageModelPolicy(
+            model,
+            tokenizer,
+            name=name,
+            temperature=temperature,
+            turn_tokens=turn_tokens,
+            seed=seed,
+            protocol=spoken,
+        )
+
+    settings = {
+        "weights": weights_digest(Path(source)) or str(source),
+        "adapter": "" if adapter is None else weights_digest(Path(adapter)) or str(adapter),
+        "precision": "4 bit" if load_in_4bit else "as saved",
+        "prompt": prompt_digest(protocol),
+        "turn tokens": turn_tokens,
+        "temperature": temperature,
+        "seed": seed,
+    }
+    return Player(name, settings, make)
+
+
+def behind_endpoint(
+    url: str,
+    model: str,
+    concurrency: int = 8,
+    protocol: Protocol = NATIVE,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> Player:
+    """A language model behind an OpenAI-compatible endpoint."""
+
+    def make(begun: int) -> Policy:
+        from ..policies.llm.endpoint import EndpointPolicy
+
+        return EndpointPolicy(
+            url, model, workers=concurrency, temperature=temperature, seed=seed, protocol=protocol
+        )
+
+    settings = {
+        "endpoint": url,
+        "weights": model,
+        "prompt": prompt_digest(protocol),
+        "temperature": temperature,
+        "seed": seed,
+    }
+    return Player(model, settings, make)

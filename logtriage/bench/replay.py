@@ -1,72 +1,63 @@
-"""Trajectories played again: whether the scores that a file tells are those of what was done.
+"""Replay a file of trajectories: are its scores those of the actions in it?
 
 An incident is a pure function of its coordinates, and a score one of incident and actions. So every
-line of a file of `evaluate --trajectories` can be confirmed without the agent that wrote it:
+line of `evaluate --trajectories` can be confirmed without the agent that wrote it:
 
-| verdict | what it says |
+| verdict | meaning |
 |---|---|
 | MATCH | the same actions on that incident bring the same text and, to the bit, the same score |
 | DRIFT | it was played with another version of the benchmark, of which nothing is known here |
-| FORGED | something differs: an action, a text, a message's call, a part of the score, an index |
-| UNSCORED | it ended in an error, as the file says, and has no score; what was done is as it says |
+| FORGED | something differs: an action, a text, a message's call, a part of the score, the header |
+| UNSCORED | it ended in an error, as the file says, and has no score; its actions are as it says |
+| MISSING | other episodes show that it was planned, and it is not in the file |
 
-A conversation is played, too: what the agent wrote must bring these steps and these answers. What
-it wrote beside its calls cannot be confirmed, nor can tokens and seconds.
-
-What this proves is the arithmetic. Who chose the actions, it cannot tell.
+A conversation is replayed too: what the agent wrote must make these calls and bring these answers.
+Words beside the calls, tokens and seconds cannot be confirmed. Replay proves the arithmetic; it
+cannot prove who chose the actions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..play.actions import Action
 from ..play.conversation import protocol_of
-from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
+from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.prompts import render
-from ..play.scoring import PARTS
 from ..play.tools import ToolSession
 from ..world.tasks import BENCHMARK_VERSION
-from .episode_file import read_journal
-from .line_file import Line, read_line
-from .rollouts import ERROR, Key, blamed, episode_row, solved
+from .rollouts import ERROR, OF_THE_SCORE, Key, Row, result_row
+from .trajectories import Line, parse_line, read_trajectories
 
-MATCH, DRIFT, FORGED, UNSCORED = VERDICTS = ("MATCH", "DRIFT", "FORGED", "UNSCORED")
-# Columns of a row that follow from the actions, and those of them that an error has as well.
-CONFIRMED = (
-    "score",
-    *PARTS,
-    "cost",
-    "gate",
-    "steps",
-    "closed_by",
-    "confidence",
-    "solved",
-    "blamed",
-)
-OF_ERRORS = ("steps", "confidence", "blamed")
+MATCH, DRIFT, FORGED, UNSCORED, MISSING = ("MATCH", "DRIFT", "FORGED", "UNSCORED", "MISSING")
+# Columns of a row that follow from the actions.
+CONFIRMED = (*OF_THE_SCORE, "steps", "closed_by", "confidence", "solved", "blamed")
+MOST_PLANNED = 1_000_000  # episodes among which missing ones are looked for
 
 
 class Replayed(NamedTuple):
-    """A line that was played again.
+    """A line that was replayed, or an episode that no line holds.
 
     Attributes:
-        line: as it stands in the file.
-        verdict: one of `VERDICTS`.
+        where: policy and `Key`; None where the line does not even say that.
+        verdict: one of the five above.
         reason: what differs; empty for a match.
+        row: as it stands in the file; None where it cannot be read, or is missing.
         episode: as it was played here; None where it could not be.
     """
 
-    line: Any
+    where: tuple[str, Key] | None
     verdict: str
-    reason: str
-    episode: BaseEpisode | None
+    reason: str = ""
+    row: dict[str, Any] | None = None
+    episode: BaseEpisode | None = None
 
 
-class _Differs(Exception):
-    """What a file tells is not what happens here; the message says which and how."""
+class _DiffersError(Exception):
+    """The file says something that does not happen here; the message says what."""
 
 
 def replay(path: Path, open_episode: OpenEpisode = Episode.open) -> Iterator[Replayed]:
@@ -76,142 +67,164 @@ def replay(path: Path, open_episode: OpenEpisode = Episode.open) -> Iterator[Rep
     with a score are one too many.
 
     Raises:
-        ValueError: as `read_journal`.
+        ValueError: as `read_trajectories`.
     """
-    head, lines, _ = read_journal(path)
-    talkers = _talkers(head.get("settings", {}))
+    settings, lines, _ = read_trajectories(path)
+    wheres = [_where(line) for line in lines]
+    last = {where: number for number, where in enumerate(wheres)}
     seen: set[tuple[str, Key]] = set()
-    for line, key in _counting(lines):
-        replayed = replay_line(line, open_episode, key is not None and key[0] in talkers)
-        if key in seen and replayed.verdict != FORGED:
+    for number, (line, where) in enumerate(zip(lines, wheres, strict=True)):
+        if where is not None and last[where] != number and line["row"]["error"]:
+            continue
+        replayed = replay_line(line, open_episode, settings)
+        if where in seen and replayed.verdict != FORGED:
             replayed = replayed._replace(verdict=FORGED, reason="this episode is in the file twice")
-        if key is not None:
-            seen.add(key)
+        if where is not None:
+            seen.add(where)
         yield replayed
+    yield from (Replayed(where, MISSING, "no line holds it") for where in _missing(seen))
 
 
-def _talkers(settings: dict[str, Any]) -> set[str]:
-    """The policies that talk, as a file's settings name them."""
-    models, endpoint = settings.get("models"), settings.get("endpoint")
-    named = [*(models if isinstance(models, dict) else ())]
-    named += endpoint[1:] if isinstance(endpoint, list) else []
-    return {name for name in named if isinstance(name, str)}
+def _where(line: Any) -> tuple[str, Key] | None:
+    """Which episode a line is; None for one that cannot be read."""
+    try:
+        row = parse_line(line).row
+    except ValueError:
+        return None
+    return row.policy, (row.task, row.index, row.attempt)
 
 
-def _counting(lines: Sequence[Any]) -> Iterator[tuple[Any, tuple[str, Key] | None]]:
-    """The lines that count, with whose they are; None for one that cannot be read."""
-    keys: list[tuple[str, Key] | None] = []
-    for line in lines:
-        try:
-            row = read_line(line).row
-            keys.append((row.policy, (row.task, row.index, row.attempt)))
-        except ValueError:
-            keys.append(None)
-    last = {key: at for at, key in enumerate(keys)}
-    for at, (line, key) in enumerate(zip(lines, keys, strict=True)):
-        if key is None or last[key] == at or not line["row"]["error"]:
-            yield line, key
+def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
+    """Episodes between those that are there: every policy plays the same plan, and it has the same
+    indices for every task.
+    """
+    if not seen:
+        return []
+    policies = {policy for policy, _ in seen}
+    tasks, indices, attempts = (set(found) for found in zip(*(key for _, key in seen), strict=True))
+    span, most = range(min(indices), max(indices) + 1), max(attempts) + 1
+    if len(policies) * len(tasks) * len(span) * most > MOST_PLANNED:
+        return []  # an index or an attempt may be any number
+    planned = product(sorted(policies), product(sorted(tasks), span, range(most)))
+    return [where for where in planned if where not in seen]
 
 
 def replay_line(
-    line: Any, open_episode: OpenEpisode = Episode.open, talks: bool = False
+    line: Any, open_episode: OpenEpisode = Episode.open, settings: dict[str, Any] | None = None
 ) -> Replayed:
     """Play one line again.
 
     Args:
         line: as it stands in the file.
         open_episode: as in `rollouts.rollout`.
-        talks: whether it must hold a conversation, as its policy is a language model.
+        settings: of the file's header; they say which policies are language models, whose
+            conversations must be there.
     """
+    where = _where(line)
     try:
-        read = read_line(line)
+        read = parse_line(line)
     except ValueError as error:
-        return Replayed(line, FORGED, str(error), None)
-    row = read.row
-    if row.benchmark != BENCHMARK_VERSION:
-        reason = f"played with benchmark {row.benchmark:.20}, this is {BENCHMARK_VERSION}"
-        return Replayed(line, DRIFT, reason, None)
+        return Replayed(where, FORGED, str(error))
+    row = line["row"]
+    if read.row.benchmark != BENCHMARK_VERSION:
+        reason = f"played with benchmark {read.row.benchmark:.20}, this is {BENCHMARK_VERSION}"
+        return Replayed(where, DRIFT, reason, row)
     try:
-        episode = open_episode(row.task, row.split, row.index)
+        episode = open_episode(read.row.task, read.row.split, read.row.index)
     except ValueError as error:
-        return Replayed(line, FORGED, str(error), None)
+        return Replayed(where, FORGED, str(error), row)
     try:
+        converses = _check_header(read.row, settings or {})
         _play(read, episode)
-        _compare(line["row"], episode)
+        _compare(row, episode)
         if line["messages"]:
-            _talk(line, open_episode(row.task, row.split, row.index), episode)
-        elif talks or row.prompt_tokens is not None:
-            raise _Differs("a language model played, and its conversation was left out")
-    except _Differs as difference:
-        return Replayed(line, FORGED, str(difference), episode)
+            _converse(line, open_episode(read.row.task, read.row.split, read.row.index), episode)
+        elif converses or read.row.prompt_tokens is not None:
+            raise _DiffersError("a language model played, and its conversation was left out")
+    except _DiffersError as difference:
+        return Replayed(where, FORGED, str(difference), row, episode)
     finally:
         episode.leave()
-    return Replayed(line, UNSCORED if row.closed_by == ERROR else MATCH, "", episode)
+    return Replayed(where, UNSCORED if row["closed_by"] == ERROR else MATCH, "", row, episode)
+
+
+def _check_header(row: Row, settings: dict[str, Any]) -> bool:
+    """Whether the row's policy is a language model; `_DiffersError` where the header contradicts
+    the row.
+    """
+    for name, own in (("split", row.split), ("benchmark", row.benchmark)):
+        if settings.get(name, own) != own:
+            raise _DiffersError(
+                f"the header says {name} {settings[name]!r:.30}, the row {own!r:.30}"
+            )
+    policies = settings.get("policies")
+    if not isinstance(policies, dict):
+        return False
+    if row.policy not in policies:
+        raise _DiffersError(f"the header names no policy {row.policy!r:.60}")
+    own = policies[row.policy]
+    return isinstance(own, dict) and "weights" in own
 
 
 def _play(line: Line, episode: BaseEpisode) -> None:
-    """Do what the line says was done, and look at what is shown; `_Differs` where it differs."""
+    """Do what the line says was done; `_DiffersError` where something else is shown."""
     if render(episode.opening, episode.incident.topology) != line.opening:
-        raise _Differs("the opening is that of another incident, or was changed")
+        raise _DiffersError("the opening is that of another incident, or was changed")
     for number, step in enumerate(line.steps, start=1):
         if episode.done:
-            raise _Differs(f"step {number} comes after the incident was closed")
+            raise _DiffersError(f"step {number} comes after the incident was closed")
         if step.action:
             observation = episode.act(Action.parse(step.action, step.value, step.confidence))
         else:
             observation = episode.refuse(step.value)
         if render(observation) != step.observation:
-            raise _Differs(f"step {number}, {step.action or 'no action'}: another answer came")
+            raise _DiffersError(f"step {number}, {step.action or 'no action'}: another answer came")
 
 
-def _talk(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -> None:
-    """Say again what the agent said, on an episode of its own: `_Differs` unless the same answers
-    come, and the steps are those that were `played`. A conversation that was changed is no
-    less forged than a score.
+def _converse(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -> None:
+    """Say again what the agent said, in a second episode: `_DiffersError` unless the same answers
+    come, and the steps are those of the one that was `played`.
     """
     messages = line["messages"]
     protocol = protocol_of(messages, line["opening"])
     if protocol is None:
-        raise _Differs("the messages begin as no conversation about this incident does")
+        raise _DiffersError("the messages begin as no conversation about this incident does")
     session = ToolSession(episode)
     at, over = len(protocol.opening(line["opening"])), False
     while at < len(messages):
         if over or messages[at]["role"] != "assistant":
-            raise _Differs(f"message {at + 1} comes where the agent's turn is, or after the end")
-        told = protocol.answers(session, messages[at])
-        if messages[at + 1 : at + 1 + len(told)] != told:
-            raise _Differs(f"message {at + 1} brings other answers than stand below it")
-        over = not told or episode.done
-        at += 1 + len(told)
+            raise _DiffersError(
+                f"message {at + 1} comes where the agent's turn is, or after the end"
+            )
+        answers = protocol.answers(session, messages[at])
+        if messages[at + 1 : at + 1 + len(answers)] != answers:
+            raise _DiffersError(f"message {at + 1} brings other answers than stand below it")
+        over = not answers or episode.done
+        at += 1 + len(answers)
     if _done(episode) != _done(played):
-        raise _Differs("the messages call for other steps than were done")
+        raise _DiffersError("the messages call for other steps than were done")
 
 
 def _done(episode: BaseEpisode) -> list[tuple[str, ...]]:
-    """What was done, confidences left out: a conversation holds none."""
+    """What was done, without confidences: a conversation holds none."""
     return [
-        (step.action.type, *step.action.args) if step.action else ("", step.observation.error)
-        for step in episode.history
+        (action.type, *action.args) if action else ("", observation.error)
+        for action, observation in episode.history
     ]
 
 
 def _compare(row: dict[str, Any], episode: BaseEpisode) -> None:
-    """Raise `_Differs` unless the row tells what came of the episode here."""
+    """Raise `_DiffersError` unless the row says what came of the episode here."""
     failed = row["closed_by"] == ERROR
     if failed != bool(row["error"]):
-        raise _Differs("an episode has an error if that is what ended it, and else none")
+        raise _DiffersError("an episode has an error if that is what ended it, and else none")
     if not failed and not episode.done and row["closed_by"] == "timeout":
         episode.abandon()  # the agent walked away
     if not failed and not episode.done:
-        raise _Differs(f"the incident is still open, told is that {row['closed_by']:.30} closed it")
-    own = episode_row(episode, row["policy"], 0.0, failed)
-    own["solved"] = None if failed else solved(final_score(episode))
-    own["blamed"] = blamed(episode)
-    if failed:  # it has no score, nor any part of one
-        own |= {name: None for name in CONFIRMED if name not in (*OF_ERRORS, "closed_by")}
+        raise _DiffersError(
+            f"the incident is still open, and the row says that {row['closed_by']:.30} closed it"
+        )
+    own = result_row(episode, row["policy"], error=row["error"])
     for name in CONFIRMED:
-        if name not in row:
-            raise _Differs(f"the row has no {name}")
-        told = row[name]
-        if told != own[name] or isinstance(told, bool) != isinstance(own[name], bool):
-            raise _Differs(f"{name} is {own[name]!r}, told is {told!r:.30}")
+        if row[name] != own[name] or isinstance(row[name], bool) != isinstance(own[name], bool):
+            raise _DiffersError(f"{name} is {own[name]!r}, the row says {row[name]!r:.30}")

@@ -1,16 +1,17 @@
-"""Play policies on incidents: a row an episode, as each ends, or a DataFrame of all.
+"""Play a policy on incidents: one row per episode, whoever plays and wherever.
 
 Scripted policies, language models and endpoints all come through `rollout_each`. An episode that
-could not be played to its end has a row, too: `closed_by` is `error`, and there is no score.
+could not be played to its end has a row too: `closed_by` is `error`, and there is no score.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field
 from tqdm import tqdm
 
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
@@ -20,75 +21,77 @@ from ..world.cluster import Cluster
 from ..world.incidents import Incident
 from ..world.tasks import BENCHMARK_VERSION, Task
 
-COLUMNS = (
-    *("task", "split", "index", "policy", "score"),
-    *PARTS,
-    *("cost", "gate", "steps", "closed_by", "confidence", "seconds", "benchmark"),
-)
-# What `rollout_each` tells besides: `blamed` are the services blamed, in order, with spaces
-# between; tokens are None where nobody counted.
-EXTRAS = ("attempt", "solved", "blamed", "error", "prompt_tokens", "completion_tokens")
 ERROR = "error"  # what closed an episode that could not be played to its end
 HOPELESS = 10  # errors in a row after which no further episode is begun
-NO_SCORE = float("nan")
 
 # An episode among those of one policy and split: task, index of the incident, attempt.
 Key = tuple[str, int, int]
+
+
+class Row(BaseModel):
+    """An episode as every table and file holds it; an audit adds columns of its own.
+
+    An episode that ended in an error has no score: the parts of it are None.
+
+    Attributes:
+        score, severity, root_cause, remediation, escalation, speed, cost, gate: see `Score`.
+        confidence: stated with the first service blamed, or with `ignore`.
+        seconds: wall-clock, the policy's thinking included; the mean over those played together.
+        attempt: at this incident, from 0.
+        solved: see `solved`.
+        blamed: the services blamed, in order, with spaces between.
+        prompt_tokens, completion_tokens: None where nobody counted.
+    """
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+    __pydantic_extra__: dict[str, str | int | float | bool | None] = Field(init=False)
+
+    task: str
+    split: str
+    index: int
+    policy: str
+    score: float | None
+    severity: float | None
+    root_cause: float | None
+    remediation: float | None
+    escalation: float | None
+    speed: float | None
+    cost: float | None
+    gate: float | None
+    steps: int
+    closed_by: str
+    confidence: float | None
+    seconds: float
+    benchmark: str
+    attempt: int
+    solved: bool | None
+    blamed: str
+    error: str
+    prompt_tokens: int | None = Field(ge=0)
+    completion_tokens: int | None = Field(ge=0)
+
+
+COLUMNS = tuple(Row.model_fields)
+CORE = COLUMNS[: COLUMNS.index("attempt")]  # what one attempt that was played to its end has
+OF_THE_SCORE = ("score", *PARTS, "cost", "gate")  # None for an episode without a score
 
 
 class Result(NamedTuple):
     """An episode that was played.
 
     Attributes:
-        row: a value for each of `COLUMNS` and `EXTRAS`.
+        row: a value for each of `COLUMNS`.
         episode: all that was done and seen.
-        played: what the policy told.
+        messages: the conversation, if there was one.
     """
 
-    row: dict[str, object]
+    row: dict[str, Any]
     episode: BaseEpisode
-    played: Played
+    messages: Sequence[Any]
 
 
-class Brake:
-    """Says when no further episode may be begun: the tokens are spent, or all is in vain.
-
-    Args:
-        budget: tokens that may be spent, prompts and completions together; None for no bound.
-        spent: those that are gone already.
-
-    Attributes:
-        reason: why nothing more may be begun; empty while something may.
-        spent: so far.
-    """
-
-    def __init__(self, budget: int | None = None, spent: int = 0) -> None:
-        self.budget, self.spent, self.reason = budget, spent, ""
-        self._errors = 0
-        self._check()
-
-    def see(self, played: Played) -> None:
-        """Take note of an episode."""
-        self._errors = self._errors + 1 if played.error else 0
-        if played.tokens is not None:
-            self.spent += sum(played.tokens)
-        elif self.budget is not None and not played.error:
-            self.reason = (
-                "nobody tells how many tokens an episode took, so no budget can be kept; "
-                "leave out --budget-tokens"
-            )
-        if self._errors >= HOPELESS:
-            self.reason = f"{self._errors} errors in a row, the last one: {played.error}"
-        self._check()
-
-    def check_through(self, policy: str) -> None:
-        """Raise `ConnectionError` with the reason, if there is one: episodes are missing."""
-        if self.reason:
-            raise ConnectionError(f"{policy}: {self.reason}; see what `evaluate` can do about it")
-
-    def _check(self) -> None:
-        if self.budget is not None and self.spent >= self.budget:
-            self.reason = f"{self.spent} tokens are spent, of a budget of {self.budget}"
+# What a row holds besides `COLUMNS`, judged from the result.
+Judge = Callable[[Result], dict[str, Any]]
 
 
 def solved(score: Score) -> bool:
@@ -104,29 +107,50 @@ def solved(score: Score) -> bool:
 
 def episode_row(
     episode: BaseEpisode, policy: str, seconds: float, failed: bool = False
-) -> dict[str, object]:
-    """An episode as a row of `COLUMNS`; `seconds` is its wall-clock, the policy's thinking
-    included.
+) -> dict[str, Any]:
+    """An episode as the first columns of a row, up to `benchmark`.
 
     Args:
-        episode: closed, unless it `failed`: then it has no score, and every part of that is nan.
+        episode: closed, unless it `failed`: then it has no score.
+        policy: its name.
+        seconds: as in `Row`.
     """
-    incident = episode.incident
-    score = Score(*[NO_SCORE] * len(Score._fields)) if failed else final_score(episode)
+    incident, record = episode.incident, episode.record
+    score = None if failed else final_score(episode)
     return {
         "task": incident.task_name,
         "split": incident.split,
         "index": incident.index,
         "policy": policy,
-        "score": score.total,
-        **{part: getattr(score, part) for part in PARTS},
-        "cost": score.cost,
-        "gate": score.gate,
-        "steps": episode.record.steps,
-        "closed_by": ERROR if failed else episode.record.closed_by,
-        "confidence": episode.record.confidence,
+        "score": score and score.total,
+        **{name: score and getattr(score, name) for name in (*PARTS, "cost", "gate")},
+        "steps": record.steps,
+        "closed_by": ERROR if failed else record.closed_by,
+        "confidence": record.confidence,
         "seconds": seconds,
         "benchmark": BENCHMARK_VERSION,
+    }
+
+
+def result_row(
+    episode: BaseEpisode, policy: str, seconds: float = 0.0, attempt: int = 0, error: str = ""
+) -> dict[str, Any]:
+    """An episode as a whole row, but for the tokens.
+
+    Args:
+        episode: closed, unless there is an error.
+        policy: its name.
+        seconds, attempt: as in `Row`.
+        error: why it could not be played to its end.
+    """
+    return {
+        **episode_row(episode, policy, seconds, bool(error)),
+        "attempt": attempt,
+        "solved": None if error else solved(final_score(episode)),
+        "blamed": " ".join(dict.fromkeys(episode.record.root_causes)),
+        "error": error,
+        "prompt_tokens": None,
+        "completion_tokens": None,
     }
 
 
@@ -139,25 +163,25 @@ def rollout_each(
     batch: int = BATCH,
     open_episode: OpenEpisode = Episode.open,
     skip: Collection[Key] = (),
-    brake: Brake | None = None,
 ) -> Iterator[Result]:
-    """Play `policy`, and tell of every episode as it ends, in whatever order they end.
+    """Play `policy` and yield every episode as it ends, in whatever order they end.
 
     Args:
         policy, tasks, split, batch, open_episode: as in `rollout`.
         indices: of the incidents of each task.
         attempts: at each incident.
-        skip: episodes that are not played, as they were before.
-        brake: asked before an episode is begun; by default one without a budget. Those under way
-            are played to their ends.
+        skip: episodes that are not played.
+
+    Raises:
+        ConnectionError: after `HOPELESS` errors in a row, once the episodes under way have ended.
     """
-    brake = brake or Brake()
     opening: dict[int, float] = {}  # seconds that it took to open an episode, by its id
+    errors = 0
 
     def opened(task: str | Task, attempt: int) -> Iterator[BaseEpisode]:
         name = task.name if isinstance(task, Task) else task
         for index in indices:
-            if brake.reason:
+            if errors >= HOPELESS:
                 return
             if (name, index, attempt) in skip:
                 continue
@@ -167,49 +191,41 @@ def rollout_each(
             yield episode
 
     for task in tasks:
-        if brake.reason:
-            return
         policy.prepare(task, split)
         for attempt in range(attempts):
             for played in policy.play_each(opened(task, attempt), batch, attempt):
-                brake.see(played)
-                episode = played.episode
-                seconds = opening.pop(id(episode)) + played.seconds
-                yield Result(_row(played, policy.name, seconds, attempt), episode, played)
+                errors = errors + 1 if played.error else 0
+                yield _result(played, policy.name, opening.pop(id(played.episode)), attempt)
                 if played.error:
-                    episode.leave()
+                    played.episode.leave()
+            if errors >= HOPELESS:
+                raise ConnectionError(
+                    f"{policy.name}: {errors} errors in a row, the last one: {played.error}"
+                )
 
 
-def _row(played: Played, policy: str, seconds: float, attempt: int) -> dict[str, object]:
-    """A row of `COLUMNS` and `EXTRAS`."""
-    episode, failed, tokens = played.episode, bool(played.error), played.tokens
-    return {
-        **episode_row(episode, policy, seconds, failed),
-        "attempt": attempt,
-        "solved": None if failed else solved(final_score(episode)),
-        "blamed": blamed(episode),
-        "error": played.error,
-        "prompt_tokens": tokens.prompt if tokens else None,
-        "completion_tokens": tokens.completion if tokens else None,
-    }
+def _result(played: Played, policy: str, opening: float, attempt: int) -> Result:
+    seconds = opening + played.seconds
+    row = result_row(played.episode, policy, seconds, attempt, played.error)
+    if played.tokens is not None:
+        row |= {
+            "prompt_tokens": played.tokens.prompt,
+            "completion_tokens": played.tokens.completion,
+        }
+    return Result(row, played.episode, played.messages)
 
 
-def blamed(episode: BaseEpisode) -> str:
-    """The services that were blamed, in order and each once, with spaces between."""
-    return " ".join(dict.fromkeys(episode.record.root_causes))
-
-
-def rows_of(
-    rows: Iterable[dict[str, object]], tasks: Sequence[str | Task], columns: Sequence[str]
-) -> pd.DataFrame:
-    """Rows as a frame with these columns: tasks in the given order, then by attempt and index."""
+def frame_of(rows: Iterable[dict[str, Any]], tasks: Sequence[str | Task]) -> pd.DataFrame:
+    """Rows as a frame: tasks in the given order, then by attempt and index."""
     names = [task.name if isinstance(task, Task) else task for task in tasks]
 
-    def place(row: dict[str, object]) -> tuple[object, ...]:
-        return names.index(str(row["task"])), row.get("attempt", 0), row["index"]
+    def place(row: dict[str, Any]) -> tuple[int, int, int]:
+        return names.index(row["task"]), row["attempt"], row["index"]
 
-    frame = pd.DataFrame(sorted(rows, key=place), columns=list(columns))
-    return frame.astype({"confidence": float})
+    ordered = sorted(rows, key=place)
+    frame = pd.DataFrame(ordered, columns=[*dict.fromkeys([*COLUMNS, *(ordered or [{}])[0]])])
+    numbers = (*OF_THE_SCORE, "confidence", "prompt_tokens", "completion_tokens")
+    return frame.astype(dict.fromkeys(numbers, float))
 
 
 def scored(frame: pd.DataFrame) -> pd.DataFrame:
@@ -226,43 +242,40 @@ def rollout(
     batch: int = BATCH,
     progress: bool = True,
     open_episode: OpenEpisode = Episode.open,
+    judge: Judge | None = None,
 ) -> pd.DataFrame:
     """Play `policy` on incidents `first` to `first + episodes - 1` of each task.
 
     Args:
         policy: any `Policy`.
-        tasks: names, or tasks of one's own.
+        tasks: names, or custom tasks.
         split: split name.
-        episodes: incidents per task.
+        episodes: incidents of each task.
         first: first index.
-        batch: most incidents handed to the policy at once; a row's `seconds` is the mean over those
-            that it played together.
+        batch: most incidents handed to the policy at once.
         progress: whether to show a bar.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
-            on a server, `functools.partial(Episode.open, topology=...)` on a call graph of one's
-            own.
+            on a server, `functools.partial(Episode.open, topology=...)` on a custom call graph.
+        judge: adds columns, see `audit.judge`.
 
     Returns:
-        A frame with the columns `COLUMNS`, one row an episode, tasks in the given order. What could
-        not be played to its end is `closed_by` `error`, and has no score: see `scored`.
+        One row per episode with the columns `COLUMNS`, tasks in the given order. An episode that
+        could not be played to its end is `closed_by` `error` and has no score: see `scored`.
 
     Raises:
         ConnectionError: when an endpoint failed `HOPELESS` times in a row.
     """
-    indices, brake = range(first, first + episodes), Brake()
-    played = rollout_each(
-        policy, tasks, split, indices, batch=batch, open_episode=open_episode, brake=brake
-    )
-    told = tqdm(played, policy.name, len(tasks) * episodes, disable=not progress, leave=False)
-    frame = rows_of((result.row for result in told), tasks, COLUMNS)
-    brake.check_through(policy.name)
-    return frame
+    indices = range(first, first + episodes)
+    played = rollout_each(policy, tasks, split, indices, batch=batch, open_episode=open_episode)
+    bar = tqdm(played, policy.name, len(tasks) * episodes, disable=not progress, leave=False)
+    rows = [result.row if judge is None else result.row | judge(result) for result in bar]
+    return frame_of(rows, tasks)
 
 
 def user_errors(
     incident: Incident, remedy: str = "", service: str = "", ticks: int = 10
 ) -> list[float]:
-    """Share of user requests that fail (the worse of the edges), a value a tick from onset to
+    """Share of user requests that fail (the worse of the edges), one value per tick from onset to
     `ticks` after arrival.
 
     With `remedy`, it is applied to `service` when the agent arrives; without, nobody does anything.

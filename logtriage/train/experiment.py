@@ -1,45 +1,45 @@
-"""One whole experiment in a folder: base model, GRPO run, held-out evaluation, figures, summary.
+"""A whole experiment in a folder: base model, GRPO run, evaluation on held-out incidents, summary.
 
     runs/novice/base/   the base model (see `base_model`)
     runs/novice/seed-0/ the run (see `grpo`), and then
 
 | file | what |
 |---|---|
-| `evaluation.parquet` | a row an episode of base, trained and scripted policies, same incidents |
+| `evaluation.parquet` | one row per episode: base, trained and scripts on the same incidents |
 | `checkpoints.parquet` | likewise, of the model at each checkpoint, on the first few of them |
 | `splits.parquet` | likewise, of base and trained on the splits that hold something new |
-| `audit.parquet` | whether base and trained knew what they answered (see `measure.audit`) |
+| `audit.parquet` | whether base and trained knew what they answered (see `bench.audit`) |
 | `transcripts.json` | the same incident before and after training |
 | `summary.json` | the table that is printed, and every stratum before and after (see `summaries`) |
 | `*.png` | the figures |
 
-Every step is skipped when its result is there, so the same command continues what was interrupted.
+An episode that is there with the same key (see `bench.registry.Player`) is not played again, so the
+same command continues what was interrupted.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from torch import OutOfMemoryError
 
-from ..bench.audit import audit
-from ..bench.registry import make_policy
-from ..bench.rollouts import rollout
-from ..bench.runs import model_of, record_of, step_of, weights_digest, write_text
+from ..bench.audit import judge_result
+from ..bench.evaluation import Plan, evaluate
+from ..bench.registry import Player, in_memory, scripted
+from ..bench.rollouts import Judge
+from ..bench.runs import model_of, record_of, step_of, write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
-from ..policies.llm.language_models import TURN_TOKENS, LanguageModelPolicy
-from ..policies.llm.loading import load_language_model, runnable
-from ..policies.scripted import Policy
+from ..policies.llm.language_models import TURN_TOKENS
+from ..policies.llm.loading import quantised_name, runnable
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from .base_model import build_base, build_expert
 from .drills import TUNING_INDEX
-from .grpo import free_memory
 
 REFERENCES = ("novice", "loudest", "trace", "belief", "oracle")
 # Scores that make an incident worth showing before and after training: the base fails at it below
@@ -70,91 +70,97 @@ def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: 
     return build_base(base or folder / "base", general=preset == "general", **options)
 
 
-def run_policy(run: str | Path, weights: Path | None, name: str) -> LanguageModelPolicy:
+def model_player(run: Path, weights: Path | None, name: str) -> Player:
     """A run's model as a greedy policy: with the weights (or the adapter) in a folder, or, for
     None, as it started.
     """
     settings = record_of(run)["settings"]
     base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
+    source, adapter = (weights or base), None
     if weights is not None and (weights / "adapter_config.json").exists():
-        model, tokenizer = load_language_model(base, in_4bit, adapter=weights)
-    else:
-        model, tokenizer = load_language_model(weights or base, in_4bit)
-    turn_tokens = max(TURN_TOKENS, settings["turn_tokens"])
-    return LanguageModelPolicy(model, tokenizer, name=name, turn_tokens=turn_tokens)
+        source, adapter = base, weights
+    return in_memory(
+        quantised_name(source) if in_4bit else source,
+        name,
+        in_4bit,
+        adapter,
+        turn_tokens=max(TURN_TOKENS, settings["turn_tokens"]),
+    )
 
 
-def _played(path: Path, name: str, weights: str, split: str, episodes: int) -> pd.DataFrame | None:
-    """The rows that a run's file, or that of another seed or row of its sweep, holds of a policy
-    with these weights on these incidents, as the benchmark now is; None when there are none.
-    """
-    last = first_of(split) + episodes
-    sweep = path.resolve().parents[:3][-1]  # sweep/row/run/file
-    for file in (path, *sorted(sweep.glob(f"*/seed-*/{path.name}"))):
-        if not file.exists():
-            continue
-        frame = pd.read_parquet(file)
-        same = (frame["policy"] == name) & (frame["weights"] == weights) & (frame["split"] == split)
-        same &= (frame["benchmark"] == BENCHMARK_VERSION) & (frame["index"] < last)
-        if same.sum() == episodes * len(TASKS):
-            return frame[same]
-    return None
+def before_and_after(run: Path) -> dict[str, Player]:
+    """The run's model as it started, and, where training has ended, as it is now."""
+    players = {"base": model_player(run, None, "base")}
+    if (run / "model").exists():
+        players["trained"] = model_player(run, run / "model", "trained")
+    return players
 
 
-def _played_or(
-    path: Path, name: str, weights: str, split: str, episodes: int, play: Callable[[], pd.DataFrame]
+def _results(
+    path: Path,
+    players: Sequence[Player],
+    splits: Sequence[str],
+    episodes: int,
+    batch: int,
+    progress: bool,
+    judge: Judge | None = None,
 ) -> pd.DataFrame:
-    """`_played`'s rows, or where there are none those that `play` makes, with their weights."""
-    rows = _played(path, name, weights, split, episodes)
-    return play().assign(weights=weights) if rows is None else rows
-
-
-def _written(path: Path, frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """The frames as one, which is kept in a file; a file that holds all of them, and more of the
-    same, stays as it is.
+    """The rows of all players on the first held-out incidents of the splits: those that a file
+    holds, or the same file of another run of its sweep, and else those of episodes that are played
+    now. The file then holds them all, and what else it held of the same models.
     """
-    frame = pd.concat(frames, ignore_index=True)
-    if path.exists():
-        before = pd.read_parquet(path)
-        of_these = before[before["split"].isin(frame["split"].unique())]
-        if len(frame) < len(of_these) and not set(_played_rows(frame)) - set(_played_rows(before)):
-            return frame
-    partial = path.with_name(path.name + ".partial")  # another point may read it meanwhile
-    frame.to_parquet(partial, index=False)
-    partial.replace(path)
-    return frame
+    kept, frames, added = _read(path), [], False
+    for split in splits:
+        plan = Plan(list(TASKS), split, episodes, first_of(split))
+        for player in players:
+            rows = _planned(kept, player.key, plan)
+            if rows is None:
+                rows, added = _beside(path, player.key, plan), True
+            if rows is None:
+                rows = evaluate([player], plan, None, judge, batch, progress=progress).frame
+                rows = rows.assign(weights=weights_of(player), key=player.key)
+                if player.name.startswith("checkpoint-"):
+                    rows = rows.assign(step=step_of(player.name))
+            frames.append(rows)
+    found = pd.concat(frames, ignore_index=True)
+    if added:
+        keys = {player.name: player.key for player in players}
+        stale = [keys.get(row.policy, row.key) != row.key for row in kept.itertuples()]
+        everything = pd.concat([found, kept[~np.array(stale, bool)]], ignore_index=True)
+        everything = everything.drop_duplicates(["policy", "task", "split", "index"])
+        partial = path.with_name(path.name + ".partial")  # another run may read it meanwhile
+        everything.to_parquet(partial, index=False)
+        partial.replace(path)
+    return found
 
 
-def _played_rows(frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    """What each row is of: policy, weights and incident."""
-    columns = ["policy", "weights", "benchmark", "task", "split", "index"]
-    return frame[columns].itertuples(index=False, name=None)
+def _read(path: Path) -> pd.DataFrame:
+    """The rows of a file that have a key; none where there is no file."""
+    frame = pd.read_parquet(path) if path.exists() else pd.DataFrame()
+    return frame if "key" in frame else frame.head(0)
 
 
-def _before_and_after(run: Path) -> dict[str, tuple[Path | None, str]]:
-    """Name to the folder of the model's weights (None: as it started), and their digest; a model of
-    a hub is known by its name. Before the end of training there is no `trained`.
+def _planned(frame: pd.DataFrame, key: str, plan: Plan) -> pd.DataFrame | None:
+    """The rows of a plan; None when any is missing."""
+    if not len(frame):
+        return None
+    same = (frame["key"] == key) & (frame["split"] == plan.split)
+    same &= frame["index"].isin(plan.indices)
+    return frame[same] if same.sum() == len(plan.keys) else None
+
+
+def _beside(path: Path, key: str, plan: Plan) -> pd.DataFrame | None:
+    """The rows of a plan in the same file of another run of the sweep; None when there are none."""
+    sweep = path.resolve().parents[:3][-1]  # sweep/row/run/file
+    found = (_planned(_read(file), key, plan) for file in sweep.glob(f"*/seed-*/{path.name}"))
+    return next((rows for rows in found if rows is not None), None)
+
+
+def weights_of(player: Player) -> str:
+    """What a card knows a model by: the digest of the weights that were trained; empty for a
+    script.
     """
-    base, trained = model_of(run), run / "model"
-    models: dict[str, tuple[Path | None, str]] = {
-        "base": (None, weights_digest(Path(base)) or base)
-    }
-    if trained.exists():
-        models["trained"] = (trained, weights_digest(trained))
-    return models
-
-
-def _rollout(policy: Policy, split: str, episodes: int, batch: int, progress: bool) -> pd.DataFrame:
-    """`rollout` on all tasks; where a GPU's memory ends, once more with half as many at once."""
-    while True:
-        try:
-            return rollout(policy, list(TASKS), split, episodes, first_of(split), batch, progress)
-        except OutOfMemoryError:
-            if batch == 1:
-                raise
-        print(f"out of memory with {batch} episodes at once; playing {batch // 2}")
-        batch //= 2
-        free_memory()
+    return player.settings.get("adapter") or player.settings.get("weights", "")
 
 
 def evaluate_run(
@@ -166,35 +172,25 @@ def evaluate_run(
     progress: bool = True,
 ) -> pd.DataFrame:
     """Greedy rollouts of the run's model before training and, where that has ended, after, and of
-    scripted policies, on the same held-out incidents.
-
-    Kept in `evaluation.parquet`; what is there for the same weights and benchmark is not played
-    again.
+    scripted policies, on the same held-out incidents. Kept in `evaluation.parquet`.
 
     Args:
         run: the run's folder.
         episodes: incidents of each task.
         split: of the incidents; of `train` it is the tuning slice, which nothing is trained on (see
-            `first_of`).
+            `first_of`). Results on other splits stay in the file.
         references: names of scripted policies.
         batch: incidents handed to a policy at once.
         progress: whether to show bars.
 
     Returns:
-        `rollout`'s rows of `base`, `trained` and the references, with the column `weights`, a
-        digest (empty for what has none).
+        The rows of `base`, `trained` and the references on this split, with the columns `weights`
+        (see `weights_of`) and `key`.
     """
     run = Path(run)
-    path, frames, models = run / "evaluation.parquet", [], _before_and_after(run)
-    for name in (*models, *references):
-        folder, weights = models.get(name, (None, ""))
-
-        def play(name: str = name, folder: Path | None = folder) -> pd.DataFrame:
-            policy = run_policy(run, folder, name) if name in models else make_policy(name)
-            return _rollout(policy, split, episodes, batch, progress)
-
-        frames.append(_played_or(path, name, weights, split, episodes, play))
-    return _written(path, frames)
+    players = [*before_and_after(run).values(), *map(scripted, references)]
+    path = run / "evaluation.parquet"
+    return _results(path, players, [split], episodes, batch, progress)
 
 
 def evaluate_checkpoints(
@@ -205,70 +201,40 @@ def evaluate_checkpoints(
     progress: bool = True,
 ) -> pd.DataFrame:
     """Greedy rollouts of every checkpoint on the first held-out incidents of each task, with the
-    column `step`.
-
-    Kept in `checkpoints.parquet`; what is there for the same weights and benchmark is not played
-    again. The arguments are those of `evaluate_run`.
+    column `step`. Kept in `checkpoints.parquet`; the arguments are those of `evaluate_run`.
 
     Raises:
         FileNotFoundError: the run has no checkpoints.
     """
     run = Path(run)
-    path, frames = run / "checkpoints.parquet", []
-    steps = {step_of(folder): folder for folder in run.glob("checkpoint-*")}
-    for step, folder in sorted(steps.items()):
-
-        def play(folder: Path = folder) -> pd.DataFrame:
-            policy = run_policy(run, folder, folder.name)
-            return _rollout(policy, split, episodes, batch, progress)
-
-        rows = _played_or(path, folder.name, weights_digest(folder), split, episodes, play)
-        frames.append(rows.assign(step=step))
-    if not frames:
+    folders = sorted(run.glob("checkpoint-*"), key=step_of)
+    if not folders:
         raise FileNotFoundError(f"{run} has no checkpoints to evaluate; train it first")
-    return _written(path, frames)
+    players = [model_player(run, folder, folder.name) for folder in folders]
+    path = run / "checkpoints.parquet"
+    return _results(path, players, [split], episodes, batch, progress)
 
 
 def evaluate_splits(
     run: str | Path, episodes: int = 100, batch: int = 100, progress: bool = True
 ) -> pd.DataFrame:
     """Greedy rollouts of the run's model, before and after, on the splits that hold something new.
-
-    Kept in `splits.parquet`; what is there for the same weights and benchmark is not played again.
-    The arguments are those of `evaluate_run`.
+    Kept in `splits.parquet`; the arguments are those of `evaluate_run`.
     """
     run = Path(run)
-    path, frames, models = run / "splits.parquet", [], _before_and_after(run)
-    for split in (split for split in SPLITS if split.startswith("unseen")):
-        for name, (folder, weights) in models.items():
-
-            def play(
-                name: str = name, folder: Path | None = folder, split: str = split
-            ) -> pd.DataFrame:
-                policy = run_policy(run, folder, name)
-                return _rollout(policy, split, episodes, batch, progress)
-
-            frames.append(_played_or(path, name, weights, split, episodes, play))
-    return _written(path, frames)
+    new = [split for split in SPLITS if split.startswith("unseen")]
+    players = list(before_and_after(run).values())
+    return _results(run / "splits.parquet", players, new, episodes, batch, progress)
 
 
 def audit_run(run: str | Path, episodes: int = 200, progress: bool = True) -> pd.DataFrame:
-    """Whether the run's model, before and after, knew what it answered: `measure.audit` of greedy
-    play on `test`.
-
-    Kept in `audit.parquet`; what is there for the same weights and benchmark is not played again.
-    The arguments are those of `evaluate_run`.
+    """Whether the run's model, before and after, knew what it answered (see `bench.audit`) in
+    greedy play on `test`. Kept in `audit.parquet`; the arguments are those of `evaluate_run`.
     """
     run = Path(run)
-    path, frames = run / "audit.parquet", []
-    for name, (folder, weights) in _before_and_after(run).items():
-
-        def play(name: str = name, folder: Path | None = folder) -> pd.DataFrame:
-            policy = run_policy(run, folder, name)
-            return audit(policy, list(TASKS), episodes=episodes, progress=progress)
-
-        frames.append(_played_or(path, name, weights, "test", episodes, play))
-    return _written(path, frames)
+    players = list(before_and_after(run).values())
+    path = run / "audit.parquet"
+    return _results(path, players, ["test"], episodes, 50, progress, judge_result)
 
 
 def compare_transcripts(
@@ -282,23 +248,22 @@ def compare_transcripts(
     Averages are in `evaluation.parquet`.
     """
     run = Path(run)
-    path, models = run / "transcripts.json", _before_and_after(run)
-    weights = {name: digest for name, (_, digest) in models.items()}
+    path, models = run / "transcripts.json", before_and_after(run)
+    weights = {name: weights_of(player) for name, player in models.items()}
     asked = {"task": task, "split": split, "weights": weights, "benchmark": BENCHMARK_VERSION}
     if path.exists():
         kept = json.loads(path.read_text())
         if all(kept.get(key) == value for key, value in asked.items()):
             return kept
     evaluation = pd.read_parquet(run / "evaluation.parquet")
-    scores = evaluation[evaluation.task == task].pivot_table(
-        index="index", columns="policy", values="score"
-    )
+    evaluation = evaluation[(evaluation.task == task) & (evaluation.split == split)]
+    scores = evaluation.pivot_table(index="index", columns="policy", values="score")
     solved = scores[(scores.trained > SOLVED_ABOVE) & (scores.base < FAILED_BELOW)]
     index = int((solved if len(solved) else scores).index[0])
     comparison: dict[str, Any] = {**asked, "index": index, "telling": bool(len(solved))}
     incident = sample_incident(task, split, index)
-    for name, (folder, _) in models.items():
-        policy, episode = run_policy(run, folder, name), Episode(incident)
+    for name, player in models.items():
+        policy, episode = player.make(0), Episode(incident)
         (played,) = policy.play([episode])
         comparison[name] = {
             "score": final_score(episode)._asdict(),

@@ -106,6 +106,8 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
     """
     record = record_of(subject.run)
     evaluation = results_of(subject.run, "evaluation.parquet")
+    if evaluation is not None:  # others may be beside it
+        evaluation = evaluation[evaluation.split == evaluation.split.iloc[0]]
     found = {} if evaluation is None else evaluated(subject.run, folder, evaluation)
     figures = {name: CAPTIONS[name] for name in CAPTIONS if (folder / name).exists()}
     text = render_template(

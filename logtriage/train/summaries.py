@@ -111,11 +111,12 @@ def summary_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return table.fillna("-")
 
 
-def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
-    """Several training seeds together, from their `evaluation.parquet`: a row a task.
+def summarise_seeds(runs: Sequence[str | Path], split: str = "test") -> pd.DataFrame:
+    """Several training seeds together, from their `evaluation.parquet`: one row per task.
 
     Args:
         runs: folders, each the run of one seed, evaluated on the same incidents.
+        split: of these incidents.
 
     Returns:
         Columns task, benchmark, seeds and episodes (incidents of each); base, trained and gain,
@@ -130,6 +131,7 @@ def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
     """
     folders = [Path(run) for run in runs]
     frames = [pd.read_parquet(folder / "evaluation.parquet") for folder in folders]
+    frames = [frame[frame["split"] == split] for frame in frames]
     base, trained = ([one[one.policy == name] for one in frames] for name in ("base", "trained"))
     changes, gained, rows = stratum_changes(base, trained), gains(base, trained), []
     for task in gained:

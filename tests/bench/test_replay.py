@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from talking_server import call, refused, said, talking
 
-from logtriage.bench.episode_file import Journal, read_journal
 from logtriage.bench.evaluation import Plan, evaluate
-from logtriage.bench.registry import make_policy
-from logtriage.bench.replay import DRIFT, FORGED, MATCH, UNSCORED, replay, replay_line
+from logtriage.bench.registry import Player, behind_endpoint, scripted
+from logtriage.bench.replay import DRIFT, FORGED, MATCH, MISSING, UNSCORED, replay, replay_line
+from logtriage.bench.trajectories import Journal, read_trajectories
 from logtriage.play.actions import Action
 from logtriage.play.conversation import TEXT, tool_call
-from logtriage.policies.llm.endpoint import EndpointPolicy
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
@@ -47,23 +46,28 @@ class Talker(ConversationPolicy):
         return {"role": "assistant", "content": "", **({"tool_calls": made} if made else {})}, None
 
 
-def written(path, policies, plan):
-    evaluate(policies, plan, Journal(path, {"split": plan.split}), progress=False)
+TALKER = Player("talker", {"weights": "none"}, lambda begun: Talker("talker"))
+
+
+def written(path, players, plan, retry_errors=False):
+    settings = {"split": plan.split, "policies": {one.name: one.settings for one in players}}
+    with Journal(path, settings, retry_errors) as journal:
+        evaluate(players, plan, journal, progress=False)
     return path
 
 
 @pytest.fixture(scope="module")
 def talked(tmp_path_factory):
     path = tmp_path_factory.mktemp("talked") / "out.jsonl"
-    return written(path, [Talker("talker")], Plan(["cascading_failure"], "test", 6))
+    return written(path, [TALKER], Plan(["cascading_failure"], "test", 6))
 
 
 @pytest.fixture(scope="module")
 def line(tmp_path_factory):
     """A trajectory of `trace`."""
     path = tmp_path_factory.mktemp("line") / "out.jsonl"
-    written(path, [make_policy("trace")], Plan(["cascading_failure"], "test", 2))
-    return read_journal(path)[1][1]
+    written(path, [scripted("trace")], Plan(["cascading_failure"], "test", 2))
+    return read_trajectories(path)[1][1]
 
 
 def verdicts(path):
@@ -71,24 +75,22 @@ def verdicts(path):
 
 
 def test_six_hundred_trajectories_match(tmp_path):
-    policies = [make_policy(name) for name in ("random", "novice", "loudest", "trace")]
+    policies = [scripted(name) for name in ("random", "novice", "loudest", "trace")]
     path = written(tmp_path / "out.jsonl", policies, Plan(list(TASKS), "test", 50))
     assert verdicts(path) == [MATCH] * 600
 
 
 @pytest.mark.parametrize("split", ["unseen_topology", "unseen_wording"])
 def test_other_splits_match_and_confidence_is_kept(split, tmp_path):
-    path = written(tmp_path / "out.jsonl", [make_policy("trace")], Plan(["single_crash"], split, 5))
+    path = written(tmp_path / "out.jsonl", [scripted("trace")], Plan(["single_crash"], split, 5))
     assert verdicts(path) == [MATCH] * 5
-    path = written(
-        tmp_path / "own.jsonl", [make_policy("belief")], Plan(["single_crash"], "test", 3)
-    )
-    lines = read_journal(path)[1]
+    path = written(tmp_path / "own.jsonl", [scripted("belief")], Plan(["single_crash"], "test", 3))
+    lines = read_trajectories(path)[1]
     assert verdicts(path) == [MATCH] * 3 and all(one["row"]["confidence"] for one in lines)
 
 
 def test_conversations_match_with_all_that_went_wrong_in_them(talked):
-    lines = read_journal(talked)[1]
+    lines = read_trajectories(talked)[1]
     assert verdicts(talked) == [MATCH] * 6
     assert {one["row"]["closed_by"] for one in lines} == {"timeout", "resolve"}
     kinds = [step["action"] for step in lines[1]["steps"]]
@@ -134,13 +136,13 @@ def changes(line):
 
 
 def test_a_changed_action_is_forged(line, talked):
-    for told in (line, read_journal(talked)[1][1]):
+    for told in (line, read_trajectories(talked)[1][1]):
         for changed in changes(told):
             assert changed["steps"] == told["steps"] or replay_line(changed).verdict == FORGED
 
 
 def test_a_changed_opening_or_conversation_is_forged(talked):
-    line = read_journal(talked)[1][1]
+    line = read_trajectories(talked)[1][1]
     assert replay_line({**line, "opening": line["opening"] + "!"}).verdict == FORGED
     for at, message in enumerate(line["messages"]):
         # the last call came after the end, and was no step
@@ -151,7 +153,7 @@ def test_a_changed_opening_or_conversation_is_forged(talked):
 
 
 def test_what_the_model_wrote_is_what_was_done(talked):
-    line = read_journal(talked)[1][1]
+    line = read_trajectories(talked)[1][1]
     others = [tool_call(Action("identify_root_cause", ("checkout",))), tool_call(Action("resolve"))]
     for at, message in enumerate(line["messages"]):
         if message["role"] != "assistant":
@@ -168,14 +170,41 @@ def test_what_the_model_wrote_is_what_was_done(talked):
 
 
 def test_a_conversation_cannot_be_left_out_of_a_models_file(tmp_path):
-    path, plan = tmp_path / "out.jsonl", Plan(["single_crash"], "test", 2)
-    settings = {"split": "test", "models": {"talker": ""}, "endpoint": ["", ""]}
-    evaluate([Talker("talker")], plan, Journal(path, settings), progress=False)
+    path = written(tmp_path / "out.jsonl", [TALKER], Plan(["single_crash"], "test", 2))
     assert verdicts(path) == [MATCH] * 2
     head, *lines = map(json.loads, path.read_text().splitlines())
     lines[0]["messages"] = []
     path.write_text("".join(json.dumps(one) + "\n" for one in (head, *lines)))
     assert verdicts(path) == [FORGED, MATCH]
+
+
+def test_a_line_that_was_left_out_is_missing(tmp_path):
+    # Who leaves out what went badly shows a better mean.
+    plan = Plan(["single_crash", "cascading_failure"], "test", 3, attempts=2)
+    path = written(tmp_path / "out.jsonl", [scripted("loudest"), scripted("trace")], plan)
+    head, *lines = path.read_text().splitlines(keepends=True)
+    for at in (1, len(lines) - 1):  # in the middle, and the last one
+        path.write_text("".join([head, *lines[:at], *lines[at + 1 :]]))
+        *others, missing = replay(path)
+        row = json.loads(lines[at])["row"]
+        assert missing.verdict == MISSING and [one.verdict for one in others] == [MATCH] * 23
+        assert missing.where == (row["policy"], (row["task"], row["index"], row["attempt"]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"split": "train"}, {"benchmark": "1.0"}, {"policies": {"belief": {}}}, {"policies": {}}],
+)
+def test_a_header_that_contradicts_its_rows_is_forged(change, tmp_path):
+    plan = Plan(["single_crash"], "test", 2)
+    path = written(tmp_path / "out.jsonl", [scripted("trace")], plan)
+    head, *lines = path.read_text().splitlines(keepends=True)
+    told = json.loads(head)
+    told["settings"] |= change
+    path.write_text("".join([json.dumps(told) + "\n", *lines]))
+    found = list(replay(path))
+    assert [one.verdict for one in found] == [FORGED] * 2
+    assert all("the header" in one.reason for one in found)
 
 
 def test_what_was_played_with_another_version_drifts(line):
@@ -188,9 +217,7 @@ def test_what_was_played_with_another_version_drifts(line):
 
 def test_an_episode_counts_once(tmp_path):
     # Who played one twice could show the better one.
-    path = written(
-        tmp_path / "out.jsonl", [make_policy("trace")], Plan(["single_crash"], "test", 2)
-    )
+    path = written(tmp_path / "out.jsonl", [scripted("trace")], Plan(["single_crash"], "test", 2))
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines, lines[1]]))
     assert verdicts(path) == [MATCH, MATCH, FORGED]
@@ -204,7 +231,7 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
         return said(asks) if len(body["messages"]) == 2 else refused(413, "too long")
 
     with talking(answer) as (url, _):
-        written(path, [EndpointPolicy(url, "toy")], plan)
+        written(path, [behind_endpoint(url, "toy")], plan)
     assert verdicts(path) == [UNSCORED] * 3
     _, *lines = map(json.loads, path.read_text().splitlines())
     for name in COLUMNS:
@@ -215,9 +242,13 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
     lines[1]["row"]["error"] = ""
     assert replay_line(lines[1]).verdict == FORGED
     wrote = '{"name": "resolve", "arguments": {}}'
+    head, *lines = path.read_text().splitlines(keepends=True)
     with talking(lambda *_: said(content=wrote)) as (url, _):
-        journal = Journal(path, {"split": "test"}, resume=True, again=True)
-        evaluate([EndpointPolicy(url, "toy", protocol=TEXT)], plan, journal, progress=False)
+        text = behind_endpoint(url, "toy", protocol=TEXT)
+        told = json.loads(head)
+        told["settings"]["policies"] = {"toy": text.settings}
+        path.write_text("".join([json.dumps(told) + "\n", *lines]))
+        written(path, [text], plan, retry_errors=True)
     assert verdicts(path) == [MATCH] * 3  # seven lines, three episodes
 
 
@@ -262,7 +293,7 @@ def test_a_row_may_hold_anything(line, field, value):
 def test_what_is_used_of_a_line_is_looked_at_first(change, talked):
     # Of another version, too, of which all else is believed: it is exported as it stands.
     for version in (BENCHMARK_VERSION, "1.0"):
-        line = deepcopy(read_journal(talked)[1][1])
+        line = deepcopy(read_trajectories(talked)[1][1])
         line["row"]["benchmark"] = version
         change(line)
         found = replay_line(line)

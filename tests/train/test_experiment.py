@@ -2,15 +2,20 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+from logtriage.bench import registry
 from logtriage.bench.intervals import paired_gain
+from logtriage.bench.registry import Player, in_memory, make_policy, scripted
 from logtriage.bench.strata import stratum_changes
-from logtriage.train.experiment import _played
+from logtriage.play.conversation import TEXT
+from logtriage.train import experiment
+from logtriage.train.experiment import evaluate_run
 from logtriage.train.summaries import summarise_run, summarise_seeds, summary_table
-from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+from logtriage.world.tasks import TASKS
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "novice" / "seed-0" / "evaluation.parquet"
 
@@ -79,24 +84,81 @@ def runs(evaluation, tmp_path):
     return [tmp_path / "seed-0", tmp_path / "seed-1"]
 
 
-def test_rows_of_another_benchmark_are_played_again(evaluation, tmp_path):
-    path = tmp_path / "evaluation.parquet"
-    for benchmark, kept in ((BENCHMARK_VERSION, 600), ("0.9", None)):
-        evaluation.assign(benchmark=benchmark).to_parquet(path)
-        rows = _played(path, "trace", "", "test", 200)
-        assert rows is None if kept is None else len(rows) == kept
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run whose two models are scripts; `played` are the policies that were made to play."""
+    played = []
+
+    def player(policy, name, **settings):
+        def make(begun):
+            played.append(name)
+            made = make_policy(policy)
+            made.name = name
+            return made
+
+        return Player(name, {"weights": policy, **settings}, make)
+
+    run = tmp_path / "row" / "seed-0"
+    run.mkdir(parents=True)
+    models = {"base": player("constant", "base"), "trained": player("trace", "trained")}
+    monkeypatch.setattr(experiment, "before_and_after", lambda run: models)
+    options = {"references": (), "progress": False}
+    return SimpleNamespace(folder=run, models=models, played=played, player=player, options=options)
 
 
-def test_rows_of_a_seed_beside_are_taken_for_the_same_weights_alone(evaluation, tmp_path):
-    beside, own = (tmp_path / name / "evaluation.parquet" for name in ("seed-0", "seed-1"))
-    beside.parent.mkdir()
-    evaluation.assign(weights="one base").to_parquet(beside)
-    assert len(_played(own, "base", "one base", "test", 200)) == 600
-    assert _played(own, "base", "another base", "test", 200) is None
-    assert _played(own, "base", "one base", "train", 200) is None
-    fewer = _played(own, "base", "one base", "test", 100)
-    assert len(fewer) == 300 and fewer["index"].max() == 99  # the first of those that are there
-    assert _played(own, "base", "one base", "test", 201) is None
+def test_what_was_played_is_not_played_again(run):
+    frame = evaluate_run(run.folder, 4, **run.options)
+    assert run.played == ["base", "trained"] and len(frame) == 2 * 12
+    assert set(frame["weights"]) == {"constant", "trace"}
+    pd.testing.assert_frame_equal(frame, evaluate_run(run.folder, 4, **run.options))
+    fewer = evaluate_run(run.folder, 3, **run.options)
+    assert len(fewer) == 2 * 9 and len(run.played) == 2
+    assert len(pd.read_parquet(run.folder / "evaluation.parquet")) == 24
+    beside = run.folder.parent / "seed-1"  # starts from the same base, and trained another model
+    beside.mkdir()
+    run.models["trained"] = run.player("loudest", "trained")
+    evaluate_run(beside, 4, **run.options)
+    assert run.played[2:] == ["trained"]
+
+
+def test_another_split_leaves_the_first_evaluation(run):
+    test = evaluate_run(run.folder, 3, **run.options)
+    wording = evaluate_run(run.folder, 3, "unseen_wording", **run.options)
+    assert set(wording["split"]) == {"unseen_wording"}
+    both = pd.read_parquet(run.folder / "evaluation.parquet")
+    pd.testing.assert_frame_equal(both[both.split == "test"].reset_index(drop=True), test)
+    assert evaluate_run(run.folder, 3, **run.options).equals(test) and len(run.played) == 4
+    assert len(summarise_seeds([run.folder])) == 3  # of `test` alone
+
+
+def test_another_model_of_the_same_name_is_played(run):
+    # Half precision and 4 bit of one hub name are two models.
+    evaluate_run(run.folder, 3, **run.options)
+    run.models["base"] = run.player("constant", "base", precision="4 bit")
+    frame = evaluate_run(run.folder, 3, **run.options)
+    assert run.played == ["base", "trained", "base"]
+    kept = pd.read_parquet(run.folder / "evaluation.parquet")
+    assert len(kept) == len(frame) and set(kept["key"]) == set(frame["key"])
+
+
+def test_a_key_knows_precision_prompt_sampling_and_version(monkeypatch):
+    keys = [
+        in_memory("a/model").key,
+        in_memory("a/model", load_in_4bit=True).key,
+        in_memory("a/model", protocol=TEXT).key,
+        in_memory("a/model", temperature=0.5).key,
+        in_memory("a/model", turn_tokens=64).key,
+    ]
+    monkeypatch.setattr(registry, "BENCHMARK_VERSION", "0.9")
+    assert len({*keys, in_memory("a/model").key}) == 6
+
+
+def test_a_script_is_known_by_its_code_and_not_by_its_comments():
+    source = 'def f(x):\n    """Doc."""\n    return x + 1  # why\n'
+    other = 'def f(x):\n    """Other words."""\n\n    return x + 1\n'
+    plain = registry._without_docstrings
+    assert plain(source) == plain(other) != plain(source.replace("+ 1", "+ 2"))
+    assert scripted("trace").key == scripted("loudest").key != in_memory("trace").key
 
 
 def test_one_seed_is_its_summary(evaluation, runs, tmp_path):

@@ -1,0 +1,244 @@
+"""Trajectories: episodes in a file of JSON lines, written as they end, and never played twice.
+
+The first line is the header: the settings that make the rows comparable. Every other line is an
+episode, with all that was done and seen, so the file is also what `replay` confirms:
+
+| field | holds |
+|---|---|
+| row | a value for each column of `rollouts.Row`, and of the audit if asked for |
+| opening | what the agent read first |
+| steps | action, value, confidence and the text that it brought; for no valid action, why |
+| messages | the conversation, where there was one |
+
+A line is on disk (fsync) before the next episode counts, and a last line that a killed process left
+half-written is dropped. A lock keeps a second process from writing the same file. Nothing of the
+incident's truth is in it but what the score shows at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, Field, ValidationError, field_validator
+
+from ..play.conversation import is_deep
+from ..play.prompts import render
+from ..world.tasks import BENCHMARK_VERSION
+from .rollouts import Key, Result, Row
+
+FORMAT = 1  # of these files
+KIND = "trajectories"
+BEGINS = json.dumps({"logtriage": KIND, "format": FORMAT})[:-1].encode()
+MOST_STEPS = 1_000  # of a line; no incident is as long
+
+
+class StepLine(BaseModel, extra="forbid"):
+    """An action and the text that it brought; without an action, `value` says why."""
+
+    action: str
+    value: str
+    confidence: float | None
+    observation: str
+
+
+class Function(BaseModel, extra="allow"):
+    """A tool that was called."""
+
+    name: str
+    arguments: Any
+
+    @field_validator("arguments")
+    @classmethod
+    def _flat(cls, arguments: Any) -> Any:
+        if is_deep(arguments):
+            raise ValueError("the arguments are nested deeper than any that is kept")
+        return arguments
+
+
+class Call(BaseModel, extra="allow"):
+    """A call of a tool."""
+
+    function: Function
+
+
+class MessageLine(BaseModel, extra="allow"):
+    """A message of a conversation."""
+
+    role: str
+    content: str | None = None
+    tool_calls: list[Call] | None = None
+
+
+class Line(BaseModel, extra="forbid"):
+    """A line of a file: only its shape; `replay` finds out whether what it says is so."""
+
+    row: Row
+    opening: str
+    steps: list[StepLine] = Field(max_length=MOST_STEPS)
+    messages: list[MessageLine]
+
+
+def parse_line(line: Any) -> Line:
+    """A line as it is used; `ValueError` that says what is wrong with its shape."""
+    try:
+        return Line.model_validate(line, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"no trajectory: {where}: {first['msg']}") from None
+
+
+def as_line(result: Result) -> dict[str, Any]:
+    """A result as a line holds it."""
+    episode = result.episode
+    steps = [
+        {
+            "action": action.type if action else "",
+            "value": action.value if action else observation.error,
+            "confidence": action.confidence if action else None,
+            "observation": render(observation),
+        }
+        for action, observation in episode.history
+    ]
+    opening = render(episode.opening, episode.incident.topology)
+    return {
+        "row": result.row,
+        "opening": opening,
+        "steps": steps,
+        "messages": list(result.messages),
+    }
+
+
+def key_of(row: dict[str, Any]) -> tuple[str, Key]:
+    """The policy, and which of its episodes a row is."""
+    return row["policy"], (row["task"], row["index"], row["attempt"])
+
+
+def read_trajectories(path: Path) -> tuple[dict[str, Any], list[Any], int]:
+    """What a file holds: its settings, its lines, and how many bytes are whole lines.
+
+    Raises:
+        ValueError: for a file of something else, and for a line that is no JSON, except the last.
+    """
+    whole, lines = 0, []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                break  # of a process that was killed
+            whole += len(line)
+            try:
+                lines.append(json.loads(line))
+            except (ValueError, RecursionError):
+                raise ValueError(
+                    f"{path}, line {number}, is no JSON; fix it, or take the line out"
+                ) from None
+    alien = ValueError(f"{path} is no file of `evaluate --trajectories`; name another")
+    if not lines:
+        with path.open("rb") as file:
+            begun = file.read(len(BEGINS))
+        if begun != BEGINS[: len(begun)]:  # whatever else it is, it is somebody's
+            raise alien
+        return {}, [], 0
+    head = lines[0]
+    if not (isinstance(head, dict) and head.get("logtriage") == KIND):
+        raise alien
+    if head.get("format") != FORMAT:
+        raise ValueError(f"{path} is of format {head.get('format')!r:.20}, known is {FORMAT}")
+    if not isinstance(head.get("settings"), dict):
+        raise ValueError(f"{path}, line 1, has no settings; it was changed, name another file")
+    return head["settings"], lines[1:], whole
+
+
+class Journal:
+    """Episodes that were played, and the open file that takes those to come; a context manager.
+
+    Args:
+        path: of the file; its folder is made.
+        settings: what makes rows comparable; the version of the benchmark is added.
+        retry_errors: whether episodes that ended in an error count as not played.
+
+    Attributes:
+        path: of the file.
+        rows: of the episodes in it, by policy and `Key`; the last one where an episode is in it
+            twice, since it was played again after an error.
+
+    Raises:
+        ValueError: when another process writes the file, when its episodes were played with other
+            settings, when a line is none, and as `read_trajectories`.
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any], retry_errors: bool = False) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise ValueError(
+                f"another evaluation is writing {path}; wait for its end, or name another file by "
+                "--trajectories"
+            ) from None
+        try:
+            self.rows = self._read({"benchmark": BENCHMARK_VERSION, **settings})
+        except BaseException:
+            self._lock.release()
+            raise
+        if retry_errors:
+            self.rows = {key: row for key, row in self.rows.items() if not row["error"]}
+        self._file = path.open("ab")
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _read(self, settings: dict[str, Any]) -> dict[tuple[str, Key], dict[str, Any]]:
+        """The rows in the file, which ends with a whole line from now on."""
+        before, lines, whole = read_trajectories(self.path) if self.path.exists() else ({}, [], 0)
+        if not lines:
+            head = {"logtriage": KIND, "format": FORMAT, "settings": settings}
+            self.path.write_text(json.dumps(head) + "\n")
+            return {}
+        _check_alike(self.path, before, settings)
+        rows = {}
+        for number, line in enumerate(lines, start=2):
+            try:
+                parse_line(line)
+            except ValueError as error:
+                raise ValueError(
+                    f"{self.path}, line {number}, is {error}; fix it, or take the line out"
+                ) from None
+            rows[key_of(line["row"])] = line["row"]
+        os.truncate(self.path, whole)
+        return rows
+
+    def add(self, result: Result) -> None:
+        """Write an episode; it is on disk when this returns."""
+        self._file.write(json.dumps(as_line(result)).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.rows[key_of(result.row)] = result.row
+
+    def close(self) -> None:
+        """Let others write the file."""
+        self._file.close()
+        self._lock.release()
+
+
+def _check_alike(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise `ValueError` for settings that differ; it names them."""
+    differ = [
+        f"{name} ({before.get(name)!r:.60}, not {now.get(name)!r:.60})"
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+    ]
+    if differ:
+        raise ValueError(
+            f"{path} was played with another {', '.join(differ)}; ask for the same, or name "
+            "another file by --trajectories"
+        )
