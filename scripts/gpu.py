@@ -51,7 +51,7 @@ from logtriage.play.tools import tool_schemas
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
 from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import cost, grpo
-from logtriage.train.cost import GIB, T4, WORDY
+from logtriage.train.cost import GIB, T4, estimate
 from logtriage.train.presets import make_config
 from logtriage.train.settings import TrainingConfig
 from logtriage.world.tasks import TASKS
@@ -254,7 +254,7 @@ def prove_small(base: Path, folder: Path) -> dict[str, Any]:
 
 def prove_memory(
     folder: Path,
-    shape: cost.Model = cost.QWEN_3B,
+    shape: cost.Model = cost.MODELS["Qwen2.5-3B-Instruct"],
     steps: Sequence[tuple[int, int]] = TRAINED,
     batches: Sequence[int] = EVALUATED,
     **changes: Any,
@@ -276,14 +276,13 @@ def prove_memory(
         sizes = {**STEPS, "incidents": incidents, "group": group}
         config = make_config("recommended", model=str(base), **sizes, **changes)
         row = trained(config, folder / f"{incidents}x{group}", scripted=True)
-        row |= {"computed_gib": str(cost.peak_gib(config, shape, WORDY))}
-        row |= {"computed_seconds": str(cost.step_seconds(config, shape, T4, WORDY))}
+        computed = estimate(config, T4, model=shape)
+        row |= {"computed_gib": str(computed.gib), "computed_seconds": str(computed.step_seconds)}
         rows.append({"case": "train", "episodes": incidents * group, **row})
     config = make_config("recommended", model=str(base), **changes)
     for batch in batches:
         row = apart(evaluated, config, batch)
-        reading = cost.reading_gib(shape, batch, WORDY.prompt_tokens + config.completion_tokens)
-        gib = cost.weights_gib(config, shape) + cost.Range(reading, reading) + cost.OVERHEAD
+        gib = estimate(config, T4, held_out=1, batch=batch, model=shape).gib
         rows.append({"case": "evaluate", "episodes": batch, **row, "computed_gib": str(gib)})
     return pd.DataFrame(rows)
 

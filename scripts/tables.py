@@ -25,7 +25,7 @@ from logtriage.bench.real_results import (
 )
 from logtriage.bench.strata import describe_falls, gains, stratum_changes
 from logtriage.real.cases import SOURCES
-from logtriage.train.cost import A100, L4, T4, TERSE, USUAL, WORDY, KnownGpu, estimate
+from logtriage.train.cost import A100, L4, T4, KnownGpu, estimate
 from logtriage.train.presets import PRESETS, make_config
 from logtriage.train.settings import TrainingConfig
 from logtriage.train.summaries import CEILING, TEACHER, summarise_seeds
@@ -73,7 +73,6 @@ COSTED: tuple[tuple[str, KnownGpu], ...] = (
 HELD_OUT = 40
 # What docs/t4.md does not tell of the counted tokens, by what it ends in.
 UNTOLD = ("short tools: kept", "one call a turn: kept", "one call a turn: written", *TASKS)
-MANNERS = {"terse": TERSE, "usual": USUAL, "wordy": WORDY}
 # Split to what is new in it.
 NEW = {
     "test": "the incidents",
@@ -395,17 +394,13 @@ def tokens_table() -> str:
 
 
 def cost_table() -> str:
-    """Hours of runs in three manners of writing, and memory in the usual one: `training.cost`."""
-    lines = [
-        f"| preset | GPU | steps x episodes | {' | '.join(MANNERS)} | GiB |",
-        "|" + "---|" * (len(MANNERS) + 4),
-    ]
+    """Hours and memory of runs on a GPU, as `train.cost` computes them."""
+    lines = ["| preset | GPU | steps x episodes | hours | GiB |", "|" + "---|" * 5]
     for preset, gpu in COSTED:
         config = make_config(preset)
-        runs = {name: estimate(config, gpu, one, HELD_OUT) for name, one in MANNERS.items()}
-        hours = " | ".join(f"{run.seconds * (1 / 3600)} h" for run in runs.values())
+        run = estimate(config, gpu, HELD_OUT)
         sizes = f"{config.steps} x {config.episodes}"
-        memory = f"{runs['usual'].gib} of {gpu.gib:g}"
+        hours, memory = run.seconds * (1 / 3600), f"{run.gib} of {gpu.gib:g}"
         lines.append(f"| `{preset}` | {gpu.name} | {sizes} | {hours} | {memory} |")
     return "\n".join(lines)
 

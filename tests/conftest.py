@@ -27,7 +27,6 @@ SESSIONS = 80  # room on the test server
 # Files of a few long tests begin first, lest one of the processes be left alone with them at the
 # end; `make test` keeps this order.
 LONG_FILES = (
-    "test_t4_notebook.py",
     "test_notebooks.py",
     "test_publication.py",
     "test_sweeps.py",

@@ -11,12 +11,10 @@ import importlib.metadata
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 from huggingface_hub import get_token
-from packaging.requirements import Requirement
 
 from ..bench.runs import Gpu, find_gpu, read_jsonl, record_of
 from .cost import A100, L4, T4, KnownGpu
@@ -68,24 +66,9 @@ def _profile(gpu: Gpu) -> tuple[KnownGpu, str]:
     return named[0] if named else PROFILES["A100" if gpu.bf16 else "T4"]
 
 
-def problems(requirements: Iterable[str | Path]) -> list[str]:
-    """What is wrong with the installed versions, one sentence each.
-
-    Args:
-        requirements: files of requirements; what is not installed at all is not looked for.
-    """
+def problems() -> list[str]:
+    """What is loaded in another version than the install cell has installed, one sentence each."""
     found = []
-    lines = [line for path in requirements for line in Path(path).read_text().splitlines()]
-    for line in lines:
-        wanted = Requirement(text) if (text := line.partition("#")[0].strip()) else None
-        if wanted is None or wanted.name == "torch":  # Colab's own is as good
-            continue
-        try:
-            version = importlib.metadata.version(wanted.name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        if not wanted.specifier.contains(version, prereleases=True):
-            found.append(f"{wanted.name} {version} is installed, and {wanted} is needed")
     for name in RELOADED:
         if name in sys.modules:
             loaded = getattr(sys.modules[name], "__version__", None)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.util import find_spec
@@ -50,6 +51,7 @@ from .hub import keep_run
 from .processes import locked
 from .settings import TrainingConfig
 
+FULL = 10 * 2**20  # bytes free below which a failed write means that the disk is full
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -150,6 +152,12 @@ def train(
                 )
             except _memory_error() as error:
                 _note_fewer_at_once(config, folder, error)
+            except (RuntimeError, OSError) as error:  # torch says "unexpected pos"
+                if shutil.disk_usage(folder).free > FULL:
+                    raise
+                raise ValueError(
+                    f"the disk of {folder} is full; make room, and repeat the command to continue"
+                ) from error
             # Here the traceback, and with it the last attempt's model, is gone.
             free_memory()
 

@@ -116,7 +116,7 @@ class TrainingConfig:
         if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
             raise ValueError(
                 "lora_rank 0 trains all weights, which are frozen in 4 bit and by Unsloth; choose "
-                "a lora_rank > 0, or the loader 'transformers' without load_in_4bit"
+                "a lora_rank > 0, or a preset for another GPU (l4, a100)"
             )
         if self.warm_up:
             lessons_of(self.warm_up)

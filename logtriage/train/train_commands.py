@@ -132,7 +132,7 @@ def train_command(
             help="novice, expert or general (CPU); recommended, t4_starter or model_card (T4); l4, "
             "a100."
         ),
-    ] = "model_card",
+    ] = "recommended",
     task: Annotated[
         list[str] | None, typer.Option(help="Task, or all, in equal shares. Repeat for several.")
     ] = None,

@@ -140,6 +140,9 @@ class IncidentTrainer(GRPOTrainer):
     generated_at_once: int | None = None
     _buffered_inputs: Any  # TRL's: the micro-batches of the step, a dictionary of tensors each
 
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """No card: TRL's describes a model that nobody publishes, "fine-tuned from None"."""
+
     def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
         """Ids of the tools' answers, to go on generating from; too many where the incident is over.
 

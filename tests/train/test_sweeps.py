@@ -47,7 +47,7 @@ def run(*words):
         ({"parameters": {"seed": 3}}, "seed is set by the sweep"),
         ({"parameters": {"profile": "cpux"}}, "unknown profile 'cpux'; choose one of auto, cpu"),
         ({"parameters": {"changes": {"credits": "part"}}}, "unknown setting 'credits'"),
-        ({"parameters": {"changes": {"group": "4"}}}, "group must be a int, got '4'"),
+        ({"parameters": {"changes": {"group": "4"}}}, "group must be of type int, got '4'"),
         ({"parameters": {"steps": 2, "changes": {"steps": 3}}}, "changes must not hold steps"),
         ({"parameters": {"changes": {"model": "a"}}}, "changes must not hold model"),
         ({"grid": {"size": []}}, "the grid has no value of size"),
