@@ -1,8 +1,8 @@
-"""Many conversations written by one model at once, each going on from what it has already read.
+"""Continuous batching: one model writes many conversations at once, and keeps keys and values.
 
-`transformers` generates turn by turn, and reads the whole conversation anew each time. Here keys
-and values are kept, conversations that begin alike are read once, and nobody waits for the slowest:
-whoever has ended a turn is answered, a few together, while others still write.
+`transformers` generates turn by turn, and reads the whole conversation again each time. Here equal
+openings are read once, and a conversation that has ended a turn is answered, together with a few
+others, while the rest still write.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-# A conversation's answers are read together with those of others: as soon as this share of all that
-# are under way is waiting, or nobody writes any more.
-TOGETHER = 0.25
-# The rows of finished conversations are dropped as soon as fewer than this share are under way.
-CROWDED = 0.75
-PADDED = 1.5  # times the length of the shortest of them that the longest may have
+TOGETHER = 0.25  # share of the open conversations that must wait before their answers are read
+CROWDED = 0.75  # share of open conversations among the rows below which the others are dropped
+PADDED = 1.5  # longest answer that is read together with the shortest, as a multiple of it
 ROOM = 128  # tokens by which the memory for keys and values grows
 
-# Takes a conversation's number and the ids of the turn it has just ended (its end included, unless
-# it was cut off), and returns the ids to read next, those before the next turn; None ends it.
+# Takes a conversation's number and the ids of the turn it has just ended (with its end, unless it
+# was cut off); returns the ids to read before the next turn, or None to end the conversation.
 Answer = Callable[[int, list[int]], list[int] | None]
 
 
@@ -40,10 +37,10 @@ def folded_attention(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention in which heads that share keys and values are queries of one head.
+    """Grouped-query attention in which heads that share keys and values are queries of one head.
 
-    What `transformers` does on a CPU is copy keys and values for each head instead, which for a
-    token at a time is most of the work. Registered there under the name of `FOLDED`.
+    On a CPU `transformers` copies keys and values for each head instead, which for one token at a
+    time is most of the work. Registered there under the name `FOLDED`.
     """
     rows, heads, length, size = query.shape
     shared = key.shape[1]
@@ -69,9 +66,7 @@ AttentionMaskInterface.register(FOLDED, sdpa_mask)
 
 
 def _of_like_length(waiting: dict[int, list[int]]) -> list[list[int]]:
-    """The rows that wait in batches, in each of which the longest is at most `PADDED` times as long
-    as the shortest.
-    """
+    """The waiting rows in batches of similar length: see `PADDED`."""
     batches: list[list[int]] = []
     for row in sorted(waiting, key=lambda row: len(waiting[row])):
         if not batches or len(waiting[row]) > PADDED * len(waiting[batches[-1][0]]):
@@ -81,12 +76,10 @@ def _of_like_length(waiting: dict[int, list[int]]) -> list[list[int]]:
 
 
 class KeptCache:
-    """Keys and values of conversations of different lengths, in the place of a
-    `transformers.Cache`.
+    """Keys and values of conversations of different lengths, used as a `transformers.Cache`.
 
-    A row holds a conversation from its first token on. `rows` and `positions` (of shape rows x new
-    tokens) say where the tokens of the forward pass at hand belong; `seen` is the number of
-    positions that it may look at.
+    A row holds a conversation from its first token on. In a forward pass, `rows` and `positions`
+    (rows x new tokens) say where its tokens belong, and `seen` how many positions it may attend to.
     """
 
     def __init__(self) -> None:
@@ -99,7 +92,7 @@ class KeptCache:
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """What an attention layer calls: keep what is new, return all that there is to look at."""
+        """Called by an attention layer: keep what is new, return all that it attends to."""
         if layer_idx == len(self.keys):  # the first pass, over all rows
             self.keys.append(keys)
             self.values.append(values)
@@ -107,7 +100,7 @@ class KeptCache:
         at = self.rows
         if at is None:
             at = torch.arange(len(self.keys[layer_idx]), device=keys.device)
-        looked_at = []
+        attended = []
         for all_kept, new in ((self.keys, keys), (self.values, values)):
             missing = self.seen - all_kept[layer_idx].shape[2]
             if missing > 0:
@@ -116,19 +109,17 @@ class KeptCache:
             kept = all_kept[layer_idx]
             kept[at[:, None], :, self.positions] = new.transpose(1, 2)
             kept = kept[:, :, : self.seen]
-            looked_at.append(kept if self.rows is None else kept[at])
-        return looked_at[0], looked_at[1]
+            attended.append(kept if self.rows is None else kept[at])
+        return attended[0], attended[1]
 
     def keep(self, rows: torch.Tensor) -> None:
-        """Only these rows, in this order; the same one may come several times."""
+        """Keep these rows only, in this order; a row may come several times."""
         self.keys = [one[rows] for one in self.keys]
         self.values = [one[rows] for one in self.values]
 
 
 def without_adapter(model: Any) -> Any:
-    """The model of `transformers` that an adapter of PEFT stands around; the adapter's layers are
-    inside, and stay. A model without one is returned as it is.
-    """
+    """The `transformers` model inside a PEFT adapter's wrapper, the adapter's layers included."""
     return model.get_base_model() if isinstance(model, PeftModel) else model
 
 
@@ -138,10 +129,9 @@ class Writer:
     On a CPU the model's attention is set to `FOLDED`, and stays so; it is not saved with it.
 
     Args:
-        model: a causal language model of `transformers`, whose attention looks at all that was
-            before.
+        model: a causal language model of `transformers` with full attention.
         temperature: 0 for greedy, else of sampling, from the whole distribution.
-        turn_tokens: most new tokens a turn.
+        turn_tokens: most new tokens of a turn.
         eos: id that ends a turn.
     """
 
@@ -154,26 +144,19 @@ class Writer:
 
     @torch.inference_mode()
     def write(
-        self,
-        prompts: Sequence[Sequence[int]],
-        answer: Answer,
-        begun: Sequence[Sequence[int]] | None = None,
-        streams: Sequence[Random] | None = None,
+        self, prompts: Sequence[list[int]], answer: Answer, streams: Sequence[Random] | None = None
     ) -> None:
         """Write every conversation to its end.
 
         Args:
-            prompts: ids that each begins with, one list a conversation.
+            prompts: ids that each begins with.
             answer: see `Answer`.
-            begun: ids of the turn that each goes on with, fewer than `turn_tokens` and without an
-                end; read after its prompt, and part of that turn. None where all begin one.
             streams: decide what each conversation samples; None for torch's random state.
         """
         self._cache = KeptCache()
-        turns = [[] for _ in prompts] if begun is None else [list(turn) for turn in begun]
-        read = [[*prompt, *turn] for prompt, turn in zip(prompts, turns, strict=True)]
-        logits = self._read_prompts(read)
-        self._length = torch.tensor([len(ids) for ids in read], device=self.device)
+        logits = self._read_prompts(prompts)
+        self._length = torch.tensor([len(ids) for ids in prompts], device=self.device)
+        turns: list[list[int]] = [[] for _ in prompts]
         seats = list(range(len(prompts)))  # the conversation that each row holds
         waiting: dict[int, list[int]] = {}  # row to the ids it is to read
         writing = list(range(len(prompts)))  # rows that `logits` are of
@@ -192,13 +175,13 @@ class Writer:
                 turns[seats[row]] = []
                 if then is None:
                     over.add(row)
-                else:
-                    # The last token of the turn has not been read yet.
+                else:  # the last token of the turn has not been read yet
                     waiting[row] = [token, *then]
-            under_way = len(seats) - len(over)
-            if not under_way:
+
+            still_open = len(seats) - len(over)
+            if not still_open:
                 return
-            if under_way < CROWDED * len(seats):
+            if still_open < CROWDED * len(seats):
                 stay = [row for row in range(len(seats)) if row not in over]
                 now = {row: place for place, row in enumerate(stay)}
                 self._cache.keep(torch.tensor(stay, device=self.device))
@@ -206,11 +189,12 @@ class Writer:
                 seats = [seats[row] for row in stay]
                 waiting = {now[row]: ids for row, ids in waiting.items()}
                 fed, over = [now[row] for row in fed], set()
+
             writing, parts = [], []
             if fed:
                 parts.append(self._next(fed, [turns[seats[row]][-1] for row in fed]))
                 writing += fed
-            if waiting and (not fed or len(waiting) >= TOGETHER * under_way):
+            if waiting and (not fed or len(waiting) >= TOGETHER * still_open):
                 for alike in _of_like_length(waiting):
                     parts.append(self._read(alike, [waiting[row] for row in alike]))
                     writing += alike
@@ -218,8 +202,8 @@ class Writer:
             logits = torch.cat(parts)
 
     def _choose(self, logits: torch.Tensor, drawn: Sequence[float] | None) -> list[int]:
-        """The next token of each row of `logits`, of shape (rows, vocabulary); `drawn` has a number
-        from 0 to 1 for each, or torch draws.
+        """The next token of each row of `logits`, (rows, vocabulary); `drawn` holds a uniform draw
+        from [0, 1) for each, or torch draws.
         """
         if not self.temperature:
             return logits.argmax(-1).tolist()
@@ -255,8 +239,8 @@ class Writer:
     def _next(self, rows: list[int], tokens: list[int]) -> torch.Tensor:
         """Logits after one more token in each of these rows.
 
-        All rows take part, which spares copying them: what the others are fed stands beyond their
-        end and is overwritten.
+        All rows take part, which saves copying them: what the others are fed is written beyond
+        their end, and overwritten later.
         """
         at = torch.tensor(rows, device=self.device)
         ids = torch.full((len(self._length), 1), self.eos, device=self.device)

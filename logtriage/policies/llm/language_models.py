@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -17,10 +16,7 @@ from ...play.tools import ToolSession
 from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
 from .chat_ids import NativeChat, TextChat
 
-TURN_TOKENS = 128  # new tokens a turn; five calls of the embedded model need 24, of Qwen 110
-# Turns of a conversation by their ids, each with its end unless it was cut off; the last may be one
-# that the model has not ended yet.
-Turns = Sequence[Sequence[int]]
+TURN_TOKENS = 128  # new tokens of a turn; five calls of the embedded model need 24, of Qwen 110
 
 
 @dataclass
@@ -30,9 +26,9 @@ class Conversation:
     Attributes:
         messages: the opening, then turns and answers.
         prompt: ids of the opening, system prompt and tool schemas included.
-        ids: ids of all that followed.
-        own: which of `ids` the model wrote.
-        turns: number of its turns.
+        ids: of all that followed.
+        own: for each of `ids`, whether the model wrote it.
+        turns: how many the model wrote.
     """
 
     messages: list[Message]
@@ -42,19 +38,14 @@ class Conversation:
     turns: int = 0
 
     def add(self, ids: list[int], own: bool) -> None:
-        """Go on by these ids."""
+        """Append ids, the model's own or those of an answer."""
         self.ids += ids
         self.own += [own] * len(ids)
 
     def tokens(self) -> Tokens:
-        """What it cost, each turn counted with all that stood before it."""
+        """What it cost: each turn reads all that is before it."""
         starts = [at for at, own in enumerate(self.own) if own and not (at and self.own[at - 1])]
         return Tokens(sum(len(self.prompt) + at for at in starts), sum(self.own))
-
-    def written(self) -> list[list[int]]:
-        """The ids of each turn; between two there is always an answer."""
-        runs = groupby(zip(self.own, self.ids, strict=True), itemgetter(0))
-        return [[token for _, token in run] for own, run in runs if own]
 
 
 class LanguageModelPolicy(Policy):
@@ -99,7 +90,7 @@ class LanguageModelPolicy(Policy):
         while together := list(islice(opened, batch)):
             began = time.perf_counter()
             streams = [Random(seed_of(self.seed, attempt, *coordinates(one))) for one in together]
-            conversations = self.converse([ToolSession(one) for one in together], streams=streams)
+            conversations = self.converse([ToolSession(one) for one in together], streams)
             for episode in together:
                 episode.abandon()
             seconds = (time.perf_counter() - began) / len(together)
@@ -107,29 +98,18 @@ class LanguageModelPolicy(Policy):
                 yield Played(episode, seconds, "", one.messages, one.tokens())
 
     def converse(
-        self,
-        sessions: Sequence[ToolSession],
-        begun: Sequence[Turns] | None = None,
-        streams: Sequence[Random] | None = None,
+        self, sessions: Sequence[ToolSession], streams: Sequence[Random] | None = None
     ) -> list[Conversation]:
-        """Play sessions to where the model leaves them, which may be open.
+        """Play sessions, just opened, to where the model leaves them; their episodes may be open.
 
-        Args:
-            sessions: just opened.
-            begun: for each session the turns that it begins with, which are played but not written
-                again; the model goes on with the last, which may be empty. None where all begin at
-                the opening.
-            streams: decide what is sampled in each session; None for torch's random state.
-
-        Raises:
-            ValueError: when a session is over before the last of its begun turns.
+        `streams` decide what is sampled in each session; None for torch's random state.
         """
         from .decoder import Writer
 
         conversations = self._opened(sessions)
         eos = self._chat.end
-        # Many turns are the same, and what they mean does not depend on the prompt, which always
-        # ends alike.
+        # Many turns are equal, and their meaning does not depend on the prompt, which always ends
+        # the same.
         parsed: dict[tuple[int, ...], Message] = {}
 
         def answer(seat: int, turn: list[int]) -> list[int] | None:
@@ -140,36 +120,23 @@ class LanguageModelPolicy(Policy):
             conversation.add(turn, own=True)
             conversation.messages.append(message)
             conversation.turns += 1
-            told = self.protocol.answers(session, message)
-            conversation.messages += told
-            if not told or session.episode.done or conversation.turns >= self.max_turns:
+            answers = self.protocol.answers(session, message)
+            conversation.messages += answers
+            if not answers or session.episode.done or conversation.turns >= self.max_turns:
                 return None
-            ids = self._chat.answers(told, ended=turn[-1] == eos)
+            ids = self._chat.answers(answers, ended=turn[-1] == eos)
             length = len(conversation.ids) + len(ids)
             if self.completion_tokens is not None and length >= self.completion_tokens:
                 return None
             conversation.add(ids, own=False)
             return ids
 
-        open_turns: list[list[int]] = [[] for _ in sessions]
-        if begun is not None:
-            for seat, (*finished, last) in enumerate(begun):
-                open_turns[seat] = list(last)
-                for number, turn in enumerate(finished, start=1):
-                    if answer(seat, list(turn)) is None:
-                        raise ValueError(
-                            f"session {seat} is over with turn {number} of the {len(finished) + 1}"
-                            " that it was to begin with; begin it with fewer"
-                        )
         writer = Writer(self.model, self.temperature, self.turn_tokens, eos)
-        prompts = [one.prompt + one.ids for one in conversations]
-        writer.write(prompts, answer, open_turns, streams)
+        writer.write([one.prompt for one in conversations], answer, streams)
         return conversations
 
     def _opened(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
-        """Conversations with their openings; equal ones, as in a group of training, are tokenized
-        once.
-        """
+        """Conversations with their openings; equal openings, as in a group, are tokenized once."""
         prompts: dict[str, list[int]] = {}
         conversations = []
         for session in sessions:
