@@ -1,7 +1,8 @@
-"""Scripted policies. A language model or a human is one more: see `policy`.
+"""Scripted policies, from `random` to `oracle`.
 
-They read log lines by their text alone (`wording.read_line`) and know the runbook
-(`faults.FAULTS`). Only `oracle` is told the answer.
+`loudest`, `trace` and the novice read log lines by their text alone (`reading.read_line`) and know
+the runbook (`faults.FAULTS`). `constant` was fitted to the answers of `train`. Only `oracle` is
+given the answer of the incident that it plays.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
 from ..world.wording import Reading, read_line
 from .policy import Policy
 
-TROUBLE_KINDS = ("proof", "hint", "callee", "own")  # lines by which a service complains
+ERROR_KINDS = ("proof", "hint", "callee", "own")  # of lines that report an error
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
-# What a careful reader of noisy metrics takes for real: per cent, and times the usual latency.
+# What a careful reader of noisy metrics takes for real: per cent, and multiples of normal latency.
 EDGE_ERRORS_P2, REAL_SLOWDOWN = 0.4, 1.25
 
 
@@ -71,7 +72,7 @@ class RandomPolicy(Policy):
 
 
 class ConstantPolicy(Policy):
-    """The same script whatever happens."""
+    """The same script on every incident."""
 
     name = "constant"
 
@@ -86,7 +87,7 @@ class ConstantPolicy(Policy):
 
 
 class TrainedConstantPolicy(ConstantPolicy):
-    """For each task, the open-loop script that scores best on `train`: `best_constant_script`."""
+    """For each task, the script that scores best on `train`: `best_constant_script`."""
 
     def __init__(self, incidents: int = 100) -> None:
         self._incidents = incidents
@@ -96,10 +97,10 @@ class TrainedConstantPolicy(ConstantPolicy):
 
     def _open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
-        # Random call graphs are not trained on one by one: there, the default graph's script plays.
+        assert incident.task is not None  # a simulated incident has settings
+        # A random call graph occurs once, so the default graph's script plays there.
         random = incident.split == "unseen_topology"
         graph = DEFAULT_TOPOLOGY if random else simulated(incident.topology)
-        assert incident.task is not None  # a simulated incident has settings
         self.script = self._train(incident.task, graph)
         super()._open(episode)
 
@@ -108,10 +109,13 @@ class TrainedConstantPolicy(ConstantPolicy):
         return tuple(best_constant_script(task, self._incidents, graph))
 
 
-class OraclePolicy(Policy):
-    """Knows the answer: the top of the scale."""
+class OraclePolicy(ConstantPolicy):
+    """Is given the answer: the top of the scale."""
 
     name = "oracle"
+
+    def __init__(self) -> None:
+        super().__init__(())
 
     def _open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
@@ -120,27 +124,18 @@ class OraclePolicy(Policy):
                 "oracle needs the truth, which neither a server nor a real incident tells; "
                 "choose another policy"
             )
-        script: list[Action] = [Action("classify_severity", (incident.severity,))]
-        if incident.injection is None:
-            script.append(Action("ignore"))
-        else:
-            for fault in single_faults(incident):
-                script += [
-                    Action("identify_root_cause", (str(fault.root),)),
-                    Action("remediate", (str(fault.remedy), str(fault.root))),
-                    Action("escalate", (str(fault.team),)),
-                ]
-            script.append(Action("resolve"))
-        self._rest = iter(script)
-
-    def act(self) -> Action:
-        return next(self._rest)
+        script = [Action("classify_severity", (incident.severity,))]
+        for fault in single_faults(incident) if incident.injection else ():
+            root = str(fault.root)
+            script.append(Action("identify_root_cause", (root,)))
+            script.append(Action("remediate", (str(fault.remedy), root)))
+            script.append(Action("escalate", (str(fault.team),)))
+        self.script = (*script, Action("resolve" if incident.injection else "ignore"))
+        super()._open(episode)
 
 
 class ReadingPolicy(Policy):
-    """What the policies that read have in common: memory of everything read, and the closing
-    answers.
-    """
+    """Base of the policies that read: remembers everything read, and answers by the runbook."""
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         self.topology, self.observation = topology, observation
@@ -158,9 +153,8 @@ class ReadingPolicy(Policy):
             service, reading = read_line(line)
             if service in self.readings:
                 self.readings[service].append(reading)
-                # PostgreSQL reports its troubles at level LOG, so the level alone does not tell who
-                # complains.
-                self.errors[service] += line.startswith("ERROR") or reading.kind in TROUBLE_KINDS
+                # PostgreSQL reports errors at level LOG, so the level alone is not enough.
+                self.errors[service] += line.startswith("ERROR") or reading.kind in ERROR_KINDS
         for alert in observation.alerts or ():
             if alert.service in self.edges and alert.metric == "errors":
                 self.edge_errors.append(alert.value)
@@ -180,44 +174,45 @@ class ReadingPolicy(Policy):
         raise NotImplementedError
 
     def loudest(self) -> str:
-        """The service that has complained most so far; the earlier in the graph among equals."""
+        """The service that has logged most errors so far; of equals the first in the graph."""
         return max(self.topology.names, key=lambda name: self.errors[name])
 
     def slowdown(self, *services: str) -> float:
-        """Mean latency in their metrics seen so far, in times the usual; 0 before any."""
+        """Mean latency in the metrics seen so far, as a multiple of the normal; 0 before any."""
         seen = [value for name in services for value in self.slowdowns[name]]
         return sum(seen) / max(1, len(seen))
 
     def slowest(self) -> str:
-        """The service of the highest `slowdown`; the earlier in the graph among equals."""
+        """The service of the highest `slowdown`; of equals the first in the graph."""
         return max(self.topology.names, key=self.slowdown)
 
     def severity(self) -> str:
         """P1 to P3 from what was seen of the edge."""
         errors = max(self.edge_errors, default=0.0)
-        slowdown = self.slowdown(*self.edges)
         if errors > EDGE_ERRORS_P1:
             return "P1"
-        return "P2" if errors > EDGE_ERRORS_P2 or slowdown > REAL_SLOWDOWN else "P3"
+        slow = self.slowdown(*self.edges) > REAL_SLOWDOWN
+        return "P2" if errors > EDGE_ERRORS_P2 or slow else "P3"
 
     def proven(self, service: str) -> bool:
         """Whether a line of the service has proved a fault there."""
-        return any(reading.kind == "proof" for reading in self.readings[service])
+        return bool(self.subjects(service, "proof"))
+
+    def subjects(self, service: str, kind: str) -> list[str]:
+        """What the service's lines of that kind are about, the most frequent first."""
+        counts = Counter(one.subject for one in self.readings[service] if one.kind == kind)
+        return [subject for subject, _ in counts.most_common()]
 
     def fault_at(self, service: str) -> Fault | None:
-        """The fault that the service's lines prove; failing that, one they hint at; else None."""
-        proofs = Counter(r.subject for r in self.readings[service] if r.kind == "proof")
+        """The fault that the service's lines prove, or else one that they hint at, or else None."""
+        proofs, hints = self.subjects(service, "proof"), self.subjects(service, "hint")
         if proofs:
-            return FAULTS[proofs.most_common(1)[0][0]]
-        hints = Counter(r.subject for r in self.readings[service] if r.kind == "hint")
-        if hints:
-            remedy = hints.most_common(1)[0][0]
-            return next(
-                fault
-                for fault in FAULTS.values()
-                if fault.remedy == remedy and fault.can_strike(self.topology.service(service))
-            )
-        return None
+            return FAULTS[proofs[0]]
+        if not hints:
+            return None
+        at = self.topology.service(service)
+        possible = [fault for fault in FAULTS.values() if fault.can_strike(at)]
+        return next(fault for fault in possible if fault.remedy == hints[0])
 
     def answer(self, service: str) -> list[Action]:
         """Blame `service`; fix it and page by the runbook.
@@ -226,40 +221,34 @@ class ReadingPolicy(Policy):
         """
         fault, at = self.fault_at(service), self.topology.service(service)
         team = fault.owner_at(at) if fault else at.owner
-        fix: list[Action] = [Action("remediate", (fault.remedy, service))] if fault else []
-        # Nobody knows the team of a service of unknown kind.
-        page: list[Action] = [Action("escalate", (team,))] if team else []
-        return [
-            Action("classify_severity", (self.severity(),)),
-            Action("identify_root_cause", (service,)),
-            *fix,
-            *page,
-            Action("resolve"),
-        ]
+        actions = [Action("classify_severity", (self.severity(),))]
+        actions.append(Action("identify_root_cause", (service,)))
+        if fault:
+            actions.append(Action("remediate", (fault.remedy, service)))
+        if team:  # unknown for a service of unknown kind
+            actions.append(Action("escalate", (team,)))
+        return [*actions, Action("resolve")]
 
 
 class LoudestPolicy(ReadingPolicy):
-    """Blames whoever logs most errors in the first batch, after reading there what the fix is."""
+    """Blames the service that logs most errors in the opening; asks it once to learn the fix."""
 
     name = "loudest"
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         super().begin(topology, observation)
         self._blamed = self.loudest()
-        self._asked = False
+        self.queue = [Action("request_more_logs", (self._blamed,))]
 
     def decide(self) -> list[Action]:
-        if not self._asked:
-            self._asked = True
-            return [Action("request_more_logs", (self._blamed,))]
         return self.answer(self._blamed)
 
 
 class TracePolicy(ReadingPolicy):
-    """Walks down the call graph from the edge, to the callee that each complains of most."""
+    """Walks down the call graph from the edge, to the callee that each reports most errors from."""
 
     name = "trace"
-    patience = 2  # times it asks one service before it settles for what it has
+    patience = 2  # times it asks one service
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         super().begin(topology, observation)
@@ -267,89 +256,71 @@ class TracePolicy(ReadingPolicy):
         self._asked: Counter[str] = Counter()
 
     def decide(self) -> list[Action]:
-        while True:
-            if self.proven(self._at):
-                return self.answer(self._at)
-            callee = self._complaint(self._at)
+        while not self.proven(self._at):
+            callee = self._reported(self._at)
             if callee is not None:
                 self._at = callee
-            elif self._asked[self._at] < self.patience and self._steps_left() > len(
-                self.answer(self._at)
-            ):
+                continue
+            if self._asked[self._at] < self.patience and self._may_ask():
                 self._asked[self._at] += 1
                 return [Action("request_more_logs", (self._at,))]
-            elif self.fault_at(self._at):
-                return self.answer(self._at)
-            else:
-                suspect = self._next_suspect()
-                if suspect is None:
-                    return [Action("classify_severity", ("P3",)), Action("ignore")]
-                self._at = suspect
+            if self.fault_at(self._at):
+                break
+            suspect = self._next_suspect()
+            if suspect is None:
+                return [Action("classify_severity", ("P3",)), Action("ignore")]
+            self._at = suspect
+        return self.answer(self._at)
 
-    def _steps_left(self) -> int:
-        return self.observation.max_steps - self.observation.step
+    def _may_ask(self) -> bool:
+        """Whether enough steps are left for a question and an answer."""
+        left = self.observation.max_steps - self.observation.step
+        return left > len(self.answer(self._at))
 
-    def _complaint(self, service: str) -> str | None:
-        """The callee that `service` names most, unless it was asked to exhaustion already."""
-        named = Counter(
-            reading.subject for reading in self.readings[service] if reading.kind == "callee"
-        )
-        return next(
-            (
-                name
-                for name, _ in named.most_common()
-                if name in self.topology.position and self._asked[name] < self.patience
-            ),
-            None,
-        )
+    def _reported(self, service: str) -> str | None:
+        """The callee that `service` reports most errors from, of those it may ask again."""
+        for name in self.subjects(service, "callee"):
+            if name in self.topology.position and self._asked[name] < self.patience:
+                return name
+        return None
 
     def _next_suspect(self) -> str | None:
-        """With no complaint to follow: a service not asked yet, one with telling lines first."""
-        if self._steps_left() <= len(self.answer(self._at)):
+        """Without a callee to follow: a service not asked yet, first one with informative lines."""
+        if not self._may_ask():
             return None
         unasked = [name for name in self.topology.names if not self._asked[name]]
-        telling = [name for name in unasked if self.fault_at(name) or self._complaint(name)]
-        return next(iter(telling or unasked), None)
+        informative = [name for name in unasked if self.fault_at(name) or self._reported(name)]
+        return next(iter(informative or unasked), None)
 
 
 def constant_scripts(task: str | Task, topology: Topology | None = None) -> list[list[Action]]:
-    """Candidate open-loop scripts of a task: full answers in every combination, partial ones, and
-    ignoring.
-    """
+    """Candidate scripts of a task: full answers in every combination, partial ones, dismissals."""
     topology = sample_incident(task, "train", 0, topology).topology
-    scripts: list[list[Action]] = [
-        [Action("classify_severity", ("P3",)), Action("ignore")],
-        [Action("resolve")],
-        [Action("ignore")],
-    ]
+    resolve, ignore = Action("resolve"), Action("ignore")
+    scripts = [[Action("classify_severity", ("P3",)), ignore], [resolve], [ignore]]
     for severity, team in product(SEVERITIES, TEAMS):
         start, page = Action("classify_severity", (severity,)), Action("escalate", (team,))
-        end = Action("resolve")
-        scripts.append([start, page, end])
+        scripts.append([start, page, resolve])
         for service in topology.services:
-            remedies = sorted(
-                {fault.remedy for fault in FAULTS.values() if fault.can_strike(service)}
-            )
-            for remedy in remedies:
+            blame = Action("identify_root_cause", (service.name,))
+            remedies = {fault.remedy for fault in FAULTS.values() if fault.can_strike(service)}
+            for remedy in sorted(remedies):
                 fix = Action("remediate", (remedy, service.name))
-                blame = Action("identify_root_cause", (service.name,))
-                scripts.append([start, blame, fix, page, end])
-                scripts.append([start, fix, page, end])
-                scripts.append([start, blame, page, end])
+                scripts.append([start, blame, fix, page, resolve])
+                scripts.append([start, fix, page, resolve])
+                scripts.append([start, blame, page, resolve])
     return scripts
 
 
 def mean_score_on(policy: Policy, incidents: Sequence[Incident]) -> float:
-    """Mean total score of a policy on these incidents; they are not changed and may be played
-    again.
-    """
+    """Mean total score of a policy on incidents, which are left as they were."""
     episodes = [Episode(incident) for incident in incidents]
     policy.play(episodes)
     return sum(final_score(episode).total for episode in episodes) / len(episodes)
 
 
 def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) -> float:
-    """Mean total score of a policy over incidents."""
+    """Mean total score of a policy on the incidents with these indices."""
     return mean_score_on(policy, [sample_incident(task, split, index) for index in indices])
 
 
@@ -357,9 +328,7 @@ def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) ->
 def best_constant_script(
     task: str | Task, incidents: int = 100, topology: Topology | None = None
 ) -> list[Action]:
-    """The open-loop script of highest mean score on `train`, by successive halving over
-    `constant_scripts`.
-    """
+    """The script of highest mean score on `train`, by successive halving of `constant_scripts`."""
     sampled = [sample_incident(task, "train", index, topology) for index in range(incidents)]
     scripts, few = constant_scripts(task, topology), 10
     while len(scripts) > 1:
