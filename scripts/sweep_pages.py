@@ -68,7 +68,7 @@ OTHERS = {
     ),
     "real": Published(
         "policies on 76 real incidents, and how far the simulator is from them",
-        "../notebooks/09_real_incidents.ipynb",
+        "../notebooks/07_real_incidents.ipynb",
         "make real",
     ),
     "tokens": Published("what an episode costs in tokens", "../docs/t4.md", "make tokens"),
