@@ -8,10 +8,9 @@ of `openenv init`, changed in one number, the sessions it allows. One client pro
 episodes against them, in turns. It compares each answer, byte for byte, with that of the same
 episode played in this process (its twin), made beforehand.
 
-A session sends its next message as soon as it has the answer to the last one, so a step's latency
-is mostly waiting for the other sessions. Openings take their time, but are not counted as steps.
-Rounds alternate, and medians are reported. Both servers run on asyncio's own event loop, as the
-package alone installs: uvloop is hidden.
+A session sends its next message as soon as it has an answer, so a step's latency is mostly waiting
+for the other sessions. Openings take their time, but are not counted as steps. Rounds alternate;
+medians are reported. Both servers run on asyncio's own event loop: uvloop is hidden.
 """
 
 from __future__ import annotations
@@ -65,7 +64,6 @@ class Turn(NamedTuple):
     steps_per_second: float
     p50_ms: float
     p99_ms: float
-    client_busy: float  # share of a core; near 1 it would be the client that is measured
     steps: int
     wrong: int
 
@@ -171,17 +169,14 @@ async def load(url: str, plays: list[Play], sessions: int, seconds: float) -> Tu
         for number in range(sessions):
             group.create_task(one(plays[number * EPISODES : (number + 1) * EPISODES]))
         await everybody.wait()
-        busy = time.process_time()
-        await asyncio.sleep(seconds)
-        busy = time.process_time() - busy
     p50, p99 = np.percentile(latencies, [50, 99]) * 1000
-    return Turn(len(latencies) / seconds, p50, p99, busy / seconds, len(latencies), wrong)
+    return Turn(len(latencies) / seconds, p50, p99, len(latencies), wrong)
 
 
 def summary(turns: list[Turn]) -> dict[str, float]:
     """Medians of the rates and latencies, and sums of what was counted."""
     columns = {name: [getattr(turn, name) for turn in turns] for name in Turn._fields}
-    middle = {name: round(statistics.median(columns[name]), 2) for name in Turn._fields[:4]}
+    middle = {name: round(statistics.median(columns[name]), 2) for name in Turn._fields[:3]}
     return {**middle, "steps": sum(columns["steps"]), "wrong": sum(columns["wrong"])}
 
 

@@ -12,10 +12,12 @@ from random import Random
 import pytest
 import requests
 from conftest import SESSIONS
+from openenv.cli.__main__ import app as openenv
 from openenv.validation.parsers.openenv_yaml import OpenEnvYamlParser
 from openenv.validation.runtime.collector import collect_runtime_evidence
 from openenv.validation.runtime.contracts import load_runtime_plan
 from test_environment import TRUTH, investigation, keys
+from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -339,16 +341,13 @@ def test_plain_requests_show_nothing_of_an_open_incident(url):
         assert not any(re.search(rf"\b{name}\b", shown) for name in FAULTS)
 
 
-def test_openenv_validate_passes_on_the_server_and_on_the_package(url):
-    for arguments in (("--url", url), ("logtriage", "--level", "static")):
-        result = subprocess.run(
-            [sys.executable, "-m", "openenv.cli", "validate", *arguments],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-        )
-        assert result.returncode == 0 and "Verdict: PASS" in result.stdout, result.stderr
-        assert "FAIL" not in result.stdout
+@pytest.mark.parametrize("level", ["server", "static"])
+def test_openenv_validate_passes(url, level, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    options = {"server": ["--url", url], "static": ["logtriage", "--level", "static"]}[level]
+    result = CliRunner().invoke(openenv, ["validate", *options])
+    assert result.exit_code == 0 and "Verdict: PASS" in result.output, result.output
+    assert "FAIL" not in result.output
 
 
 def test_the_runtime_plan_plays_to_the_end(url):
