@@ -112,7 +112,7 @@ def train(
             `config.varied` has it.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         keep_on_hub: private repository of the Hub, `owner/name`, in which the run is kept (see
-            `hub.push_run`); empty for none.
+            `hub.keep_run`); empty for none.
         track: a tracker for the metrics, as transformers calls it (`report_to`): `trackio`,
             `tensorboard` or `wandb`; empty for none.
 

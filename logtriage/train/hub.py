@@ -1,8 +1,8 @@
 """The Hugging Face Hub: folders that are published there, and a run that is kept there while it
 trains.
 
-A machine that is lent for some hours, as on Colab, may be gone any minute. `push_run` keeps a run
-in a private repository, after each checkpoint (`trainer.PushRun`), and `pull_run` brings it back
+A machine that is lent for some hours, as on Colab, may be gone any minute. `keep_run` keeps a
+run in a private repository, after each checkpoint (`trainer.PushRun`), and `pull_run` brings it back
 to the next machine, where the same command continues it.
 """
 
@@ -48,10 +48,8 @@ def check_token() -> None:
 
 
 def check_access(keep: str, publish: str) -> None:
-    """Whether a run can be kept in one repository and published in another; empty for neither.
-
-    Raises:
-        ValueError: when a name is none, both are the same, or nobody is logged in.
+    """Raise `ValueError` unless a run can be kept in one repository and published in another; empty
+    for neither.
     """
     if keep and keep == publish:
         raise ValueError(f"a run cannot be kept and published in one repository, {keep}; name two")
@@ -76,14 +74,9 @@ def fresh_folder(folder: str | Path) -> Path:
 
 
 def upload(folder: Path, name: str, private: bool, repo_type: str = "model") -> str:
-    """Put a folder into a repository of the Hub, which is made where there is none, and return its
-    address.
+    """Put a folder into a repository of the Hub (`model` or `dataset`) and return its address.
 
-    Args:
-        folder: what is uploaded, whole.
-        name: `owner/name`.
-        private: whether only its owner sees it; a repository that is there stays as it is.
-        repo_type: `model` or `dataset`.
+    A repository that is there stays as private as it is.
 
     Raises:
         ValueError: when a run is kept there.
@@ -104,8 +97,8 @@ def upload(folder: Path, name: str, private: bool, repo_type: str = "model") -> 
         )
     except UNREACHED as error:
         raise ConnectionError(
-            f"the Hub did not take {name}: {_first_line(error)}; what is to be published lies"
-            f" whole in {folder}, repeat the command"
+            f"the Hub did not take {name}: {_first_line(error)}; the folder {folder} is complete, "
+            "repeat the command"
         ) from error
     return str(address)
 
@@ -114,34 +107,24 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-# -- a run that is kept -------------------------------------------------------------------------
-
-
 def kept_files(run: Path) -> list[str]:
     """What of a run is kept: its light files, its last complete checkpoint and, once it is
     finished, its model; paths relative to the run.
     """
-    light = [
-        path
-        for path in run.iterdir()
-        # TRL's card tells of a model that nobody publishes
-        if path.is_file() and path.suffix != ".partial" and path.name != "README.md"
-    ]
-    folders = [folder for folder in (last_checkpoint(run), run / "model") if folder is not None]
-    heavy = [path for folder in folders if folder.exists() for path in folder.iterdir()]
-    return sorted(path.relative_to(run).as_posix() for path in [*light, *heavy])
+    files = [path for path in run.iterdir() if path.is_file() and path.suffix != ".partial"]
+    for folder in filter(None, (last_checkpoint(run), run / "model")):
+        files += folder.glob("*")
+    return sorted(path.relative_to(run).as_posix() for path in files)
 
 
-def push_run(run: str | Path, name: str) -> None:
+def keep_run(run: str | Path, name: str) -> None:
     """Keep a run in the private repository `name`, in place of what was kept of it before.
 
-    Raises:
-        ValueError: when `name` is none.
-        ConnectionError: when the Hub refuses it, or cannot be reached.
+    A failure is only printed: training goes on, and the next checkpoint takes everything along.
     """
     run, api = Path(run), HfApi()
     try:
-        api.create_repo(check_name(name), private=True, exist_ok=True)
+        api.create_repo(name, private=True, exist_ok=True)
         api.upload_folder(
             repo_id=name,
             folder_path=run,
@@ -149,34 +132,19 @@ def push_run(run: str | Path, name: str) -> None:
             delete_patterns=["checkpoint-*"],  # but those that are uploaded
         )
     except UNREACHED as error:
-        raise ConnectionError(f"the Hub did not take {name}: {_first_line(error)}") from error
-
-
-def keep_run(run: str | Path, name: str) -> None:
-    """`push_run` while training: what goes wrong is told and no more, since the next push takes
-    everything along.
-    """
-    try:
-        push_run(run, name)
-    except ConnectionError as error:
-        print(f"{run} is not kept: {error}", flush=True)
+        print(f"{run} is not kept: the Hub did not take {name}: {_first_line(error)}", flush=True)
 
 
 def pull_run(name: str, run: str | Path) -> bool:
     """Bring back a run from the repository `name`, where it got further than what lies here.
 
-    Without the base model: one that has a folder of its own must be there again.
-
-    Args:
-        name: of a repository that `push_run` has filled.
-        run: the run's folder; it may be missing.
+    The base model is not in it: one that has a folder of its own must be there again.
 
     Returns:
-        Whether anything was brought back: False where the repository is not there yet, holds no
-        checkpoint, or none that is newer.
+        Whether anything was brought back: not where there is no such repository, or nothing newer.
 
     Raises:
-        ValueError: when `name` is none, everybody can read it, it holds a published model, or the
+        ValueError: when everybody can read the repository, it holds a published model, or the
             folder holds a run with other settings.
         ConnectionError: when the Hub cannot be reached.
     """
@@ -187,7 +155,8 @@ def pull_run(name: str, run: str | Path) -> bool:
             raise ValueError(f"{name} holds a published model; keep the run under another name")
         if not api.repo_info(name).private:
             raise ValueError(f"{name} is public; make it private, or keep the run elsewhere")
-        if _progress(files) <= _progress(_paths(run)):
+        here = [path.relative_to(run).as_posix() for path in run.glob("*/*")]
+        if _progress(files) <= _progress(here):
             return False
         # Renamed when whole: half a checkpoint must not be taken for one.
         partial = run.with_name(f"{run.name}.partial")
@@ -196,7 +165,13 @@ def pull_run(name: str, run: str | Path) -> bool:
         return False
     except UNREACHED as error:
         raise ConnectionError(f"the Hub did not give {name}: {_first_line(error)}") from error
-    _check_same(partial, run)
+    if (run / "config.json").exists():
+        changed = differing(*(record_of(folder)["settings"] for folder in (partial, run)))
+        if changed:
+            raise ValueError(
+                f"{run} holds a run with other settings ({', '.join(changed)} differ); choose "
+                "another folder, or another repository"
+            )
     run.mkdir(parents=True, exist_ok=True)
     # Files first: lines beyond the last checkpoint are dropped when a run continues, and lines that
     # are missing stay so.
@@ -209,11 +184,6 @@ def pull_run(name: str, run: str | Path) -> bool:
     return True
 
 
-def _paths(run: Path) -> list[str]:
-    """Files of a run's folders, as the Hub lists them; checkpoints only where they are complete."""
-    return [path.relative_to(run).as_posix() for path in run.glob("*/*")]
-
-
 def _progress(files: list[str]) -> tuple[bool, int]:
     """How far a run with these files is: whether it is finished, and the last step that it can be
     continued from, 0 for none.
@@ -221,15 +191,3 @@ def _progress(files: list[str]) -> tuple[bool, int]:
     folders = [file.partition("/")[0] for file in files if file.endswith("/trainer_state.json")]
     steps = [step_of(folder) for folder in folders if folder.startswith("checkpoint-")]
     return any(file.startswith("model/") for file in files), max(steps, default=0)
-
-
-def _check_same(partial: Path, run: Path) -> None:
-    """Raise `ValueError` when the run in the folder is another than the one that was brought."""
-    if (run / "config.json").exists():
-        brought, here = (record_of(folder)["settings"] for folder in (partial, run))
-        changed = differing(brought, here)
-        if changed:
-            raise ValueError(
-                f"{run} holds a run with other settings ({', '.join(changed)} differ); choose "
-                "another folder, or another repository"
-            )

@@ -17,6 +17,7 @@ and nothing of the machine on which the run was made: no checkpoints, no pickled
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -38,6 +39,8 @@ TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "merges.txt", "chat_template.jinja"),
 )
+# The folders of an absolute path; not of an address, nor of a relative path.
+FOLDERS = re.compile(r"(?<![\w/:.~<+-])/(?:[\w.@+-]+/)+")
 EXAMPLE = ("cascading_failure", "train", HOLDOUT_INDEX)  # which no run is trained on
 # What Qwen's research licence has whoever passes its models on write into this file.
 NOTICE = (
@@ -154,15 +157,27 @@ def _merge(base: str, adapter: Path, folder: Path) -> None:
 
 
 def _copy_notebook(source: Path, target: Path) -> None:
-    """Copy an executed notebook without the paths of the machine that executed it."""
-    experiment, text = source.resolve().parents[1], source.read_text()
-    for path, shown in ((experiment, experiment.name), (Path.cwd(), "."), (Path.home(), "~")):
-        if len(path.parts) > 1:  # not the root, which is in every address
-            text = text.replace(str(path), shown)
-    notebook = json.loads(text)
-    for part in (notebook, *notebook["cells"]):
-        part["metadata"].pop("papermill", None)
+    """Copy an executed notebook without the folders of the machine that executed it, wherever the
+    run lies by now.
+    """
+    notebook = json.loads(source.read_text())
+    notebook["metadata"].pop("papermill", None)
+    for cell in notebook["cells"]:
+        cell["metadata"].pop("papermill", None)
+        if {"parameters", "injected-parameters"} & {*cell["metadata"].get("tags", ())}:
+            cell["source"] = _without_folders(cell["source"])
+        for output in cell.get("outputs", ()):
+            for part in (output, output.get("data", {})):
+                for name in part.keys() & {"text", "text/plain", "text/html", "traceback"}:
+                    part[name] = _without_folders(part[name])
     target.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+
+
+def _without_folders(text: str | list[str]) -> str | list[str]:
+    """Text in which an absolute path is its last part alone."""
+    if isinstance(text, list):
+        return [FOLDERS.sub("", line) for line in text]
+    return FOLDERS.sub("", text)
 
 
 def _opening() -> list[dict[str, object]]:

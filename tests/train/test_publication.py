@@ -39,7 +39,7 @@ TINY = {"steps": 1, "incidents": 2, "group": 2, "micro_batches": 2, "save_every"
 @pytest.fixture(scope="module")
 def finished(tiny_base, tmp_path_factory):
     """A finished run that has been evaluated; not to be written to."""
-    folder = tmp_path_factory.mktemp("runs") / "demo" / "seed-0"
+    folder = tmp_path_factory.mktemp("runs") / "novice" / "seed-0"
     train(make_config("novice", model=str(tiny_base), **TINY), folder, progress=False)
     evaluate_run(folder, episodes=12, references=("novice", "loudest"), progress=False)
     (folder / "gain.png").write_bytes(b"a figure")
@@ -49,7 +49,7 @@ def finished(tiny_base, tmp_path_factory):
 @pytest.fixture
 def run(finished, tmp_path):
     """A copy of that run, beside its base."""
-    copy = tmp_path / "runs" / "demo" / "seed-0"
+    copy = tmp_path / "runs" / "novice" / "seed-0"
     shutil.copytree(finished, copy)
     settings = json.loads((copy / "config.json").read_text())
     base = (finished / settings["settings"]["model"]).resolve()
@@ -125,7 +125,12 @@ def test_the_snippets_of_a_card_run(run, tmp_path):
 
 
 def test_nothing_of_the_machine_is_published(run, tmp_path):
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f'folder = "{run}"')])
+    # Of this place, and of another one from which the run was moved here.
+    text = f'folder = "{run}" or "/home/alice/secret/runs/seed-0"; at = "https://a.b/c/d"'
+    printed = nbformat.v4.new_output("stream", text="wrote /home/alice/secret/runs/gain.png\n")
+    tags = {"tags": ["injected-parameters"]}
+    cell = nbformat.v4.new_code_cell(text, outputs=[printed], metadata=tags)
+    notebook = nbformat.v4.new_notebook(cells=[cell])
     notebook.metadata["papermill"] = {"output_path": str(run)}
     nbformat.write(notebook, run / "03_grpo_training.ipynb")
     folder = write_model(run, NAME, tmp_path / NAME)
@@ -133,9 +138,11 @@ def test_nothing_of_the_machine_is_published(run, tmp_path):
     for path in folder.iterdir():
         if path.suffix in (".md", ".json", ".jsonl", ".ipynb"):
             assert str(tmp_path) not in path.read_text(), path.name
+            assert "alice" not in path.read_text(), path.name
     copied = nbformat.read(folder / "03_grpo_training.ipynb", as_version=4)
     nbformat.validate(copied)
-    assert copied.cells[0].source == 'folder = "demo/seed-0"'
+    assert copied.cells[0].source == 'folder = "seed-0" or "seed-0"; at = "https://a.b/c/d"'
+    assert copied.cells[0].outputs[0].text == "wrote gain.png\n"
     assert "03_grpo_training.ipynb" in (folder / "README.md").read_text()
 
 
@@ -264,7 +271,7 @@ def test_the_command_line_writes_a_folder_to_look_at(run):
 def test_cards_cite_what_is_to_be_cited():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     for name in ("model_card", "dataset_card"):
-        template = ROOT / "logtriage" / "training" / "templates" / f"{name}.md"
+        template = ROOT / "logtriage" / "train" / "templates" / f"{name}.md"
         text = template.read_text()
         assert f"title = {{{citation['title']}}}" in text
         assert citation["authors"][0]["name"] in text
