@@ -1,9 +1,9 @@
 """The Hugging Face Hub: folders that are published there, and a run that is kept there while it
 trains.
 
-A machine that is lent for some hours, as on Colab, may be gone any minute. `keep_run` keeps a
-run in a private repository, after each checkpoint (`trainer.PushRun`), and `pull_run` brings it back
-to the next machine, where the same command continues it.
+A borrowed machine, as on Colab, may be gone any minute. `keep_run` keeps a run in a private
+repository, after each checkpoint (`trainer.PushRun`), and `pull_run` brings it back to the next
+machine, where the same command continues it.
 """
 
 from __future__ import annotations
