@@ -1,4 +1,4 @@
-"""A policy or a trained agent on a log of one's own.
+"""A policy or a trained agent on a custom log.
 
     from logtriage.bench.log_agent import load_agent, triage
     agent = load_agent("runs/novice/seed-0/model")  # or a hub name
@@ -9,7 +9,6 @@ Nothing is executed: what the agent would do is a proposal.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +22,9 @@ from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from ..world.topology import DEFAULT_TOPOLOGY
 
-HEADERS = ("step ", "calls: ")  # lines of the simulator's own text that every opening has anyway
-
 
 class Diagnosis(NamedTuple):
-    """What an agent makes of a log; its first answers, empty where it gave none.
+    """What an agent makes of a log: its first answers, empty where it gave none.
 
     Attributes:
         severity: P1, P2 or P3.
@@ -50,22 +47,16 @@ class Diagnosis(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        rows = {
-            "severity": self.severity,
-            "root cause": self.root_cause,
-            "remedy": self.remedy,
-            "page": self.team,
-            "closed by": self.closed_by,
-        }
-        each = self.seconds / max(1, self.decisions)
-        told = [f"{name:>10}: {value or '-'}" for name, value in rows.items()]
+        names = ("severity", "root cause", "remedy", "page", "closed by")
+        rows = [f"{name:>10}: {value or '-'}" for name, value in zip(names, self, strict=False)]
         turns = "1 decision" if self.decisions == 1 else f"{self.decisions} decisions"
-        return "\n".join([*told, f"{turns}, {each:.2f} s each"])
+        each = self.seconds / max(1, self.decisions)
+        return "\n".join([*rows, f"{turns}, {each:.2f} s each"])
 
 
 def load_agent(source: str | Path) -> LanguageModelPolicy:
-    """A trained agent as a greedy policy, loaded by plain `transformers` (and `peft`): in 4 bit
-    where it was trained so and there is an NVIDIA GPU, else whole.
+    """A trained agent as a greedy policy: in 4 bit where it was trained so and there is an NVIDIA
+    GPU, else whole.
 
     Args:
         source: folder of a model or of an adapter, or the name of one on a hub.
@@ -84,20 +75,18 @@ def load_agent(source: str | Path) -> LanguageModelPolicy:
 
 
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:
-    """Have an agent read pasted lines and say what it would do.
+    """Have an agent read log lines, and say what it would do.
 
     Args:
-        agent: from `load_agent`, or any policy that converses.
-        text: log lines, in any format that `logs.formats` knows; the agent reads the most unusual
-            or the last of them, and may ask for those of a service.
+        agent: from `load_agent`, or any policy that knows no simulator.
+        text: the lines; the agent reads the most unusual or the last of them, and may ask for those
+            of a service.
         topology: the call graph of the cluster that they come from.
 
     Raises:
         ValueError: when there is no line, or none that names a service.
     """
-    kept = [line for line in text.splitlines() if not line.startswith(HEADERS)]
-    log = read_text("\n".join(kept), topology.names)
-    return ask(agent, LogEpisode(log, topology))
+    return ask(agent, LogEpisode(read_text(text, topology.names), topology))
 
 
 def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
@@ -106,11 +95,8 @@ def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
     Raises:
         ValueError: for a policy that can play only what is simulated.
     """
-    began = time.perf_counter()
     (played,) = agent.play([episode])
-    seconds = time.perf_counter() - began
-    messages = list(played.messages)
-    turns = sum(message["role"] == "assistant" for message in messages)
+    turns = sum(message["role"] == "assistant" for message in played.messages)
     record = episode.record
     return Diagnosis(
         severity=record.severity or "",
@@ -118,7 +104,7 @@ def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
         remedy=" ".join(record.remediations[0]) if record.remediations else "",
         team=record.team or "",
         closed_by=record.closed_by or "",
-        messages=messages,
-        decisions=turns if messages else record.steps,
-        seconds=seconds,
+        messages=list(played.messages),
+        decisions=turns or record.steps,
+        seconds=played.seconds,
     )

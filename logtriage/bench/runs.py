@@ -21,6 +21,10 @@ from urllib.parse import urlparse
 if TYPE_CHECKING:  # slow to import, and most of what needs this file does without
     import pandas as pd
 
+PACKAGES = (
+    *("openenv-logtriage", "openenv", "torch", "trl", "transformers"),
+    *("unsloth", "unsloth_zoo", "bitsandbytes", "peft", "datasets"),
+)
 BF16_CAPABILITY = 8.0  # CUDA compute capability from which a GPU has bf16; a T4 has 7.5
 
 
@@ -29,18 +33,7 @@ def environment_record() -> dict[str, Any]:
     import torch
 
     versions = {}
-    for name in (
-        "openenv-logtriage",
-        "openenv",
-        "torch",
-        "trl",
-        "transformers",
-        "unsloth",
-        "unsloth_zoo",
-        "bitsandbytes",
-        "peft",
-        "datasets",
-    ):
+    for name in PACKAGES:
         try:
             versions[name] = version(name)
         except PackageNotFoundError:

@@ -17,15 +17,15 @@ from ..bench.runs import write_text
 from ..bench.strata import gains, label, stratum_changes
 from .experiment import REFERENCES
 
-CEILING = "belief"  # of whose score shares are told
-TEACHER = "trace"  # whom the track that is taught imitates
-# Of the strata, those that stand in a table; all are in `summary.json`.
+CEILING = "belief"  # shares are of its score
+TEACHER = "trace"  # the expert that one track imitates
+# Of the strata, those in a table; all are in `summary.json`.
 DETECTION = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")
 
 
 def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row a task, written to `summary.json`: base, trained, and the paired gain, each with its
-    95 % interval; the references; and each stratum before and after (see `measure.strata`).
+    """One row per task, written to `summary.json`: base, trained, and the paired gain, each with its
+    95 % interval; the references; and each stratum before and after (see `bench.strata`).
     """
     base, trained = (evaluation[evaluation.policy == name] for name in ("base", "trained"))
     changes, rows = stratum_changes(base, trained), []
@@ -49,7 +49,8 @@ def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, A
         if CEILING in row:
             row[f"share_of_{CEILING}"] = share_of_ceiling(after, part[part.policy == CEILING])
         rows.append({**row, **_strata_of(changes[changes.task == task])})
-    write_text(Path(run) / "summary.json", _json_lines(rows) + "\n")
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    write_text(Path(run) / "summary.json", f"[\n{lines}\n]\n")
     return rows
 
 
@@ -72,20 +73,6 @@ def _strata_of(changes: pd.DataFrame) -> dict[str, Any]:
         else:
             strata[row.stratum] = cell
     return strata
-
-
-def _json_lines(value: Any, indent: str = "") -> str:
-    """JSON in which what holds no dictionary stands on one line."""
-    parts = value.values() if isinstance(value, dict) else value
-    if not isinstance(value, (dict, list)) or not any(isinstance(one, dict) for one in parts):
-        return json.dumps(value)
-    inner = indent + " "
-    if isinstance(value, dict):
-        lines = [f"{json.dumps(key)}: {_json_lines(one, inner)}" for key, one in value.items()]
-    else:
-        lines = [_json_lines(one, inner) for one in value]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}\n{inner}" + f",\n{inner}".join(lines) + f"\n{indent}{closing}"
 
 
 def summary_table(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from talking_server import refused, talking
 
 from logtriage.bench.audit import (
     COLUMNS,
@@ -27,11 +26,8 @@ from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, prior_of
 from logtriage.ceiling.lookahead import Lookahead
 from logtriage.ceiling.posterior import Posterior
 from logtriage.play.actions import Action
-from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
-from logtriage.policies.llm.endpoint import EndpointPolicy
-from logtriage.policies.policy import ConversationPolicy
-from logtriage.policies.scripted import ConstantPolicy, FunctionPolicy
+from logtriage.policies.scripted import ConstantPolicy
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from logtriage.world.topology_file import load_topology
@@ -94,50 +90,6 @@ def test_whoever_is_audited_plays_as_if_nobody_looked(name):
     assert (right == (audited["root_cause"] == 1.0)).all()
 
 
-class Talker(ConversationPolicy):
-    """Asks the edge and an unknown service at once, then blames a database."""
-
-    def __init__(self, name):
-        super().__init__(name)
-        self.transcripts = []
-
-    def converse(self, episode, attempt=0):
-        played = super().converse(episode, attempt)
-        self.transcripts.append(played.messages)
-        return played
-
-    def reply(self, messages, seed):
-        asks = [
-            Action("request_more_logs", ("api-gateway",)),
-            Action("request_more_logs", ("nobody",)),
-        ]
-        blames = [Action("identify_root_cause", ("user-db",)), Action("resolve")]
-        turn = blames if messages[-1]["role"] == "tool" else asks
-        message = {"role": "assistant", "content": "", "tool_calls": [tool_call(a) for a in turn]}
-        return message, None
-
-
-def test_a_conversation_is_the_same_to_the_letter():
-    talkers = Talker("talker"), Talker("talker")
-    rollout(talkers[0], [SILENT], "test", 4, progress=False)
-    rows = audit(talkers[1], [SILENT], "test", 4, progress=False)
-    assert talkers[0].transcripts == talkers[1].transcripts and len(talkers[0].transcripts) == 4
-    # the call that was refused is no question, and took a step all the same
-    assert set(rows["questions"]) == {1} and set(rows["steps"]) == {4}
-    for index, posterior in enumerate(rows["posterior"]):
-        roots = believed(["api-gateway"], index=index)[0].roots()
-        assert posterior == pytest.approx(roots[DEFAULT_TOPOLOGY.position["user-db"]], abs=1e-12)
-
-
-def test_an_audit_that_lost_episodes_is_none():
-    # After ten errors in a row nothing more is begun: a table of the rest would not say so.
-    with (
-        talking(lambda *_: refused(413)) as (url, _),
-        pytest.raises(ConnectionError, match="errors in a row"),
-    ):
-        audit(EndpointPolicy(url, "toy", workers=1), [SILENT], "test", 20, progress=False)
-
-
 def test_every_row_is_of_its_own_incident():
     # Each incident audited alone, as against in batches over two tasks.
     blame = [
@@ -151,25 +103,6 @@ def test_every_row_is_of_its_own_incident():
     for found in rows.to_dict("records"):
         alone = judged(blame, found["task"], found["index"])
         assert {name: found[name] for name in COLUMNS} == alone
-
-
-def test_blame_without_evidence_is_luck_or_recklessness():
-    def blames(topology, observations):
-        if len(observations) > 1:
-            return Action("resolve")
-        # any service, by what the opening says of none: the length of its first line
-        return Action("identify_root_cause", (topology.names[len(observations[0].lines[0]) % 7],))
-
-    rows = audit(FunctionPolicy(blames, "blind"), [SILENT], "test", 60, progress=False)
-    assert rows["verdict"].isin(["lucky", "reckless"]).mean() > 0.9
-    assert (rows["questions"] == 0).all() and rows["question_regret"].isna().all()
-    assert rows["answer_regret"].mean() > 0.1  # it should have asked
-
-
-def test_who_is_told_the_answer_is_right_and_often_lucky():
-    rows = audit(make_policy("oracle"), [SILENT], "test", 40, progress=False)
-    assert set(rows["verdict"]) == {"grounded", "lucky"}
-    assert (rows["verdict"] == "lucky").mean() > 0.3
 
 
 def test_ignoring_answers_that_there_is_no_fault():
@@ -241,19 +174,6 @@ def test_regret_is_the_best_choice_less_the_choice_made(index):
         found = judged([Action("request_more_logs", (name,)), Action("ignore")], index=index)
         assert found["question_regret"] == pytest.approx(max(best, worth) - worth)
     assert judged([Action("ignore")], index=index)["answer_regret"] == pytest.approx(best)
-
-
-def test_asking_what_is_known_is_regretted():
-    # Once the root is all but certain, a question costs its step, and the step a hundredth.
-    for index in range(40):
-        posterior, _ = believed([], "single_crash", index)
-        root = int(posterior.roots().argmax())
-        if posterior.roots()[root] > 0.9999:
-            name = DEFAULT_TOPOLOGY.names[root]
-            found = judged([Action("request_more_logs", (name,))] * 3, "single_crash", index)
-            assert found["question_regret"] > 0.005
-            return
-    pytest.fail("no opening settles a single crash")
 
 
 def test_an_answer_is_borne_out_when_likelier_than_not():

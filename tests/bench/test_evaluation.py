@@ -8,7 +8,7 @@ from itertools import combinations, islice
 
 import pandas as pd
 import pytest
-from talking_server import HANG, RESOLVES, call, refused, said, talking, without_pauses
+from talking_server import RESOLVES, call, refused, said, talking, without_pauses
 from test_command_line import refusal
 from test_command_line import run as run_command
 
@@ -29,7 +29,6 @@ from logtriage.bench.registry import Player, behind_endpoint, make_policy, scrip
 from logtriage.bench.rollouts import HOPELESS, rollout, rollout_each, solved
 from logtriage.bench.strata import detection_table
 from logtriage.bench.trajectories import Journal, read_trajectories
-from logtriage.play.conversation import TEXT
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
 from logtriage.play.tools import ToolSession
@@ -79,12 +78,10 @@ FAILURES = {
     "busy": lambda number, passed: (
         refused(429, headers={"Retry-After": "20"}) if passed < 60 else RESOLVES
     ),
-    "tool_use_failed": lambda number, passed: refused(400, code="tool_use_failed"),
     "500": lambda number, passed: refused(500),
     "null arguments": lambda number, passed: said(call("escalate", None)),
-    "hangs": lambda number, passed: HANG,
 }
-ENDS = {"busy": "resolve", "tool_use_failed": "timeout", "null arguments": "timeout"}
+ENDS = {"busy": "resolve", "null arguments": "timeout"}
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -130,16 +127,6 @@ def test_every_episode_is_accounted_for_and_none_is_played_twice(failure, path, 
         assert "errors" not in score_table(found.frame)
 
 
-def test_a_server_that_parses_no_tools_is_said(path):
-    with talking(lambda *_: said(content='{"name": "resolve", "arguments": {}}')) as (url, _):
-        plan = Plan(["single_crash"], "test", 40)
-        found = played([behind_endpoint(url, "toy")], plan, path)
-        assert found.frame["score"].isna().all() and found.unplayed + len(found.frame) == 40
-        assert "choose --tools text" in found.reason
-        found = evaluate([behind_endpoint(url, "toy", protocol=TEXT)], plan, progress=False)
-    assert set(found.frame["closed_by"]) == {"resolve"}
-
-
 def test_who_fails_without_end_is_asked_no_more(path):
     plan = Plan(list(TASKS), "test", 50)
     with talking(lambda *_: refused(403)) as (url, _):
@@ -160,15 +147,6 @@ def test_two_policies_of_one_name_are_refused(path):
     # The rows of the one would stand for the other, and be listed twice.
     with pytest.raises(ValueError, match="two policies are called trace"):
         played([scripted("trace"), scripted("trace")], Plan(["single_crash"], "test", 2), path)
-
-
-@pytest.mark.parametrize("arguments", ["[" * 300 + "]" * 300, '{"a":' * 980 + "1" + "}" * 980])
-def test_deep_arguments_cost_a_step_and_not_the_evaluation(arguments, path):
-    deep = said(call("escalate", f'{{"team": {arguments}}}'))
-    with talking(lambda body, number: RESOLVES if number % 2 else deep) as (url, _):
-        plan = Plan(["single_crash"], "test", 3)
-        found = played([behind_endpoint(url, "toy", concurrency=1)], plan, path)
-    assert set(found.frame["steps"]) == {2} and found.frame["error"].eq("").all()
 
 
 def test_attempts_are_episodes_of_their_own():
@@ -313,20 +291,6 @@ def test_nothing_of_the_truth_is_in_the_file(path):
     assert {key for one in lines for step in one["steps"] for key in step} == {
         *("action", "value", "confidence", "observation")
     }
-
-
-def test_rows_come_as_episodes_end():
-    # The second episode is not begun before the first has come.
-    opened = []
-
-    def opening(task, split, index):
-        opened.append(index)
-        return Episode.open(task, split, index)
-
-    next(
-        rollout_each(make_policy("trace"), ["single_crash"], "test", range(9), open_episode=opening)
-    )
-    assert opened == [0]
 
 
 @pytest.mark.parametrize(

@@ -52,3 +52,13 @@ def test_an_agent_is_loaded_from_a_folder(tiny_base):
 def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no such folder here"):
         load_agent("nobody/nothing")
+
+
+def test_no_line_of_a_log_is_taken_for_ours():
+    text = "step user-db ERROR is down\ncalls: user-db ERROR 3 of 3 failed"
+    (asked,) = [
+        message
+        for message in triage(Scripted("scripted"), text).messages
+        if message.get("name") == "request_more_logs"
+    ]
+    assert "is down" in asked["content"] and "3 of 3 failed" in asked["content"]
