@@ -304,7 +304,7 @@ def test_triage_reads_a_call_graph_of_any_names_and_metrics(log, tmp_path):
     metrics.write_text("when,who\n")
     assert f"{metrics}, line 1: no column" in refusal("triage", log, "--metrics", metrics)
     graph.write_text("services: [{name: web-app, calls: [gone]}]")
-    assert f"{graph}, line 1: web-app calls unknown" in refusal("triage", log, "--graph", graph)
+    assert f"{graph}: web-app calls unknown" in refusal("triage", log, "--graph", graph)
 
 
 def test_triage_asks_a_model_of_the_same_lines(tiny_base, tmp_path):

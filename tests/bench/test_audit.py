@@ -38,7 +38,7 @@ SILENT = "silent_degradation"
 
 @pytest.fixture(scope="module")
 def belief():
-    return audit(BeliefPolicy(), list(TASKS), "test", 30, progress=False)
+    return audit(BeliefPolicy(), list(TASKS), "test", 12, progress=False)
 
 
 def judged(script, task=SILENT, index=0):
@@ -67,15 +67,15 @@ def test_the_posterior_is_beliefs_own(belief):
 
 def test_belief_is_grounded_and_regrets_nothing(belief):
     assert (belief["verdict"] == "grounded").mean() > 0.95
-    assert belief["weighed"].sum() > 30 and (belief["weighed"] == belief["questions"]).all()
+    assert belief["weighed"].sum() > 10 and (belief["weighed"] == belief["questions"]).all()
     assert belief["question_regret"].max() == pytest.approx(0.0, abs=1e-12)
     assert belief["answer_regret"].max() <= WORTHWHILE
 
 
-@pytest.mark.parametrize("name", ["random", "novice", "loudest", "trace"])
+@pytest.mark.parametrize("name", ["random", "trace"])
 def test_whoever_is_audited_plays_as_if_nobody_looked(name):
     plain, audited = (
-        play(make_policy(name), list(TASKS), "test", 12, batch=5, progress=False)
+        play(make_policy(name), list(TASKS), "test", 8, batch=5, progress=False)
         for play in (rollout, audit)
     )
     assert list(audited.columns) == [*plain.columns, *COLUMNS]

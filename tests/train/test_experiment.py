@@ -100,7 +100,7 @@ def run(tmp_path, monkeypatch):
 
     run = tmp_path / "row" / "seed-0"
     run.mkdir(parents=True)
-    models = {"base": player("constant", "base"), "trained": player("trace", "trained")}
+    models = {"base": player("loudest", "base"), "trained": player("trace", "trained")}
     monkeypatch.setattr(experiment, "before_and_after", lambda run: models)
     options = {"references": (), "progress": False}
     return SimpleNamespace(folder=run, models=models, played=played, player=player, options=options)
@@ -109,14 +109,14 @@ def run(tmp_path, monkeypatch):
 def test_what_was_played_is_not_played_again(run):
     frame = evaluate_run(run.folder, 4, **run.options)
     assert run.played == ["base", "trained"] and len(frame) == 2 * 12
-    assert set(frame["weights"]) == {"constant", "trace"}
+    assert set(frame["weights"]) == {"loudest", "trace"}
     pd.testing.assert_frame_equal(frame, evaluate_run(run.folder, 4, **run.options))
     fewer = evaluate_run(run.folder, 3, **run.options)
     assert len(fewer) == 2 * 9 and len(run.played) == 2
     assert len(pd.read_parquet(run.folder / "evaluation.parquet")) == 24
     beside = run.folder.parent / "seed-1"  # starts from the same base, and trained another model
     beside.mkdir()
-    run.models["trained"] = run.player("loudest", "trained")
+    run.models["trained"] = run.player("random", "trained")
     evaluate_run(beside, 4, **run.options)
     assert run.played[2:] == ["trained"]
 
@@ -134,7 +134,7 @@ def test_another_split_leaves_the_first_evaluation(run):
 def test_another_model_of_the_same_name_is_played(run):
     # Half precision and 4 bit of one hub name are two models.
     evaluate_run(run.folder, 3, **run.options)
-    run.models["base"] = run.player("constant", "base", precision="4 bit")
+    run.models["base"] = run.player("loudest", "base", precision="4 bit")
     frame = evaluate_run(run.folder, 3, **run.options)
     assert run.played == ["base", "trained", "base"]
     kept = pd.read_parquet(run.folder / "evaluation.parquet")
