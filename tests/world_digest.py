@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, BENCHMARK_VERSION, SPLITS
-from logtriage.world.telemetry import Telemetry, plain
+from logtriage.world.telemetry import Telemetry
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -37,8 +37,8 @@ def shown(incident):
         if tick == 3 and incident.injection is not None:
             cluster.remediate(incident.remedy, incident.injection.position)
         seen += [
-            [(*row[:2], plain(row.value)) for row in telemetry.alerts()],
-            [(row[0], *map(plain, row[1:])) for row in telemetry.metrics()],
+            [(*row[:2], str(row.value)) for row in telemetry.alerts()],
+            [(row[0], *map(str, row[1:])) for row in telemetry.metrics()],
             telemetry.stream(),
             telemetry.sample(),
         ]

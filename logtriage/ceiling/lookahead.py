@@ -147,7 +147,7 @@ class Lookahead:
     def _readings_of(self, at: int) -> list[Reading]:
         """Everything that a line of `at` can say which bears on the outcome."""
         service = self.topology.services[at]
-        proofs = [fault for fault in self.belief.prior.faults if fault.can_strike(service)]
+        proofs = [fault for fault in self.belief.prior.faults if fault.can_occur_at(service)]
         remedies = dict.fromkeys(fault.remedy for fault in proofs)
         return [
             *(Reading("proof", fault.name) for fault in proofs),

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from ..world.call_graph import CallGraph
 from ..world.incidents import Incident
 from ..world.tasks import PAR_STEPS
-from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric, plain
+from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
 from .episode import Step
 from .observation import Observation
 from .scoring import WEIGHTS, Record, Score, single_faults
@@ -147,7 +147,6 @@ def read_template(package: str, name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["plain"] = plain
     return environment.get_template(f"{name}.html.jinja")
 
 

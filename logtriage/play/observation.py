@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..world.telemetry import UNKNOWN, Alert, Metric, plain
+from ..world.telemetry import UNKNOWN, Alert, Metric
 
 BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
 
 
-def three_digits(value: float) -> float:
+def three_digits(value: float) -> int | float:
     """A quantity of an observed incident: three significant digits, and 0 below 0.0001."""
     short = float(f"{value:.3g}")
-    return short if abs(short) >= 1e-4 else 0.0
+    return int(short) if short == int(short) else short if abs(short) >= 1e-4 else 0
 
 
 def number(value: float | None) -> str:
     """A quantity of an observed incident as text."""
-    return UNKNOWN if value is None else plain(three_digits(value))
+    return UNKNOWN if value is None else str(three_digits(value))
 
 
 def observed_metric(

@@ -211,7 +211,7 @@ class ReadingPolicy(Policy):
         if not hints:
             return None
         at = self.topology.service(service)
-        possible = [fault for fault in FAULTS.values() if fault.can_strike(at)]
+        possible = [fault for fault in FAULTS.values() if fault.can_occur_at(at)]
         return next(fault for fault in possible if fault.remedy == hints[0])
 
     def answer(self, service: str) -> list[Action]:
@@ -303,7 +303,7 @@ def constant_scripts(task: str | Task, topology: Topology | None = None) -> list
         scripts.append([start, page, resolve])
         for service in topology.services:
             blame = Action("identify_root_cause", (service.name,))
-            remedies = {fault.remedy for fault in FAULTS.values() if fault.can_strike(service)}
+            remedies = {fault.remedy for fault in FAULTS.values() if fault.can_occur_at(service)}
             for remedy in sorted(remedies):
                 fix = Action("remediate", (remedy, service.name))
                 scripts.append([start, blame, fix, page, resolve])

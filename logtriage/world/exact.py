@@ -8,6 +8,8 @@ was made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
 from random import Random
 from typing import TypeVar
 
@@ -16,10 +18,7 @@ Item = TypeVar("Item")
 
 def total(values: Iterable[float]) -> float:
     """The sum, added from left to right."""
-    result = 0.0
-    for value in values:
-        result += value
-    return result
+    return reduce(add, values, 0.0)
 
 
 def choose(random: Random, items: Sequence[Item]) -> Item:

@@ -1,14 +1,14 @@
 """What goes wrong: `sample_incident(task, split, index)`, an incident of a task (see `tasks`).
 
-An incident is a pure function of its three coordinates, and of the call graph where that is one's
-own. Chance comes from streams named after them, so neighbouring indices share nothing and no split
-can meet another's incidents.
+An incident is a pure function of its three coordinates, and of a custom call graph. Random streams
+are named after them, so neighbouring indices share nothing and no split meets another's incidents.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
@@ -114,7 +114,7 @@ def candidate_pairs(
     pairs: dict[int, tuple[Fault, ...]] = {}
     for position, service in enumerate(topology.services):
         if below_edge and not any(service.name in caller.calls for caller in topology.services):
-            continue  # nobody waits for it, so nobody shouts
+            continue  # nobody waits for it, so no other service degrades
         allowed = tuple(
             fault
             for fault in faults_at(service)
@@ -137,20 +137,18 @@ def sample_incident(
     asked for.
 
     Args:
-        task: a name of `ALL_TASKS`, or a `Task` of one's own; its random streams are those of its
-            name.
+        task: a name of `ALL_TASKS`, or a custom `Task`; its random streams are those of its name.
         split, index: see `SPLITS`; index counts from 0.
-        topology: a call graph of one's own, in place of the default; which of its (service, fault)
-            pairs are held out follows the same rule.
+        topology: a custom call graph in place of the default; which of its (service, fault) pairs
+            are held out follows the same rule.
         varied_wording: whether to log in other words than the split's; only what is printed
             changes, and only in train, so that nothing is measured on it.
 
     Raises:
-        ValueError: for an unknown task or split, or an index out of range; the message names the
-            valid ones. For a topology together with what draws a random one: `task.services`, or
-            the split unseen_topology. For varied wording in another split than train.
+        ValueError: for an unknown task or split, an index out of range, a topology together with
+            what draws a random one, or varied wording in another split than train.
         UnplayableError: when the task has no incident on the call graph, or none was found in
-            `MOST_DRAWS` draws; the message names the setting and the way out.
+            `MOST_DRAWS` draws; the message names the setting and a suggested fix.
     """
     settings = check_task(task)
     check_split(split, topology)
@@ -161,57 +159,35 @@ def sample_incident(
     random = Random(f"{stream}/incident")
     graph = _call_graph(settings, split, topology, random)
     pairs = _playable_pairs(settings, split, graph)
+    course: _Course | None = None
+    missed: list[str] = []  # the setting that turned each try away
 
     # Every number drawn from `random` below decides the ones after it: the order is the incident.
     if random.random() < settings.false_alarms:
-        arrival = _draw(random, settings.lead)
-        states = untreated_states(graph, (), arrival + settings.max_steps)
-        decoys = _draw_decoys(graph, settings, stream, ())
-        return Incident(
-            settings,
-            split,
-            index,
-            graph,
-            (),
-            "P3",
-            arrival,
-            arrival,
-            decoys,
-            states,
-            varied_wording,
-        )
-    outage = None if settings.outage is None else random.random() < settings.outage
-    missed: list[str] = []  # the setting that turned each try away
+        course = _false_alarm(random, settings, graph)
+    outage = None
+    if course is None and settings.outage is not None:
+        outage = random.random() < settings.outage
     for _ in range(MOST_DRAWS):
-        struck = _draw_faults(random, pairs, settings.faults)
-        low, high = settings.intensity
-        for _ in range(INTENSITY_DRAWS):
-            course = _draw_course(random, settings, graph, struck, (low, high))
-            miss = _what_is_missed(settings, graph, course, outage)
-            if not miss:
-                assert course.severity is not None  # or intensity would have been missed
-                decoys = _draw_decoys(graph, settings, stream, tuple(struck))
-                return Incident(
-                    settings,
-                    split,
-                    index,
-                    graph,
-                    course.injections,
-                    course.severity,
-                    course.arrival,
-                    course.quiet_until,
-                    decoys,
-                    course.states,
-                    varied_wording,
-                )
-            missed.append(miss)
-            # Effects grow with intensity, so the next try can be aimed.
-            tried = [injection.intensity for injection in course.injections]
-            if miss == "below_edge" or (miss == "outage" and outage):
-                low = min(tried)
-            elif miss == "outage":
-                high = max(tried)
-    raise UnplayableError(_why_unplayable(settings, split, topology, missed, outage))
+        if course is not None:
+            break
+        course = _fault_course(random, settings, graph, pairs, outage, missed)
+    if course is None:
+        raise UnplayableError(_why_unplayable(settings, split, topology, missed, outage))
+    assert course.severity is not None  # or the try would have been missed
+    return Incident(
+        settings,
+        split,
+        index,
+        graph,
+        course.injections,
+        course.severity,
+        course.arrival,
+        course.quiet_until,
+        _draw_decoys(graph, settings, stream, {one.position for one in course.injections}),
+        course.states,
+        varied_wording,
+    )
 
 
 class _Course(NamedTuple):
@@ -225,7 +201,7 @@ class _Course(NamedTuple):
 
 
 def _call_graph(task: Task, split: str, topology: Topology | None, random: Random) -> Topology:
-    """The graph that the incident is on: one's own, a random one, or the default."""
+    """The graph that the incident is on: a custom one, a random one, or the default."""
     if topology is None:
         if task.services:
             return random_topology(random, task.services, task.services)
@@ -249,50 +225,76 @@ def _playable_pairs(task: Task, split: str, topology: Topology) -> dict[int, tup
     if len(pairs) >= task.faults:
         return pairs
     needed = "a service" if task.faults == 1 else f"{task.faults} services"
-    where, ways = "to strike", ["add services"]
+    where, ways = "", ["add services"]
     if task.below_edge:
-        where = "that others wait for (below_edge=True)"
+        where = " that others wait for (below_edge=True),"
         ways = ["let services call more of the others", "choose a task without below_edge"]
     if split != "unseen_topology":
         ways.append("choose another split")
     raise UnplayableError(
-        f"task {task.name} needs {needed} {where}, with a fault that split {split} allows there, "
+        f"task {task.name} needs {needed}{where} with a fault that split {split} allows there, "
         f"and this call graph has {len(pairs)}; {', or '.join(ways)}"
     )
 
 
-def _draw_faults(
-    random: Random, pairs: dict[int, tuple[Fault, ...]], count: int
-) -> dict[int, Fault]:
-    """Position to fault, `count` different positions: services uniformly, then their faults."""
-    positions, struck = list(pairs), dict[int, Fault]()
-    while len(struck) < count:
+def _false_alarm(random: Random, task: Task, topology: Topology) -> _Course:
+    arrival = _draw(random, task.lead)
+    states = untreated_states(topology, (), arrival + task.max_steps)
+    return _Course(arrival, arrival, (), states, "P3")
+
+
+def _fault_course(
+    random: Random,
+    task: Task,
+    topology: Topology,
+    pairs: dict[int, tuple[Fault, ...]],
+    outage: bool | None,
+    missed: list[str],
+) -> _Course | None:
+    """Draw faults and their places, and up to `INTENSITY_DRAWS` times how hard they are; None when
+    no try meets the task. What each try missed is added to `missed`.
+    """
+    # Services uniformly, then their faults.
+    positions, faults = list(pairs), dict[int, Fault]()
+    while len(faults) < task.faults:
         position = positions[int(random.random() * len(positions))]
-        struck[position] = pairs[position][int(random.random() * len(pairs[position]))]
-    return struck
+        faults[position] = pairs[position][int(random.random() * len(pairs[position]))]
+    low, high = task.intensity
+    for _ in range(INTENSITY_DRAWS):
+        course = _draw_course(random, task, topology, faults, (low, high))
+        miss = _what_is_missed(task, topology, course, outage)
+        if not miss:
+            return course
+        missed.append(miss)
+        # Effects grow with intensity, so the next try can be aimed.
+        tried = [injection.intensity for injection in course.injections]
+        if miss == "below_edge" or (miss == "outage" and outage):
+            low = min(tried)
+        elif miss == "outage":
+            high = max(tried)
+    return None
 
 
 def _draw_course(
     random: Random,
     task: Task,
     topology: Topology,
-    struck: dict[int, Fault],
+    faults: dict[int, Fault],
     intensity: tuple[float, float],
 ) -> _Course:
-    """Draw when and how hard these faults strike, and play it out."""
+    """Draw when and how hard these faults begin, and run the cluster."""
     arrival = _draw(random, task.lead)
     quiet = task.quiet[int(random.random() * len(task.quiet))]
     low, high = intensity
     injections = []
-    for position, fault in struck.items():
+    for position, fault in faults.items():
         skewed = random.random()  # squared below: mild faults are more common than total ones
         strength = low + skewed * skewed * (high - low)
         ramp = _draw(random, task.ramp)
         injections.append(Injection(fault, position, strength, onset=1, ramp=ramp))
-    faults = tuple(injections)
-    states = untreated_states(topology, faults, arrival + task.max_steps, task.lag)
+    states = untreated_states(topology, tuple(injections), arrival + task.max_steps, task.lag)
     severity = severity_of(*user_impact(topology, states))
-    return _Course(arrival, arrival + quiet, faults, states, severity)
+    return _Course(arrival, arrival + quiet, tuple(injections), states, severity)
 
 
 def _what_is_missed(task: Task, topology: Topology, course: _Course, outage: bool | None) -> str:
@@ -302,42 +304,47 @@ def _what_is_missed(task: Task, topology: Topology, course: _Course, outage: boo
     severity = course.severity
     if outage is not None and severity is not None and (severity == "P1") != outage:
         return "outage"
-    if task.below_edge:
-        on_arrival = course.states[course.arrival]
-        for injection in course.injections:
-            if not _callers_shout(topology, injection.position, on_arrival):
-                return "below_edge"
+    on_arrival = course.states[course.arrival]
+    if task.below_edge and not all(
+        _has_degraded_caller(topology, one.position, on_arrival) for one in course.injections
+    ):
+        return "below_edge"
     return "" if severity is not None else "intensity"
+
+
+def _has_degraded_caller(topology: Topology, position: int, state: State) -> bool:
+    """Whether somebody who waits for `position` is degraded."""
+    return any(
+        is_degraded(topology, state, i)
+        for i, callees in enumerate(topology.network.callees)
+        if any(j == position for j, _ in callees)
+    )
 
 
 def _why_unplayable(
     task: Task, split: str, topology: Topology | None, missed: list[str], outage: bool | None
 ) -> str:
-    """What an `UnplayableError` says after the last draw: which setting was missed most, and what
-    to turn.
-    """
-    dial, times = Counter(missed).most_common(1)[0]
-    why, ways = {
-        "outage": (
-            ("no fault became an outage (P1)", "raise intensity or lower outage")
-            if outage
-            else ("every fault became an outage (P1)", "lower intensity or raise outage")
-        ),
+    """What an `UnplayableError` says after the last draw: the setting missed most, and a fix."""
+    setting, times = Counter(missed).most_common(1)[0]
+    why, fix = {
         "below_edge": (
-            "no caller of the root was in trouble when the agent arrived",
+            "no caller of the root was degraded when the agent arrived",
             "raise intensity or lead, lower ramp or lag, or set below_edge to False",
         ),
         "intensity": (
             "every effect was too near a boundary between severities",
             "widen the range of intensity",
         ),
-    }[dial]
+        "outage": ("every fault became an outage (P1)", "lower intensity or raise outage"),
+    }[setting]
+    if setting == "outage" and outage:
+        why, fix = "no fault became an outage (P1)", "raise intensity or lower outage"
     graph = "" if topology is None else ", or change the call graph"
     return (
         f"task {task.name} found no incident of split {split} in {MOST_DRAWS} draws: "
-        f"{dial}={vars(task)[dial]} was missed in {times} of {len(missed)} tries; {why}. "
+        f"{setting}={vars(task)[setting]} was missed in {times} of {len(missed)} tries; {why}. "
         f"With intensity={task.intensity}, lead={task.lead}, ramp={task.ramp}, lag={task.lag}: "
-        f"{ways}{graph}"
+        f"{fix}{graph}"
     )
 
 
@@ -347,7 +354,7 @@ def _draw(random: Random, bounds: tuple[int, int]) -> int:
 
 
 def _draw_decoys(
-    topology: Topology, task: Task, stream: str, roots: tuple[int, ...]
+    topology: Topology, task: Task, stream: str, roots: Collection[int]
 ) -> tuple[tuple[int, str], ...]:
     """Innocent services, each with a remedy that some fault there would need; from a stream of
     their own.
@@ -356,18 +363,8 @@ def _draw_decoys(
         return ()
     random = Random(f"{stream}/decoys")
     innocent = [i for i in range(len(topology.services)) if i not in roots]
-    positions = shuffled(random, innocent)
     drawn = []
-    for position in positions[: task.decoys]:
+    for position in shuffled(random, innocent)[: task.decoys]:
         remedies = sorted({fault.remedy for fault in faults_at(topology.services[position])})
         drawn.append((position, remedies[int(random.random() * len(remedies))]))
     return tuple(drawn)
-
-
-def _callers_shout(topology: Topology, position: int, state: State) -> bool:
-    """Whether somebody who waits for `position` is in evident trouble."""
-    return any(
-        is_degraded(topology, state, i)
-        for i, callees in enumerate(topology.network.callees)
-        if any(j == position for j, _ in callees)
-    )

@@ -1,12 +1,12 @@
 """What may go wrong: the settings of a task, the three tasks and the optional one, and the splits.
 
-Difficulty is turned here: `dataclasses.replace(TASKS["single_crash"], noise=0.5)` is a task of
-one's own, and is checked like the ones below. `incidents` draws from them.
+Difficulty is turned here: `dataclasses.replace(TASKS["single_crash"], noise=0.5)` is a custom
+task, and is checked like the ones below. `incidents` draws from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,70 +81,50 @@ class Task:
     faults: int = 1
 
     def __post_init__(self) -> None:
+        for field, holds, rule in self._rules():
+            if not holds:
+                raise ValueError(f"{field} must be {rule}; got {vars(self)[field]!r:.60}")
+
+    def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        """Field, whether its value is valid, and what is; a rule relies on those before it."""
         # The streams of an incident are named task/split/index/..., so a slash could mix them up.
-        named = isinstance(self.name, str) and self.name and "/" not in self.name
-        self._require("name", bool(named), "text, not empty and without '/'")
-        self._require("faults", is_whole(self.faults, 1, 2), "1 or 2")
+        named = isinstance(self.name, str) and self.name != "" and "/" not in self.name
+        yield "name", named, "text, not empty and without '/'"
+        yield "faults", is_whole(self.faults, 1, 2), "1 or 2"
         # Speed is paid for the steps left between the fewest and the last.
         fewest = PAR_STEPS[self.faults]
-        self._require(
-            "max_steps",
-            is_whole(self.max_steps, fewest + 1, MOST_TICKS),
-            f"a whole number from {fewest + 1} to {MOST_TICKS}; "
-            f"a full score needs {fewest} steps with faults={self.faults}",
+        rule = f"a whole number from {fewest + 1} to {MOST_TICKS}"
+        rule += f"; a full score needs {fewest} steps with faults={self.faults}"
+        yield "max_steps", is_whole(self.max_steps, fewest + 1, MOST_TICKS), rule
+        for field in ("noise", "gaps", "false_alarms"):
+            share = vars(self)[field]
+            yield field, is_number(share, 0, 1) and share < 1, "at least 0 and below 1"
+        rule = f"a tuple (lowest, highest) of whole numbers from 1 to {MOST_TICKS}"
+        for field in ("lead", "ramp"):
+            yield field, _is_range(vars(self)[field], is_whole, 1, MOST_TICKS), rule
+        strong = _is_range(self.intensity, is_number, 0, 1) and self.intensity[1] > 0
+        rule = "a tuple (lowest, highest) of numbers from 0 to 1, the highest above 0"
+        yield "intensity", strong, rule
+        ticks = isinstance(self.quiet, tuple) and all(
+            is_whole(n, 0, MOST_TICKS) for n in self.quiet
         )
-        for dial in ("noise", "gaps", "false_alarms"):
-            share = vars(self)[dial]
-            self._require(dial, is_number(share, 0, 1) and share < 1, "at least 0 and below 1")
-        for dial in ("lead", "ramp"):
-            ticks = vars(self)[dial]
-            whole = isinstance(ticks, tuple) and all(is_whole(n, 1, MOST_TICKS) for n in ticks)
-            self._require(
-                dial,
-                whole and len(ticks) == 2 and ticks[0] <= ticks[1],
-                f"a tuple (lowest, highest) of whole numbers from 1 to {MOST_TICKS}",
-            )
-        strong = isinstance(self.intensity, tuple) and all(
-            is_number(x, 0, 1) for x in self.intensity
-        )
-        self._require(
-            "intensity",
-            strong
-            and len(self.intensity) == 2
-            and self.intensity[0] <= self.intensity[1]
-            and self.intensity[1] > 0,
-            "a tuple (lowest, highest) of numbers from 0 to 1, the highest above 0",
-        )
-        self._require(
-            "quiet",
-            isinstance(self.quiet, tuple)
-            and bool(self.quiet)
-            and all(is_whole(n, 0, MOST_TICKS) for n in self.quiet),
-            f"a tuple of whole numbers from 0 to {MOST_TICKS}, at least one",
-        )
-        for dial in ("proof", "hint"):
-            weight = is_number(vars(self)[dial], 0, MOST_WEIGHT)
-            self._require(dial, weight, f"a number from 0 to {MOST_WEIGHT:g}")
+        rule = f"a tuple of whole numbers from 0 to {MOST_TICKS}, at least one"
+        yield "quiet", ticks and self.quiet != (), rule
+        for field in ("proof", "hint"):
+            weight = is_number(vars(self)[field], 0, MOST_WEIGHT)
+            yield field, weight, f"a number from 0 to {MOST_WEIGHT:g}"
         possible = self.outage is None or is_number(self.outage, 0, 1)
-        self._require("outage", possible, "a number from 0 to 1, or None")
-        self._require("below_edge", isinstance(self.below_edge, bool), "True or False")
+        yield "outage", possible, "a number from 0 to 1, or None"
+        yield "below_edge", isinstance(self.below_edge, bool), "True or False"
         # With a longer lag than lead, the agent would arrive before any neighbour felt the fault.
-        shortest = self.lead[0]
-        rule = f"a whole number from 1 to {shortest}, the shortest lead"
-        self._require("lag", is_whole(self.lag, 1, shortest), rule)
+        rule = f"a whole number from 1 to {self.lead[0]}, the shortest lead"
+        yield "lag", is_whole(self.lag, 1, self.lead[0]), rule
+        sized = is_whole(self.services, SMALLEST_RANDOM, MOST_SERVICES)
         rule = f"0, or a whole number from {SMALLEST_RANDOM} to {MOST_SERVICES}"
-        sized = is_whole(self.services, 0, 0) or is_whole(
-            self.services, SMALLEST_RANDOM, MOST_SERVICES
-        )
-        self._require("services", sized, rule)
+        yield "services", sized or is_whole(self.services, 0, 0), rule
         most = (self.services or len(DEFAULT_TOPOLOGY.services)) - 1
         rule = f"a whole number from 0 to {most}, fewer than there are services"
-        self._require("decoys", is_whole(self.decoys, 0, most), rule)
-
-    def _require(self, dial: str, holds: bool, rule: str) -> None:
-        """Raise the one `ValueError` of this class unless the rule holds."""
-        if not holds:
-            raise ValueError(f"{dial} must be {rule}; got {vars(self)[dial]!r:.60}")
+        yield "decoys", is_whole(self.decoys, 0, most), rule
 
 
 def is_whole(value: Any, lowest: int, highest: int) -> bool:
@@ -159,6 +139,12 @@ def is_number(value: Any, lowest: float, highest: float) -> bool:
         and not isinstance(value, bool)
         and lowest <= value <= highest
     )
+
+
+def _is_range(value: Any, test: Callable[[Any, Any, Any], bool], lowest: int, highest: int) -> bool:
+    """Whether it is a pair of such numbers, the lower one first."""
+    pair = isinstance(value, tuple) and len(value) == 2
+    return pair and all(test(one, lowest, highest) for one in value) and value[0] <= value[1]
 
 
 TASKS: dict[str, Task] = {
@@ -213,7 +199,7 @@ ALL_TASKS = {**TASKS, DOUBLE_FAULT.name: DOUBLE_FAULT}
 
 
 def check_task(task: str | Task) -> Task:
-    """The task of that name, or the task of one's own that it is already.
+    """The task of that name, or the custom task that it is already.
 
     Raises:
         ValueError: for an unknown name; the message names the known ones.
@@ -241,13 +227,13 @@ def check_tasks(names: Sequence[str]) -> list[str]:
 
 
 def splits_on(topology: Topology | None) -> list[str]:
-    """Splits that can be played on a call graph of one's own; all of them without (None)."""
+    """Splits that can be played on a custom call graph; all of them without (None)."""
     return [split for split in SPLITS if topology is None or split != "unseen_topology"]
 
 
 def check_split(split: str, topology: Topology | None = None) -> None:
-    """Raise `ValueError` for an unknown split, or one that cannot be played on a call graph of
-    one's own; the message names those that can.
+    """Raise `ValueError` for an unknown split, or one that cannot be played on a custom
+    call graph; the message names those that can.
     """
     known = splits_on(topology)
     if isinstance(split, str) and split in known:

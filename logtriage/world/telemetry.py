@@ -54,6 +54,9 @@ LINE_KINDS = ("proof", "hint", "callee", "own", "benign", "normal")
 CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
 
 
+# Whole numbers are of type int, so that their text has no point.
+
+
 class Alert(NamedTuple):
     """A threshold crossed now: `errors` in per cent, or `p95` or `latency` (a mean) in ms.
 
@@ -62,12 +65,12 @@ class Alert(NamedTuple):
 
     service: str
     metric: str
-    value: float
+    value: int | float
 
     @property
     def text(self) -> str:
         unit = "%" if self.metric == "errors" else "ms"
-        return f"{self.service} {self.metric} {plain(self.value)}{unit}"
+        return f"{self.service} {self.metric} {self.value}{unit}"
 
 
 class Metric(NamedTuple):
@@ -78,16 +81,15 @@ class Metric(NamedTuple):
     """
 
     service: str
-    errors: float | None
-    latency: float | None
-    usual: float | None
+    errors: int | float | None
+    latency: int | float | None
+    usual: int | float | None
 
     @property
     def text(self) -> str:
-        errors = UNKNOWN if self.errors is None else f"{plain(self.errors)}%"
-        latency = UNKNOWN if self.latency is None else f"{plain(self.latency)}ms"
-        usual = UNKNOWN if self.usual is None else plain(self.usual)
-        return f"{self.service} {errors} {latency} {usual}"
+        errors = UNKNOWN if self.errors is None else f"{self.errors}%"
+        latency = UNKNOWN if self.latency is None else f"{self.latency}ms"
+        return f"{self.service} {errors} {latency} {UNKNOWN if self.usual is None else self.usual}"
 
     @property
     def slowdown(self) -> float | None:
@@ -97,34 +99,30 @@ class Metric(NamedTuple):
         return self.latency / self.usual
 
 
-def plain(value: float) -> str:
-    """A number in full: no exponent, no point behind a whole one."""
-    return str(int(value)) if value == int(value) else repr(value)
-
-
-def two_digits(value: float) -> float:
+def two_digits(value: float) -> int | float:
     """A quantity of the simulator: two significant digits, at most one decimal."""
     if value >= 100.0:
         scale = 10
         while value >= scale * 100:
             scale *= 10
-        return float(int(value / scale + 0.5) * scale)
+        return int(value / scale + 0.5) * scale
     if value >= 9.95:
-        return float(int(value + 0.5))
-    return int(value * 10.0 + 0.5) / 10.0
+        return int(value + 0.5)
+    tenths = int(value * 10.0 + 0.5)
+    return tenths // 10 if tenths % 10 == 0 else tenths / 10.0
 
 
-def one_digit(value: float) -> float:
+def one_digit(value: float) -> int:
     """A quantity in an alert: one significant digit."""
     scale = 1
     while value >= scale * 9.5:
         scale *= 10
-    return float(int(value / scale + 0.5) * scale)
+    return int(value / scale + 0.5) * scale
 
 
 def figure(value: float) -> str:
     """A quantity in a log line of the simulator."""
-    return plain(two_digits(value))
+    return str(two_digits(value))
 
 
 def _per_cent(share: float) -> str:
@@ -372,7 +370,7 @@ class Telemetry:
         slow = 1.0 + METRIC_NOISE * (random() - random())
         return Metric(
             self.topology.names[position],
-            float(int(min(100.0, 100.0 * state.errors[position] * fails) + 0.5)),
+            int(min(100.0, 100.0 * state.errors[position] * fails) + 0.5),
             two_digits(state.latency[position] * slow),
             two_digits(self.topology.network.rest_latency[position]),
         )

@@ -18,9 +18,9 @@ def test_numbers_have_three_digits_and_no_exponent(value, text):
 
 
 def test_what_is_not_known_is_said():
-    assert Metric("a", 3.0, 20.0, 12.0).text == "a 3% 20ms 12"
-    assert Metric("a", None, 20.0, None).text == "a - 20ms -"
-    assert Metric("a", 0.0, 0.0, 0.5).text == "a 0% 0ms 0.5"
+    assert Metric("a", 3, 20, 12).text == "a 3% 20ms 12"
+    assert Metric("a", None, 20, None).text == "a - 20ms -"
+    assert Metric("a", 0, 0, 0.5).text == "a 0% 0ms 0.5"
     assert Metric("a", 3.0, 30.0, 12.0).slowdown == 2.5
     assert Metric("a", 3.0, None, 12.0).slowdown is Metric("a", 3.0, 9.0, 0.0).slowdown is None
 
@@ -34,7 +34,7 @@ def test_further_rows_say_what_they_are():
     assert whole.text.endswith(", served in 4ms usual 3, 12/min usual 40")
     count = LineCount("a", 357, 104, 2, 0)
     assert count.text == "a 357 lines/min usual 104, errors 2 usual 0, warnings 0 usual -"
-    assert Alert("a", "latency", 300.0).text == "a latency 300ms"
+    assert Alert("a", "latency", 300).text == "a latency 300ms"
 
 
 def test_the_sigma_is_the_widest_of_what_is_known_and_never_nothing():

@@ -15,7 +15,7 @@ def test_a_remedy_does_not_give_the_team_away():
             for fault in FAULTS.values()
             if fault.remedy == remedy
             for service in DEFAULT_TOPOLOGY.services
-            if fault.can_strike(service)
+            if fault.can_occur_at(service)
         }
         assert len(teams) >= 2 and teams <= set(TEAMS), remedy
 
@@ -32,9 +32,9 @@ def test_every_fault_changes_something():
         ), fault.name
 
 
-def test_every_fault_leaves_evidence_wherever_it_can_strike():
+def test_every_fault_leaves_evidence_wherever_it_can_occur_at():
     for fault in FAULTS.values():
-        for kind in fault.strikes:
+        for kind in fault.kinds:
             for section, subject in (("proof", fault.name), ("hint", fault.remedy)):
                 assert (subject, kind) in BOOKS[section], (
                     f"wording.txt lacks a section [{section} {subject} {kind}]"
