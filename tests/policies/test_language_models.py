@@ -2,7 +2,6 @@
 with `play.conversation`, and calls with `play.tools`.
 """
 
-import pytest
 from test_scoring import right_answers
 
 from logtriage.play.actions import Action
@@ -102,12 +101,3 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
             conversation, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
         )
         assert ids == whole
-
-
-def test_four_bit_needs_a_gpu(tiny_base):
-    import torch
-
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
-        load_language_model(tiny_base, load_in_4bit=True)

@@ -1,8 +1,8 @@
-"""Messages to ids of a model's tokens and back, by its chat template.
+"""Messages to token ids and back, by a model's chat template.
 
-What a model wrote is kept as it was generated, never re-tokenized: only what stands between two
-turns is taken from the template. `NativeChat` is for templates that know tools, `TextChat` for any
-that knows a user and an assistant.
+What a model wrote is kept as it was generated, never tokenized again: only what is between two
+turns comes from the template. `NativeChat` is for templates with tools, `TextChat` for any with a
+user and an assistant.
 """
 
 from __future__ import annotations
@@ -12,30 +12,24 @@ from typing import Any
 from ...play.conversation import UNREADABLE, Message, is_deep
 from ...play.tools import tool_schemas
 
-SENTINEL = "SENTINEL"  # an assistant's turn in a template, to be found again
+SENTINEL = "SENTINEL"  # an assistant's turn, to be found in what a template renders
 
 
 class NativeChat:
-    """Chats in which the template prints the tools, and TRL can parse a call.
-
-    Args:
-        tokenizer: from `loading.with_tool_calls`.
-
-    Attributes:
-        end: id that ends a turn.
+    """Chats in which the template prints the tools, and TRL can parse a call; `tokenizer` is from
+    `loading.with_tool_calls`, and `end` the id that ends a turn.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer, self.end = tokenizer, tokenizer.eos_token_id
-        self._schemas = tool_schemas()
         self._stems: dict[str, tuple[list[Message], int]] = {}  # by the name of the call
 
     def prompt(self, messages: list[Message]) -> list[int]:
         """Ids of an opening, up to the model's first turn."""
-        return self._ids_of(messages, True, self._schemas)
+        return self._ids_of(messages, tools=tool_schemas())
 
     def parse(self, turn: list[int], prompt: list[int]) -> Message:
-        """The message that the ids of a turn say."""
+        """The message that the ids of a turn encode."""
         from trl.chat_template_utils import parse_response
 
         message: Message = parse_response(self.tokenizer, turn, prefix=prompt)
@@ -44,33 +38,23 @@ class NativeChat:
                 call["function"]["arguments"] = UNREADABLE
         return message
 
-    def answers(self, told: list[Message], ended: bool) -> list[int]:
-        """Ids of answers, up to the model's next turn.
-
-        Args:
-            told: the answers.
-            ended: whether the turn before them has an end of its own; one that was cut off is given
-                one.
+    def answers(self, answers: list[Message], ended: bool) -> list[int]:
+        """Ids of answers, up to the model's next turn; with the end of the turn before them, unless
+        that was `ended` by the model itself.
         """
-        stem, end = self._stem(told[0]["name"])
-        return self._ids_of(stem + told, True)[end + 1 if ended else end :]
+        stem, end = self._stem(answers[0]["name"])
+        return self._ids_of(stem + answers)[end + 1 if ended else end :]
 
     def _ids_of(
-        self,
-        messages: list[Message],
-        add_generation_prompt: bool,
-        tools: list[dict[str, Any]] | None = None,
+        self, messages: list[Message], prompts: bool = True, tools: Any = None
     ) -> list[int]:
         return self.tokenizer.apply_chat_template(
-            messages, tools=tools, return_dict=False, add_generation_prompt=add_generation_prompt
+            messages, tools=tools, return_dict=False, add_generation_prompt=prompts
         )
 
     def _stem(self, name: str) -> tuple[list[Message], int]:
-        """A minimal conversation, whose last turn calls `name` and ends as a real one does, and the
-        place of that end among its ids.
-
-        Written with answers, it has after that place what the template puts between a turn and the
-        next.
+        """A minimal conversation, whose last turn calls `name`, and the place of that turn's end
+        among its ids: with answers, the template puts after it what is between two turns.
         """
         if name not in self._stems:
             call = {"type": "function", "function": {"name": name, "arguments": {}}}
@@ -78,20 +62,15 @@ class NativeChat:
                 {"role": "user", "content": ""},
                 {"role": "assistant", "content": "", "tool_calls": [call]},
             ]
-            head = self._ids_of(stem, False)
+            head = self._ids_of(stem, prompts=False)
             end = len(head) - 1 - head[::-1].index(self.end)
             self._stems[name] = stem, end
         return self._stems[name]
 
 
 class TextChat:
-    """Chats in which tools are text, for any template with a user and an assistant.
-
-    Args:
-        tokenizer: one with a chat template.
-
-    Attributes:
-        end: id that ends a turn: the first special one that the template puts after it.
+    """Chats in which tools are text, for any template with a user and an assistant; `end` is the
+    first special id that the template puts after a turn.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -101,7 +80,9 @@ class TextChat:
         self.end = next((one for one in after if one in special), tokenizer.eos_token_id)
 
     def prompt(self, messages: list[Message]) -> list[int]:
-        """Ids of an opening; where a template knows no system prompt, the user says it first."""
+        """Ids of an opening; where a template has no system prompt, the user's message begins with
+        it.
+        """
         from jinja2 import TemplateError
 
         try:
@@ -112,19 +93,19 @@ class TextChat:
             return self._rendered([said], tokenize=True)
 
     def parse(self, turn: list[int], prompt: list[int]) -> Message:
-        """The message that the ids of a turn say: its text, tags and all."""
+        """The message that the ids of a turn encode: its text, tags included."""
         written = turn[:-1] if turn[-1:] == [self.end] else turn
         return {"role": "assistant", "content": self.tokenizer.decode(written)}
 
-    def answers(self, told: list[Message], ended: bool) -> list[int]:
-        """Ids of answers, as `NativeChat.answers` has them."""
-        after = self._after(told)
+    def answers(self, answers: list[Message], ended: bool) -> list[int]:
+        """See `NativeChat.answers`."""
+        after = self._after(answers)
         return after[after.index(self.end) + 1 :] if ended and self.end in after else after
 
-    def _after(self, told: list[Message]) -> list[int]:
-        """Ids of all that stands between a turn and the next, when this is said in between."""
+    def _after(self, answers: list[Message]) -> list[int]:
+        """Ids of all between a turn and the next, with these messages between them."""
         turn = {"role": "assistant", "content": SENTINEL}
-        text = self._rendered([{"role": "user", "content": "go"}, turn, *told], tokenize=False)
+        text = self._rendered([{"role": "user", "content": "go"}, turn, *answers], tokenize=False)
         return self.tokenizer.encode(text.partition(SENTINEL)[2], add_special_tokens=False)
 
     def _rendered(self, messages: list[Message], tokenize: bool) -> Any:
