@@ -281,10 +281,3 @@ def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
             one["severity"] == one["escalation"] == 1.0
             and other["severity"] == other["escalation"] == 0.0
         )
-
-
-def test_environments_are_isolated():
-    one, other = TriageEnvironment(), TriageEnvironment()
-    one.reset(index=1), other.reset(index=2)
-    one.step(act("escalate", "sre"))
-    assert other.state.step_count == 0

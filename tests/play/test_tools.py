@@ -96,12 +96,6 @@ def test_an_open_incident_is_rewarded_as_timed_out():
     assert tools.get_reward() == 0.0 and tools.session.episode.record.closed_by == "timeout"
 
 
-def test_before_reset_there_is_nothing_to_play():
-    for call in (TriageTools().resolve, TriageTools().get_reward):
-        with pytest.raises(ValueError, match="call reset first"):
-            call()
-
-
 def test_every_public_method_is_an_action_or_what_trl_asks_for():
     # As TRL finds its tools: whatever else were public, a model could call.
     tools = TriageTools()

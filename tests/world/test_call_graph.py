@@ -31,10 +31,6 @@ def test_users_enter_where_nobody_calls_unless_an_edge_is_known():
     assert known.edges == (1,) and known.depth == {"a": 0, "b": 0}
 
 
-def test_nobody_knows_who_owns_what_is_of_unknown_kind():
-    assert graph(a="").service("a").owner == "" and not graph(a="").service("a").is_edge
-
-
 @pytest.mark.parametrize(
     "services, said",
     [

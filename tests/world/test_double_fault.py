@@ -4,14 +4,12 @@ from itertools import permutations
 
 import pytest
 
-from logtriage.ceiling.belief import BeliefPolicy
-from logtriage.environment import TriageEnvironment
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy, OraclePolicy
 from logtriage.world.cluster import is_degraded
 from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS, check_tasks
+from logtriage.world.tasks import SPLITS
 
 TASK = "double_fault"
 
@@ -59,13 +57,6 @@ def test_two_services_are_struck_and_both_are_felt(split):
                 if root in {j for j, _ in callees}
             ]
             assert any(is_degraded(incident.topology, state, caller) for caller in callers)
-
-
-def test_it_is_optional_and_its_name_is_known():
-    assert TASK not in TASKS and TASK in ALL_TASKS
-    assert check_tasks(["all"]) == list(TASKS) and check_tasks([TASK]) == [TASK]
-    opening = TriageEnvironment().reset(task=TASK, split="test", index=0).text
-    assert "2 services are at fault" in opening
 
 
 def test_the_oracle_scores_one_and_loudest_less_than_half():
@@ -153,8 +144,3 @@ def test_third_answers_cost():
         *(Action("identify_root_cause", (name,)) for name in incident.topology.names),
     ]
     assert play(incident, shotgun).total < 0.3
-
-
-def test_belief_says_that_it_knows_single_faults_only():
-    with pytest.raises(ValueError, match="belief enumerates single faults"):
-        BeliefPolicy().prepare(TASK, "test")

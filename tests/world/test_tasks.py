@@ -75,12 +75,6 @@ def test_an_episode_is_longer_than_its_fewest_steps():
         replace(TASKS["single_crash"], faults=2)
 
 
-def test_decoys_are_fewer_than_the_services_of_the_graph():
-    assert replace(TASKS["single_crash"], services=30, decoys=29).decoys == 29
-    with pytest.raises(ValueError, match=r"decoys must be a whole number from 0 to 4"):
-        replace(TASKS["single_crash"], services=5, decoys=5)
-
-
 IMPOSSIBLE = {
     "outage=1.0 .* no fault became": {"outage": 1.0, "intensity": (0.0, 0.01)},
     "outage=0.0 .* every fault became": {"outage": 0.0, "intensity": (0.999, 1.0), "lead": (9, 9)},
