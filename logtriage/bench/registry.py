@@ -111,7 +111,7 @@ def scripted(name: str, make: Callable[[str, int], Policy] = make_policy) -> Pla
 
 
 def prompt_digest(protocol: Protocol) -> str:
-    """A digest of what stands around every incident's text: system prompt and tools."""
+    """A digest of what surrounds the text of every incident: system prompt and tools."""
     return digest([protocol.name, protocol.opening(""), tool_schemas()])
 
 

@@ -78,30 +78,25 @@ class Gpu(NamedTuple):
 
 
 def find_gpu() -> Gpu | None:
-    """The first NVIDIA GPU that the driver tells of; None where there is none.
+    """The first NVIDIA GPU that the driver knows; None where there is none.
 
     torch is not asked: it would take some of the memory of the process that is to train.
     """
-    lines = _told_gpus()
-    if not lines:
-        return None
-    name, mebibytes, capability = (part.strip() for part in lines[0].split(","))
-    return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
-
-
-def _told_gpus() -> list[str]:
-    """What the NVIDIA driver tells, a line a GPU: name, MiB of memory, CUDA capability."""
     asked = "--query-gpu=name,memory.total,compute_cap"
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             ["nvidia-smi", asked, "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
             check=True,
         )
     except (OSError, subprocess.CalledProcessError):
-        return []
-    return told.stdout.splitlines()
+        return None
+    gpus = answer.stdout.splitlines()
+    if not gpus:
+        return None
+    name, mebibytes, capability = (part.strip() for part in gpus[0].split(","))
+    return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
 
 
 def write_text(path: Path, text: str) -> None:

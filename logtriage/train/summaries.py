@@ -24,8 +24,8 @@ DETECTION = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")
 
 
 def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, Any]]:
-    """One row per task, written to `summary.json`: base, trained, and the paired gain, each with its
-    95 % interval; the references; and each stratum before and after (see `bench.strata`).
+    """One row per task, written to `summary.json`: base, trained, and the paired gain, each with
+    its 95 % interval; the references; and each stratum before and after (see `bench.strata`).
     """
     base, trained = (evaluation[evaluation.policy == name] for name in ("base", "trained"))
     changes, rows = stratum_changes(base, trained), []
@@ -164,12 +164,12 @@ def first_and_last(episodes: pd.DataFrame, count: int = 10) -> pd.DataFrame:
     """
     rows = []
     for task, group in episodes.drop_duplicates(["task", "index"]).groupby("task", sort=False):
-        told: list[Any] = ["too few"] * 3
+        values: list[Any] = ["too few"] * 3
         if len(group) >= 2 * count:
             first, last = group["score"].iloc[:count].mean(), group["score"].iloc[-count:].mean()
-            told = [first, last, last - first]
+            values = [first, last, last - first]
         columns = (f"first {count}", f"last {count}", "change")
         rows.append(
-            {"task": task, **dict(zip(columns, told, strict=True)), "incidents": len(group)}
+            {"task": task, **dict(zip(columns, values, strict=True)), "incidents": len(group)}
         )
     return pd.DataFrame(rows)
