@@ -51,3 +51,10 @@ def test_without_a_token_nothing_is_trained(tiny_base, tmp_path, monkeypatch):
     # an option of the command line, not a setting that it does not have
     said = refusal("train", folder, "--model", tiny_base, "--lora-rank", "0")
     assert "lora_rank > 0" in said and "loader" not in said
+
+
+def test_the_module_names_itself_once(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["logtriage.train", "--help"])
+    with pytest.raises(SystemExit):
+        runpy.run_module("logtriage.train", run_name="__main__")
+    assert "python -m logtriage.train [OPTIONS]" in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from load import EPISODES, Play, load, our_plays
+from load import EPISODES, Play, load
 from websockets.asyncio.server import serve
 
 
@@ -23,11 +23,3 @@ def test_wrong_answers_are_counted_however_many_sessions_wait():
     # One answer in sixteen is wrong, and one in eight of the steps, up to where each session stood
     # at the end.
     assert abs(turn.wrong - turn.steps / 8) < 16 * EPISODES / 4
-
-
-def test_the_episodes_are_whole_and_have_their_twins():
-    plays = our_plays(20)
-    assert all(len(play.sent) == len(play.answers) > 1 for play in plays)
-    assert all(
-        '"done":true' in play.answers[-1] and '"done":false' in play.answers[0] for play in plays
-    )

@@ -94,17 +94,6 @@ def test_a_phone_shows_the_newest_lines_and_the_actions_at_once(url):
         assert phone.locator(".score").bounding_box()["y"] > 0  # a closed one shows its score
 
 
-def test_logs_are_coloured_by_their_level(tab, url):
-    tab.goto(url + ADDRESS)
-    tab.get_by_role("link", name="request more logs user-db").click()
-    colours = {}
-    for line in tab.locator(".lt pre span").all():
-        colours.setdefault(
-            line.inner_text().split()[0], line.evaluate("one => getComputedStyle(one).color")
-        )
-    assert colours["ERROR"] != colours["WARN"] != colours["INFO"] != colours["ERROR"]
-
-
 def test_the_page_plays_what_the_environment_plays(url):
     env = TriageEnvironment()
     did = ["request_more_logs:all", "remediate:restart:user-db", "sudo", "resolve"]

@@ -77,10 +77,9 @@ def step(**data):
 
 
 # What a program sends that it should not, and what the answer says. OpenEnv alone ends the session
-# over the first nine.
+# over the first eight.
 BAD_MESSAGES = {
     "a list": ("[]", "expected a JSON object, got list"),
-    "a number": ("5", "expected a JSON object, got int"),
     "binary": (b'{"type": "state"}', "send JSON as text"),
     "an endless integer": ('{"type": "reset", "data": {"index": ' + "9" * 5000 + "}}", "limit"),
     "half a surrogate": ('{"type": "step", "data": {"action_type": "\\ud800"}}', "Unicode"),
@@ -101,19 +100,13 @@ BAD_MESSAGES = {
         "Extra inputs are not permitted",
     ),
     "no data": ('{"type": "step"}', "Field required"),
-    "unknown field of the message": ('{"type": "state", "truth": true}', "Extra inputs"),
     "unknown field of the action": (step(truth=True), "Extra inputs are not permitted"),
     "huge action type": (step(action_type="x" * 100_000), "at most 64 characters"),
-    "huge value": (step(value="x" * 100_000), "at most 256 characters"),
     "confidence above 1": (step(confidence=1e300), "less than or equal to 1"),
     "unknown task": (reset(task="x" * 100_000), "choose one of single_crash"),
-    "task of a wrong type": (reset(task={"name": "single_crash"}), "choose one of single_crash"),
     "unknown split": (reset(split=["test"]), "choose one of train"),
-    "index below 0": (reset(index=-1), "got -1"),
-    "huge index": (reset(index=10**100), "index must be an integer"),
     "no index": (reset(index=float("nan")), "index must be an integer"),
     "unknown argument": (reset(difficulty="easy"), "unknown argument 'difficulty'"),
-    "an argument of Python's": (reset(self=1), "unknown argument 'self'"),
 }
 
 
