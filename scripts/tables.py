@@ -71,8 +71,6 @@ COSTED: tuple[tuple[str, KnownGpu], ...] = (
     ("model_card", T4),
 )
 HELD_OUT = 40
-# What docs/t4.md does not tell of the counted tokens, by what it ends in.
-UNTOLD = ("short tools: kept", "one call a turn: kept", "one call a turn: written", *TASKS)
 # Split to what is new in it.
 NEW = {
     "test": "the incidents",
@@ -353,43 +351,12 @@ def load_table() -> str:
 
 
 def tokens_table() -> str:
-    """What an episode costs in Qwen2.5's tokens, from `results/tokens`, and its share of the manner
-    that reads everything anew for every call.
-    """
+    """What an episode costs in Qwen2.5's tokens, from `results/tokens`."""
     frame = pd.read_csv(ROOT / "results" / "tokens" / "tokens.csv").set_index("what")
-    same = frame[frame["count"] == 1]["mean"]  # in every episode
-    stages = "seven schemas, "
-    prompts = [f"{what} {one:.0f}" for what, one in same.items() if not what.startswith(stages)]
-    cuts = [
-        f"{what.removeprefix(stages)} {one:.0f}"
-        for what, one in same.items()
-        if what.startswith(stages)
-    ]
-    lines = [
-        f"The same in every episode: {', '.join(prompts)}.",
-        f"Seven schemas {cuts[0]}; less, in turn, {', '.join(cuts[1:])}.",
-        "",
-        "| what | tokens | least | most |",
-        "|---|---|---|---|",
-    ]
-    for what, row in frame[frame["count"] > 1].iterrows():
-        if not str(what).endswith(UNTOLD) and not str(what).startswith("one call a turn, short"):
-            cells = [f"{row['mean']:,.0f}" if row["mean"] >= 20 else f"{row['mean']:.1f}"]
-            cells += [f"{row[end]:,.0f}" for end in ("least", "most")]
-            lines.append(f"| {what} | {' | '.join(cells)} |")
-    mean = frame["mean"]
-    compared = next(str(what) for what in mean.index if str(what).startswith("reference"))
-
-    def share(packed: str, task: str = "") -> str:
-        return f"{mean[f'packed{packed}{task}'] / mean[f'{compared}{task}']:.0%}"
-
-    anew = ": read anew each turn"
-    by_task = ", ".join(f"{share(anew, f', {task}')} of {task.replace('_', ' ')}" for task in TASKS)
-    lines += [
-        "",
-        (f"Read anew, a packed episode costs {share(anew)} of the reference's tokens ({by_task}),"),
-        f"with short tools {share(f', short tools{anew}')}; kept, it costs {share(': kept')}.",
-    ]
+    lines = ["| what | tokens | least | most |", "|---|---|---|---|"]
+    for what, row in frame.iterrows():
+        mean = f"{row['mean']:,.0f}" if row["mean"] >= 20 else f"{row['mean']:.1f}"
+        lines.append(f"| {what} | {mean} | {row['least']:,.0f} | {row['most']:,.0f} |")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Count what an episode costs in Qwen2.5's tokens: `make tokens`. A test holds the table fresh.
+"""Count what an episode costs in Qwen2.5's tokens: a test holds the table fresh.
 
 The tokenizer's vocabulary is a file of the package `dashscope`, and TRL has Qwen2.5's chat
 template, so no model hub is asked. Text is counted as a model reads it: rendered by that template,
@@ -7,7 +7,6 @@ tools and all.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import files
@@ -34,10 +33,6 @@ from logtriage.world.tasks import TASKS
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "tokens" / "tokens.csv"
 INCIDENTS = 100  # a task, of `train`
-# Turns of the manner compared with: a call each, and the whole conversation sent every time.
-REFERENCE_TURNS = 15
-REFERENCE = f"reference: {REFERENCE_TURNS} turns read anew"
-BY_TASK = ("packed: read anew each turn", REFERENCE)  # counted for each task as well
 CALLS = 5  # of a message that says all there is to say
 
 # How Qwen2.5 splits text before merging, and its special tokens in the order of their ids: both of
@@ -142,7 +137,7 @@ def one_by_one(episode: Episode) -> list[Message]:
 
 def processed(messages: Sequence[Message], short: bool) -> tuple[int, int]:
     """Tokens that a model reads and writes in an episode: when every turn reads the whole
-    conversation anew, the sum over the turns; when keys and values are kept, each once.
+    conversation again, summed over the turns; when keys and values are kept, each once.
     """
     anew = kept = 0
     for place, message in enumerate(messages):
@@ -152,110 +147,57 @@ def processed(messages: Sequence[Message], short: bool) -> tuple[int, int]:
     return anew, kept
 
 
-def reference(messages: Sequence[Message]) -> float:
-    """Tokens of `REFERENCE_TURNS` turns with whole schemas, each of which reads everything anew:
-    turn t reads the prompt and t - 1 calls with their answers, and writes a call.
-
-    A call and an answer are as long as the mean of these messages', which are one call a turn.
-    """
-    calls = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
-    prompts = [prompt_tokens(messages[:place]) for place in calls]
-    call = sum(written(messages[place]) for place in calls) / len(calls)
-    exchange = (prompts[-1] - prompts[0]) / (len(calls) - 1)
-    turns = REFERENCE_TURNS
-    return turns * (prompts[0] + call) + exchange * turns * (turns - 1) / 2
-
-
-def schema_stages() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """(what is left out, the tools as they are printed then), each on top of the one before."""
-    schemas = tool_schemas()
-    yield "whole", schemas
-    functions = [
-        {key: value for key, value in schema["function"].items() if key != "return"}
-        for schema in schemas
-    ]
-    yield "`return`", [{"type": "function", "function": one} for one in functions]
-    yield "wrapper", functions
-    for one in functions:
-        one["parameters"] = {k: v for k, v in one["parameters"].items() if k != "required"}
-    yield "`required`", functions
-    short = []
-    for one in functions:
-        properties = one["parameters"]["properties"]
-        texts = {name: value["description"] for name, value in properties.items()}
-        short.append({**one, "arguments": texts})
-        del short[-1]["parameters"]
-    yield "types", short
-    bare = [{"name": one["name"], "arguments": one["arguments"]} for one in short]
-    yield "descriptions of tools", bare
-
-
 def fixed_counts() -> Iterator[tuple[str, int]]:
     """(what, tokens) of all that is the same in every episode."""
     system = opening_messages("")[:1]
-    bare, tools = count(rendered(system)), count(rendered(system, tool_schemas()))
-    sizes = {
-        name: sum(count("\n" + json.dumps(schema)) for schema in schemas)
-        for name, schemas in schema_stages()
-    }
-    yield "system prompt", bare
-    yield "how to call a tool", tools - bare - sizes["whole"]
-    for name, size in sizes.items():
-        yield f"seven schemas, {name}", size
-    yield "system prompt with tools", tools
+    yield "system prompt", count(rendered(system))
+    yield "system prompt with tools", count(rendered(system, tool_schemas()))
     yield "system prompt with short tools", count(rendered(system, tool_schemas(), short=True))
 
 
-def episode_counts(task: str, split: str, index: int) -> Iterator[tuple[str, float]]:
-    """(what, tokens) of one incident, and how many turns its episodes take."""
-    first = opening(Episode.open(task, split, index))
+def episode_counts(task: str, index: int) -> Iterator[tuple[str, float]]:
+    """(what, tokens) of an incident of `train`, and how many turns its episodes take."""
+    episode = Episode.open(task, "train", index)
+    first = opening(episode)
     yield "opening", count(rendered(first)) - count(rendered(first[:1]))
     yield "prompt", prompt_tokens(first)
     yield "prompt with short tools", prompt_tokens(first, short=True)
-    topology = Episode.open(task, split, index).incident.topology
-    for service in (*topology.names, "all"):
-        told = render(Episode.open(task, split, index).act(Action("request_more_logs", (service,))))
-        yield "logs of all" if service == "all" else "logs of one service", count(told)
-
-    single = one_by_one(Episode.open(task, split, index))
-    for message in single:
+    other = Episode.open(task, "unseen_topology", index)
+    yield "prompt, unseen_topology", prompt_tokens(opening(other))
+    for service in (*episode.incident.topology.names, "all"):
+        logs = render(
+            Episode.open(task, "train", index).act(Action("request_more_logs", (service,)))
+        )
+        yield "logs of all" if service == "all" else "logs of one service", count(logs)
+    for message in one_by_one(Episode.open(task, "train", index)):
         if message["role"] == "assistant":
             yield "a call", written(message)
-    packed = transcript(TracePolicy(), Episode.open(task, split, index))
-    if len(packed[-1]["tool_calls"]) == CALLS:
-        yield "five calls in one message", written(packed[-1])
-    for name, messages in (("packed", packed), ("one call a turn", single)):
-        turns = [place for place, one in enumerate(messages) if one["role"] == "assistant"]
-        yield f"{name}: turns", len(turns)
-        yield f"{name}: written", sum(written(messages[place]) for place in turns)
-        anew, kept = processed(messages, short=False)
+    packed = transcript(TracePolicy(), Episode.open(task, "train", index))
+    turns = [message for message in packed if message["role"] == "assistant"]
+    if len(turns[-1]["tool_calls"]) == CALLS:
+        yield "five calls in one message", written(turns[-1])
+    yield "packed: turns", len(turns)
+    yield "packed: written", sum(map(written, turns))
+    for name, short in (("packed", False), ("packed, short tools", True)):
+        anew, kept = processed(packed, short)
         yield f"{name}: read anew each turn", anew
         yield f"{name}: kept", kept
-        short, short_kept = processed(messages, short=True)
-        yield f"{name}, short tools: read anew each turn", short
-        yield f"{name}, short tools: kept", short_kept
-    yield REFERENCE, reference(single)
 
 
 def counts(incidents: int) -> pd.DataFrame:
-    """A row for each thing that was counted: what, how many were, and the mean, the least and the
-    most tokens. `incidents` of `train` a task.
+    """One row for each thing: how many were counted, and the mean, the least and the most tokens,
+    over `incidents` of `train` for each task.
     """
     found: dict[str, list[float]] = {what: [tokens] for what, tokens in fixed_counts()}
     for task in TASKS:
         for index in range(incidents):
-            for what, tokens in episode_counts(task, "train", index):
+            for what, tokens in episode_counts(task, index):
                 found.setdefault(what, []).append(tokens)
-                if what in BY_TASK:
-                    found.setdefault(f"{what}, {task}", []).append(tokens)
-            other = opening(Episode.open(task, "unseen_topology", index))
-            found.setdefault("prompt, unseen_topology", []).append(prompt_tokens(other))
     rows = [
-        (what, len(all_of), round(sum(all_of) / len(all_of), 1), min(all_of), max(all_of))
-        for what, all_of in found.items()
+        (what, len(each), sum(each) / len(each), min(each), max(each))
+        for what, each in found.items()
     ]
-    frame = pd.DataFrame(rows, columns=["what", "count", "mean", "least", "most"])
-    return frame.round(1)
+    return pd.DataFrame(rows, columns=["what", "count", "mean", "least", "most"]).round(1)
 
 
 def main() -> None:

@@ -28,10 +28,9 @@ from ..play.prompts import render
 from ..play.scoring import PARTS
 from ..play.tools import tool_schemas
 from ..world.tasks import BENCHMARK_VERSION, TASKS
-from .card_results import markdown
 from .drills import PUBLISHED_INDEX, open_varied
 from .hub import check_name, check_token, fresh_folder, upload
-from .model_card import render_template
+from .model_card import markdown, render_template
 
 POLICIES = ("novice", "trace", "belief")  # one who is often wrong, a careful one, and the ceiling
 SCORED = ("score", *PARTS, "cost", "gate", "steps")
