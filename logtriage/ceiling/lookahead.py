@@ -1,7 +1,7 @@
-"""One step of lookahead: what answering now, and each next question, is expected to score.
+"""One step of lookahead: the expected score of answering now, and of asking each question first.
 
-`Lookahead` weighs sets of answers by what they would score under each outcome of a `Posterior`, and
-a question by the expected score of the best answers afterwards, less the step that asking costs.
+`Lookahead` weighs sets of answers by their score under each outcome of a `Posterior`, and a
+question by the expected score of the best answers afterwards, less the step that asking costs.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from .posterior import Posterior
 
 SUSPECTS = 3  # likeliest roots, and likeliest fixes, among which answers are combined
 CLASSES = 40  # likeliest outcomes that the value of a question is computed over
-RELEVANT = 0.005  # probability from which a root is reason to ask at it, or at who calls it
-# Where a row of metrics tells severities apart: shares of failed requests, and slowdowns.
+RELEVANT = 0.005  # probability from which a root is reason to ask it, or its callers
+P3 = SEVERITIES.index("P3")
+# Bounds of the cells in which a row of metrics separates severities: shares of failed requests, and
+# slowdowns.
 ERROR_STEPS = (0.001, 0.01, 0.03, 0.05, 0.1, 0.3)
 SLOWDOWN_STEPS = (1.15, 1.4, 2.0)
 
 
 @cache
-def _handfuls(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every unordered draw of `lines` from `kinds`: indices (draws, lines), and how many orders
-    each has.
+def _multisets(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every multiset of `lines` draws from `kinds`: indices (multisets, lines), and how many orders
+    each has, (multisets,).
     """
     draws = list(combinations_with_replacement(range(kinds), lines))
     orders = [
@@ -41,116 +43,110 @@ def _handfuls(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Lookahead:
-    """What can be expected after `step` steps by an agent that has answered nothing yet.
+    """What an agent that has answered nothing yet can expect after `step` steps.
 
     Args:
-        belief: what it believes; not changed, and not to be changed while this is in use.
+        belief: its posterior, which must not change while this is in use.
         step: steps used.
     """
 
     def __init__(self, belief: Posterior, step: int) -> None:
         self.belief, self.step = belief, step
         self.topology, self.task = belief.topology, belief.task
-        self._outcomes, self._place = self._likeliest_outcomes()
-        self._options = self._worth_considering(self._outcomes)
+        self._outcomes, self._outcome_of = self._likeliest_outcomes()
+        self._options = self._make_options()
 
     def best_answers(self) -> Answers:
         """The set of answers of highest expected score now."""
         return self._options[int(self._expected_now().argmax())]
 
     def gains(self, also: str = "") -> dict[str, float]:
-        """Service to what asking it first is expected to be worth over answering now, in score.
+        """Service to the expected gain in score of asking it first over answering now.
 
-        Services whose answer cannot matter are left out, but for `also`. Empty when a question
-        would leave too few steps for all answers.
+        Services whose answer cannot matter are left out, except `also`. Empty when a question would
+        leave too few steps for all answers.
         """
         if self.step + 1 > self.task.max_steps - PAR_STEPS[1]:
             return {}
         now = self._expected_now().max()
-        later = self._table(self.step + 1)
+        later = self._scores(self.step + 1)
         return {
             name: self._value(at, later) + self._severity_gain(at) - now
             for at, name in enumerate(self.topology.names)
-            if name == also or self._tells(at)
+            if name == also or self._matters(at)
         }
 
     def _expected_now(self) -> np.ndarray:
         """Expected score of every option, (options,)."""
-        return self._table(self.step) @ self._outcomes.chance
+        return self._scores(self.step) @ self._outcomes.chance
 
-    def _table(self, step: int) -> np.ndarray:
-        """Score of every option under every outcome when it is begun after `step` steps, (options,
+    def _scores(self, step: int) -> np.ndarray:
+        """Score of every option under every outcome, begun after `step` steps: (options,
         outcomes).
         """
         return score_table(self._options, self._outcomes, self.task, step)
 
     def _likeliest_outcomes(self) -> tuple[Outcomes, np.ndarray]:
-        """The likeliest outcomes, and for each living hypothesis the index of its outcome (-1: too
-        unlikely).
+        """The `CLASSES` likeliest outcomes, and the index of each living hypothesis' outcome, (H,),
+        -1 where it is less likely.
         """
         prior, alive, kinds = self.belief.prior, self.belief.alive, len(SEVERITIES)
         root, fault, severity = prior.position[alive], prior.fault[alive], prior.severity[alive]
         # One number for (root, fault, severity), and -1 for a false alarm.
         label = np.where(root < 0, -1, (root * len(prior.faults) + fault) * kinds + severity)
-        labels, of = np.unique(label, return_inverse=True)
-        chance = np.bincount(of, self.belief.weight.sum(1))
+        labels, label_of = np.unique(label, return_inverse=True)
+        chance = np.bincount(label_of, self.belief.weight.sum(1))
         best = np.sort(np.argsort(-chance, kind="stable")[:CLASSES])
-        place = np.full(len(labels), -1)
-        place[best] = np.arange(len(best))
+        outcome_of = np.full(len(labels), -1)
+        outcome_of[best] = np.arange(len(best))
         labels, chance = labels[best], chance[best]
         roots = np.where(labels < 0, NONE, labels // kinds // len(prior.faults))
         remedies, teams = [], []
         for at, one in zip(roots, labels, strict=True):
-            if at == NONE:
-                remedies.append("")
-                teams.append(NONE)
-            else:
-                struck_by = prior.faults[one // kinds % len(prior.faults)]
-                remedies.append(struck_by.remedy)
-                teams.append(TEAMS.index(struck_by.owner_at(self.topology.services[at])))
-        severities = np.where(labels < 0, SEVERITIES.index("P3"), labels % kinds)
+            struck = None if at == NONE else prior.faults[one // kinds % len(prior.faults)]
+            remedies.append("" if struck is None else struck.remedy)
+            owner = None if struck is None else struck.owner_at(self.topology.services[at])
+            teams.append(NONE if owner is None else TEAMS.index(owner))
+        severities = np.where(labels < 0, P3, labels % kinds)
         outcomes = Outcomes(
             roots, np.array(remedies), np.array(teams), severities, chance / chance.sum()
         )
-        return outcomes, place[of]
+        return outcomes, outcome_of[label_of]
 
-    def _worth_considering(self, outcomes: Outcomes) -> list[Answers]:
-        """The sets of answers worth considering: likely roots, fixes and teams in every
-        combination, and ignoring.
+    def _make_options(self) -> list[Answers]:
+        """The sets of answers to choose from: likely roots, fixes and teams in every combination,
+        and ignoring.
         """
-        severity = int(
-            np.bincount(outcomes.severity, outcomes.chance, minlength=len(SEVERITIES)).argmax()
-        )
+        outcomes = self._outcomes
+        severity = np.bincount(outcomes.severity, outcomes.chance, minlength=len(SEVERITIES))
         fault = outcomes.root >= 0
         roots = np.bincount(outcomes.root[fault], outcomes.chance[fault], minlength=1)
-        fixes: dict[tuple[int, str], float] = {}
-        for root, remedy, chance in zip(
-            outcomes.root, outcomes.remedy, outcomes.chance, strict=True
-        ):
-            if root >= 0:
-                fixes[int(root), str(remedy)] = fixes.get((int(root), str(remedy)), 0.0) + chance
         likely_roots = [
             int(at) for at in np.argsort(-roots, kind="stable")[:SUSPECTS] if roots[at] > 0.0
         ]
+        fixes: dict[tuple[int, str], float] = {}
+        for root, remedy, _, _, chance in zip(*outcomes, strict=True):
+            if root >= 0:
+                fixes[int(root), str(remedy)] = fixes.get((int(root), str(remedy)), 0.0) + chance
         likely_fixes = sorted(fixes, key=lambda fix: -fixes[fix])[:SUSPECTS]
         teams = sorted({int(team) for team in outcomes.team[fault]})
         combined = product([*likely_roots, NONE], [*likely_fixes, None], [*teams, NONE])
-        options = [Answers(severity, blame, fix, team) for blame, fix, team in combined]
-        return [*options, Answers(SEVERITIES.index("P3"), NONE, None, NONE, ignore=True)]
+        options = [Answers(int(severity.argmax()), *answers) for answers in combined]
+        return [*options, Answers(P3, NONE, None, NONE, ignore=True)]
 
-    def _tells(self, at: int) -> bool:
-        """Whether asking `at` can matter: it may be the root or call it, or users touch it."""
+    def _matters(self, at: int) -> bool:
+        """Whether asking `at` can matter: it may be the root or call it, or users enter there."""
         roots = self.belief.roots()
         concerned = max(roots[[at, *self.topology.below[at]]])
         return self.topology.services[at].is_edge or concerned > RELEVANT
 
     def _readings_of(self, at: int) -> list[Reading]:
-        """Everything that a line of `at` can say which bears on the outcome."""
+        """Everything in a line of `at` that bears on the outcome."""
         service = self.topology.services[at]
-        proofs = [fault for fault in self.belief.prior.faults if fault.can_occur_at(service)]
-        remedies = dict.fromkeys(fault.remedy for fault in proofs)
+        faults = [fault for fault in self.belief.prior.faults if fault.can_occur_at(service)]
+        remedies = dict.fromkeys(fault.remedy for fault in faults)
         return [
-            *(Reading("proof", fault.name) for fault in proofs),
+            *(Reading("proof", fault.name) for fault in faults),
             *(Reading("hint", remedy) for remedy in remedies),
             *(Reading("callee", self.topology.names[other]) for other in self.topology.below[at]),
             Reading("own"),
@@ -159,29 +155,30 @@ class Lookahead:
     def _value(self, at: int, later: np.ndarray) -> float:
         """Expected score of the best answers after the lines that `at` would show next.
 
-        Every handful of readings is gone through: how likely it is under each outcome, and what
-        the best answers would then be worth.
+        It sums over all multisets of readings: the chance of each under each outcome, and what the
+        best answers would then score.
+
+        Args:
+            later: scores after the question, (options, outcomes).
         """
-        belief, step = self.belief, self.step + 1
-        outcomes, place = self._outcomes, self._place
-        known, count = place >= 0, len(outcomes.root)
-        mass = belief.weight.sum(1)
+        belief, outcomes = self.belief, self._outcomes
+        known, mass = self._outcome_of >= 0, belief.weight.sum(1)
 
         def by_outcome(values: np.ndarray) -> np.ndarray:
-            return np.bincount(place[known], values[known], minlength=count)
+            return np.bincount(self._outcome_of[known], values[known], minlength=len(outcomes.root))
 
-        says = [belief.says(at, [reading], step) for reading in self._readings_of(at)]
-        chances = np.stack([by_outcome(chance * mass) for chance in says])  # (readings, outcomes)
+        lines = [belief.line_chance(at, [one], self.step + 1) for one in self._readings_of(at)]
+        chances = np.stack([by_outcome(chance * mass) for chance in lines])  # (readings, outcomes)
         chances /= np.maximum(by_outcome(mass), 1e-300)
         chances = chances[chances.max(1) > 0.0]
-        # All other lines tell nothing apart, and stand together.
+        # All other lines say nothing of the outcome, and count as one reading.
         chances = np.vstack([chances, np.maximum(0.0, 1.0 - chances.sum(0))])
-        draws, orders = _handfuls(len(chances), DETAIL_LINES)
-        seen = orders[:, None] * chances[draws].prod(1)  # (draws, outcomes)
+        draws, orders = _multisets(len(chances), DETAIL_LINES)
+        seen = orders[:, None] * chances[draws].prod(1)  # (multisets, outcomes)
         return float((later @ (seen * outcomes.chance).T).max(0).sum())
 
     def _severity_gain(self, at: int) -> float:
-        """What the row of metrics that comes with the answer is worth for telling the severity."""
+        """The expected gain from the row of metrics in the answer, in the score of the severity."""
         belief, step = self.belief, self.step + 1
         severity, mass = belief.prior.severity[belief.alive], belief.weight.sum(1)
         errors, latency = (belief.states(name, step)[:, at] for name in ("errors", "latency"))
@@ -190,5 +187,5 @@ class Lookahead:
         row += np.searchsorted(SLOWDOWN_STEPS, slowdown)
         rows, severities = (len(ERROR_STEPS) + 1) * (len(SLOWDOWN_STEPS) + 1), len(SEVERITIES)
         cells = np.bincount(row * severities + severity, mass, minlength=rows * severities)
-        table = cells.reshape(-1, severities)
+        table = cells.reshape(rows, severities)
         return WEIGHTS["severity"] * float(table.max(1).sum() - table.sum(0).max())

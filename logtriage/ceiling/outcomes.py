@@ -1,4 +1,4 @@
-"""What a set of answers is worth under each way that things may stand: the score, on arrays."""
+"""What a set of answers scores under each outcome of an incident: the score, on arrays."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ NONE = -1  # no service, no team
 
 
 class Outcomes(NamedTuple):
-    """What decides the score, one entry an outcome, (N,)."""
+    """What decides the score, one entry per outcome, (N,)."""
 
-    root: np.ndarray  # position; NONE at a false alarm
-    remedy: np.ndarray  # by name; empty at a false alarm
-    team: np.ndarray  # index into TEAMS; NONE at a false alarm
+    root: np.ndarray  # position; NONE for a false alarm
+    remedy: np.ndarray  # by name; empty for a false alarm
+    team: np.ndarray  # index into TEAMS; NONE for a false alarm
     severity: np.ndarray  # index into SEVERITIES
     chance: np.ndarray  # probability
 
 
 class Answers(NamedTuple):
-    """One complete way to close an episode; NONE where it says nothing.
+    """One complete way to close an episode; NONE where it gives no answer.
 
     `severity` is an index into `SEVERITIES`, `blame` and the fix's position are services, `team` an
     index into `TEAMS`; `ignore` closes by ignoring.
@@ -42,7 +42,7 @@ def answer_actions(
     answers: Answers, topology: CallGraph, confidence: float | None = None
 ) -> list[Action]:
     """The steps that give these answers."""
-    actions: list[Action] = [Action("classify_severity", (SEVERITIES[answers.severity],))]
+    actions = [Action("classify_severity", (SEVERITIES[answers.severity],))]
     if answers.ignore:
         return [*actions, Action("ignore", confidence=confidence)]
     if answers.blame != NONE:
@@ -55,15 +55,8 @@ def answer_actions(
 
 
 def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
-    """`rewards.score` of every option under every outcome, after `asked` questions.
-
-    Returns:
-        (options, outcomes).
-    """
-    table = np.empty((len(options), len(outcomes.root)))
-    for row, option in enumerate(options):
-        table[row] = _scores(option, outcomes, task, asked)
-    return table
+    """`scoring.score` of every option under every outcome after `asked` questions, (options, N)."""
+    return np.stack([_scores(option, outcomes, task, asked) for option in options])
 
 
 def _scores(option: Answers, outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
@@ -80,8 +73,8 @@ def _scores(option: Answers, outcomes: Outcomes, task: Task, asked: int) -> np.n
     if option.fix is not None:
         position, remedy = option.fix
         right = (outcomes.root == position) & (outcomes.remedy == remedy)
-        healed = WEIGHTS["remediation"] + _speed(steps, 1, task)
-        points = points + healed * right - FRUITLESS_COST * ~right
+        points = points + (WEIGHTS["remediation"] + _speed(steps, 1, task)) * right
+        points = points - FRUITLESS_COST * ~right
     right_team = fault & (outcomes.team == option.team)
     points = points + WEIGHTS["escalation"] * right_team
     if option.team != NONE:

@@ -1,11 +1,13 @@
-"""What can be known: hypotheses weighed by what is seen, with the simulator's own distributions.
+"""The exact posterior: hypotheses weighed by what is seen, with the simulator's distributions.
 
-`Posterior` applies Bayes' rule to each observation, with the distributions that `telemetry` names,
-over the hypotheses of a `Prior`. It never looks at an incident's truth. Approximate are the
-intensity, a grid (so a figure is compared within half the distance to the neighbours on it, and
-what the grid excludes keeps a chance of `ODDITY`), and decoys, taken as drawn anew for each
-observation. Of a log line only its reading counts, not the numbers in it: a coarser observation,
-not a wrong one.
+`Posterior` applies Bayes' rule to each observation, with the distributions of `telemetry`, over the
+hypotheses of a `Prior`. It never reads an incident's truth. Approximate are the intensity, a grid
+(a figure is compared within half the distance to the neighbours on it, and what the grid excludes
+keeps a chance of `EPSILON`), and decoys, taken as drawn again for each observation. Of a log line
+only its reading counts, not the numbers in it: a coarser observation, not a wrong one.
+
+Shapes: `H` living hypotheses, `S` services, `Q` lengths of time for which a root's output may be
+suppressed. Likelihoods are (H, 2): while the root prints, and while its output is suppressed.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from ..world.faults import faults_at
 from ..world.wording import Reading, read_line
 from .prior import Prior
 
-UNLIKELY = 1e-6  # hypotheses below this share of the belief are dropped
-ODDITY = 1e-5  # chance left to a figure that a hypothesis excludes: the grid is not the truth
-TINY = 1e-100  # a likelihood that is scaled up again, lest many oddities in one table make it 0
+UNLIKELY = 1e-6  # hypotheses below this share of the likeliest are dropped
+EPSILON = 1e-5  # chance left to a figure that a hypothesis excludes: the grid is not the truth
+TINY = 1e-100  # a likelihood that is scaled up, to avoid that many `EPSILON`s in a table make it 0
 
 
 def printed_between(value: float, digits: int) -> tuple[float, float]:
@@ -41,9 +43,9 @@ def printed_between(value: float, digits: int) -> tuple[float, float]:
 
 
 def _printed(value: float, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Chance that an alert prints a quantity known as mean and spread as `value`."""
+    """Chance that an alert prints a normal quantity of this mean and spread as `value`."""
     low, high = printed_between(value, digits=1)
-    return ndtr((high - mean) / spread) - ndtr((low - mean) / spread) + ODDITY
+    return ndtr((high - mean) / spread) - ndtr((low - mean) / spread) + EPSILON
 
 
 def _triangular(x: np.ndarray) -> np.ndarray:
@@ -53,14 +55,12 @@ def _triangular(x: np.ndarray) -> np.ndarray:
 
 
 def _noisy(low: float, high: float, mean: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Chance that a quantity known as mean and gap lies in [low, high] after the noise of the
+    """Chance that a quantity known within mean and gap lies in [low, high] after the noise of the
     metrics table.
     """
     width = telemetry.METRIC_NOISE * mean + gap + 1e-6
-    return (
-        np.maximum(0.0, _triangular((high - mean) / width) - _triangular((low - mean) / width))
-        + ODDITY
-    )
+    chance = _triangular((high - mean) / width) - _triangular((low - mean) / width)
+    return np.maximum(0.0, chance) + EPSILON
 
 
 class Posterior:
@@ -68,67 +68,64 @@ class Posterior:
 
     Args:
         prior: from `cached_prior`, or built for the incident's own topology.
+
+    Attributes:
+        alive: indices of the hypotheses that are still likely, (H,).
+        weight: their probabilities, (H, Q).
     """
 
     def __init__(self, prior: Prior) -> None:
         self.prior, self.topology, self.task = prior, prior.topology, prior.task
-        self._know_nothing()
+        self._start()
 
-    def _know_nothing(self) -> None:
-        # Indices of the hypotheses that are still likely, and their weights, (len(alive), Q).
+    def _start(self) -> None:
         self.alive = np.arange(len(self.prior.run))
         self.weight = self.prior.weight / self.prior.weight.sum()
-        self._known: dict[tuple, Any] = {}  # what was worked out for the hypotheses alive now
+        self._known: dict[tuple, Any] = {}  # results for the hypotheses alive now
 
-    def copy(self) -> Posterior:
-        """Another that believes the same; what either sees from now on is none of the other's."""
-        other = Posterior(self.prior)
-        other.alive, other.weight = self.alive, self.weight  # never changed in place
-        return other
+    @property
+    def _root(self) -> np.ndarray:
+        """Position of each hypothesis' root, -1 for a false alarm: (H,)."""
+        return self.prior.position[self.alive]
 
     def see(self, observation: Observation, asked: str | None) -> None:
         """Update on an observation.
 
         `asked` is the service or `all` whose logs it answers; None for the opening.
 
-        An observation that no living hypothesis allows says that a dropped one was true: all are
-        taken up again, with this observation alone to go by.
+        An observation that no living hypothesis allows shows that a dropped one was true: the
+        posterior starts again from the prior, with this observation alone.
 
         Raises:
             ValueError: when no hypothesis allows the observation.
         """
-        dark = observation.step < self.prior.quiet
+        suppressed = observation.step < self.prior.quiet
         for _ in range(2):
             likelihood = self._likelihood(observation, asked)
-            weight = self.weight * np.where(dark, likelihood[:, 1:], likelihood[:, :1])
+            weight = self.weight * np.where(suppressed, likelihood[:, 1:], likelihood[:, :1])
             if weight.sum() > 0.0:
                 break
-            self._know_nothing()
+            self._start()
         else:
             raise ValueError(
                 "what was seen is impossible under every hypothesis; "
                 "was the world changed without the belief?"
             )
-        self.weight = weight / weight.sum()
-        self.keep_likelier_than(UNLIKELY)
-
-    def keep_likelier_than(self, share: float) -> None:
-        """Drop the hypotheses below this share of the likeliest."""
-        mass = self.weight.sum(1)
-        keep = mass > share * mass.max()
-        self.alive, self.weight = self.alive[keep], self.weight[keep]
+        weight = weight / weight.sum()
+        mass = weight.sum(1)
+        keep = mass > UNLIKELY * mass.max()
+        self.alive, self.weight = self.alive[keep], weight[keep]
         self._known.clear()
 
     def _likelihood(self, observation: Observation, asked: str | None) -> np.ndarray:
-        """Chance of an observation, (len(alive), 2): when the root speaks, and when it is dark."""
+        """Chance of an observation, (H, 2)."""
         likelihood = np.ones((len(self.alive), 2))
         if asked is None or asked == ALL_SERVICES:
             self._weigh_alerts(observation, likelihood)
-        if asked is None:  # who has no row then has none later
+        if asked is None:  # a service without a row has none later
             self._weigh_missing_rows(observation, likelihood)
         for metric in observation.metrics or ():
-            at = self.topology.position[metric.service]
-            likelihood *= self._metric(at, metric, observation.step)[:, None]
+            likelihood *= self._metric(metric, observation.step)[:, None]
             if 0.0 < likelihood.max() < TINY:  # only ratios count
                 likelihood /= likelihood.max()
         lines = [read_line(line) for line in observation.lines or ()]
@@ -142,80 +139,76 @@ class Posterior:
     def _weigh_stream(
         self, read: list[tuple[int, Reading]], step: int, likelihood: np.ndarray
     ) -> None:
-        """The first batch of lines: noise from anybody, or what a service says in proportion to
-        how loud it is.
+        """The first batch of lines: noise of any service, or a line in proportion to the log
+        volume.
         """
-        size, root = len(self.topology.services), self.prior.position[self.alive]
-        loud = self.loudness(step)
-        # All of the log, and what is left of it when the root is dark and prints nothing.
-        lit = loud.sum(1)
-        dark = lit - np.where(root >= 0, loud[np.arange(len(root)), root], 0.0)
+        size, root = len(self.topology.services), self._root
+        volume = self.log_volume(step)
+        # All of the log, and what is left of it while the root's output is suppressed.
+        whole = volume.sum(1)
+        rest = whole - np.where(root >= 0, volume[np.arange(len(root)), root], 0.0)
         for at, reading in read:
-            said = (1.0 - self.task.noise) * loud[:, at] * self.says(at, [reading], step)
+            line = (1.0 - self.task.noise) * volume[:, at] * self.line_chance(at, [reading], step)
             noise = self.task.noise / size * (reading.kind == "benign")
-            by_root = [said / lit, np.where(root == at, 0.0, said / dark)]
-            likelihood *= noise + np.stack(by_root, 1)
+            likelihood *= noise + np.stack(
+                [line / whole, np.where(root == at, 0.0, line / rest)], 1
+            )
 
     def _weigh_answer(
         self, read: list[tuple[int, Reading]], step: int, likelihood: np.ndarray, of_all: bool
     ) -> None:
         """The lines that answer a question: of one service, or one each of several (`of_all`)."""
-        said_by: dict[int, list[Reading]] = {}
+        lines_of: dict[int, list[Reading]] = {}
         for at, reading in read:
-            said_by.setdefault(at, []).append(reading)
-        root = self.prior.position[self.alive]
-        for at, readings in said_by.items():
-            said = self.says(at, readings, step)
-            # Among all, a dark root's line is an ordinary one.
+            lines_of.setdefault(at, []).append(reading)
+        for at, readings in lines_of.items():
+            chance = self.line_chance(at, readings, step)
+            # In an answer of all services, a suppressed root prints an ordinary line.
             ordinary = float({reading.kind for reading in readings} <= {"normal", "unknown"})
-            likelihood[:, 0] *= said
-            likelihood[:, 1] *= np.where(root == at, ordinary, said) if of_all else said
+            likelihood[:, 0] *= chance
+            likelihood[:, 1] *= np.where(self._root == at, ordinary, chance) if of_all else chance
 
     def states(self, name: str, step: int) -> np.ndarray:
-        """Values of the prior's array `name` at that step, (len(alive), S), or (len(alive),) for
-        `visible`.
-        """
-        prior, key = self.prior, (name, step)
+        """The prior's array `name` at that step: (H, S), or (H,) for `visible`."""
+        key = (name, step)
         if key not in self._known:
-            self._known[key] = getattr(prior, name)[
-                prior.run[self.alive], prior.arrival[self.alive] + step
-            ]
+            run, tick = self.prior.run[self.alive], self.prior.arrival[self.alive] + step
+            self._known[key] = getattr(self.prior, name)[run, tick]
         return self._known[key]
 
     def _weigh_missing_rows(self, observation: Observation, likelihood: np.ndarray) -> None:
-        """Which rows of the metrics table are missing; those of a dark root always are."""
-        root = self.prior.position[self.alive]
+        """Which rows of the metrics table are missing; that of a suppressed root always is."""
         shown = [self.topology.position[metric.service] for metric in observation.metrics or ()]
-        absent = np.isin(root, np.setdiff1d(np.arange(len(self.topology.services)), shown))
-        likelihood[:, 1] *= np.where(root < 0, 1.0, absent / max(self.task.gaps, ODDITY))
+        missing = np.setdiff1d(np.arange(len(self.topology.services)), shown)
+        absent = np.isin(self._root, missing) / max(self.task.gaps, EPSILON)
+        likelihood[:, 1] *= np.where(self._root < 0, 1.0, absent)
 
     def _weigh_alerts(self, observation: Observation, likelihood: np.ndarray) -> None:
-        """Which thresholds are crossed, and the figures that the alerts print."""
-        root, rest = self.prior.position[self.alive], self.topology.network.rest_latency
-        errors = 100.0 * self.states("errors", observation.step)
-        latency = self.states("latency", observation.step)
-        error_spread = 100.0 * self.states("errors_gap", observation.step) + 0.02
-        spread = self.states("latency_gap", observation.step) + 0.02
-        alerts = {
-            self.topology.position[alert.service]: alert for alert in observation.alerts or ()
-        }
+        """Which thresholds are exceeded, and the figures that the alerts print."""
+        step, rest = observation.step, self.topology.network.rest_latency
+        errors, latency = 100.0 * self.states("errors", step), self.states("latency", step)
+        error_spread = 100.0 * self.states("errors_gap", step) + 0.02
+        spread = self.states("latency_gap", step) + 0.02
+        alerts = {self.topology.position[one.service]: one for one in observation.alerts or ()}
         for at, service in enumerate(self.topology.services):
             if service.kind not in telemetry.ALERTED_KINDS:
                 continue
             calm = ndtr((100.0 * telemetry.ALERT_ERRORS - errors[:, at]) / error_spread[:, at])
-            limit = telemetry.ALERT_SLOWDOWN * rest[at]
             if at not in alerts:
-                chance = calm * ndtr((limit - latency[:, at]) / spread[:, at]) + ODDITY
+                limit = telemetry.ALERT_SLOWDOWN * rest[at]
+                chance = calm * ndtr((limit - latency[:, at]) / spread[:, at]) + EPSILON
             elif alerts[at].metric == "errors":
                 chance = _printed(alerts[at].value, errors[:, at], error_spread[:, at])
             else:
-                chance = calm * _printed(alerts[at].value, latency[:, at], spread[:, at]) + ODDITY
+                printed = _printed(alerts[at].value, latency[:, at], spread[:, at])
+                chance = calm * printed + EPSILON
             likelihood[:, 0] *= chance
-            likelihood[:, 1] *= np.where(root == at, float(at not in alerts), chance)
+            likelihood[:, 1] *= np.where(self._root == at, float(at not in alerts), chance)
 
-    def _metric(self, at: int, metric: telemetry.Metric, step: int) -> np.ndarray:
-        """Chance of a row's figures, (len(alive),): the age of the reading is not known."""
-        prior, errors, latency = self.prior, metric.errors, metric.latency
+    def _metric(self, metric: telemetry.Metric, step: int) -> np.ndarray:
+        """Chance of a row of the metrics table, whose age is unknown, (H,)."""
+        prior, at = self.prior, self.topology.position[metric.service]
+        errors, latency = metric.errors, metric.latency
         assert errors is not None and latency is not None  # no cell of a simulated row is empty
         latencies = printed_between(latency, digits=2)
         # Whole per cents, cut at 100.
@@ -224,26 +217,18 @@ class Posterior:
         ages, times = np.unique(telemetry.STALENESS, return_counts=True)
         chance = np.zeros(len(self.alive))
         for age, share in zip(ages, times / times.sum(), strict=True):
-            tick = np.maximum(0, now - age)
-            slow = _noisy(
-                *latencies, prior.latency[run, tick, at], prior.latency_gap[run, tick, at]
-            )
-            fails = _noisy(
-                *shares,
-                100.0 * prior.errors[run, tick, at],
-                100.0 * prior.errors_gap[run, tick, at],
-            )
+            cell = (run, np.maximum(0, now - age), at)
+            slow = _noisy(*latencies, prior.latency[cell], prior.latency_gap[cell])
+            fails = _noisy(*shares, 100.0 * prior.errors[cell], 100.0 * prior.errors_gap[cell])
             chance += share * slow * fails
         return chance
 
     def own_trouble(self, at: int, step: int) -> np.ndarray:
-        """`Telemetry.own_trouble` of service `at` under each hypothesis, (len(alive),)."""
+        """`Telemetry.own_trouble` of service `at` under each hypothesis, (H,)."""
         network = self.topology.network
-        errors = self.states("errors", step)
-        latency = self.states("latency", step)
+        errors, latency = self.states("errors", step), self.states("latency", step)
         passed = np.ones(len(errors))
-        own_latency = latency[:, at].copy()
-        own_rest = network.rest_latency[at]
+        own_latency, own_rest = latency[:, at].copy(), network.rest_latency[at]
         for other, share in network.callees[at]:
             if network.routes[at]:
                 passed = passed - share * errors[:, other]
@@ -252,40 +237,36 @@ class Posterior:
             own_latency -= share * latency[:, other]
             own_rest -= share * network.rest_latency[other]
         own = np.where(passed > 0.01, 1.0 - (1.0 - errors[:, at]) / np.maximum(passed, 0.01), 0.0)
-        return np.maximum(
-            own, np.where(own_latency > telemetry.SLOW * own_rest, telemetry.LOUDNESS_SLOW, 0.0)
-        )
+        slow = np.where(own_latency > telemetry.SLOW * own_rest, telemetry.LOUDNESS_SLOW, 0.0)
+        return np.maximum(own, slow)
 
-    def loudness(self, step: int) -> np.ndarray:
-        """`Telemetry.loudness` under each hypothesis when nobody is dark, (len(alive), S)."""
-        trouble, errors = self.states("trouble", step), self.states("errors", step)
-        loud: np.ndarray = np.full(errors.shape, telemetry.LOUDNESS_AT_REST)
-        for at in range(loud.shape[1]):
+    def log_volume(self, step: int) -> np.ndarray:
+        """`Telemetry.loudness` under each hypothesis when no output is suppressed, (H, S)."""
+        degraded, errors = self.states("degraded", step), self.states("errors", step)
+        volume: np.ndarray = np.full(errors.shape, telemetry.LOUDNESS_AT_REST)
+        for at in range(volume.shape[1]):
             own = telemetry.STACK_TRACES * self.own_trouble(at, step)
-            loud[:, at] += trouble[:, at] * (
+            volume[:, at] += degraded[:, at] * (
                 np.maximum(telemetry.LOUDNESS_SLOW, errors[:, at]) + own
             )
-        return loud * np.array(
-            [telemetry.VOLUME[service.kind] for service in self.topology.services]
-        )
+        kinds = [telemetry.VOLUME[service.kind] for service in self.topology.services]
+        return volume * np.array(kinds)
 
     def line_shares(self, at: int, step: int, decoy: bool = False) -> dict[str, np.ndarray]:
-        """`Telemetry.line_weights` of service `at` under each hypothesis, by kind of line, as
-        shares of their sum.
-
-        With `decoy`, as they are when the service hints at a remedy in all innocence.
+        """`Telemetry.line_weights` of service `at` by kind of line, as shares of their sum, (H,)
+        each; with `decoy`, those of a service that hints at a remedy though it is no root.
         """
         key = (at, step, decoy)
         if key in self._known:
             return self._known[key]
-        trouble, here = self.states("trouble", step), self.prior.position[self.alive] == at
+        degraded, here = self.states("degraded", step), self._root == at
         visible = self.states("visible", step) * here
-        below = trouble[:, list(self.topology.below[at])].any(1)
+        below = degraded[:, list(self.topology.below[at])].any(1)
         weights = {
             "proof": self.task.proof * visible,
             "hint": self.task.hint * (np.where(here, visible, 1.0) if decoy else visible),
             "callee": telemetry.CALLEE_WEIGHT * below,
-            "own": telemetry.OWN_WEIGHT * trouble[:, at],
+            "own": telemetry.OWN_WEIGHT * degraded[:, at],
             "benign": np.full(len(here), self.task.noise),
             "normal": np.full(len(here), telemetry.NORMAL_WEIGHT),
         }
@@ -293,61 +274,59 @@ class Posterior:
         self._known[key] = {kind: weight / total for kind, weight in weights.items()}
         return self._known[key]
 
-    def says(self, at: int, readings: Sequence[Reading], step: int) -> np.ndarray:
-        """Chance that lines of service `at` read so, under each hypothesis; whether it is a decoy
-        is not known.
+    def line_chance(self, at: int, readings: Sequence[Reading], step: int) -> np.ndarray:
+        """Chance of lines of service `at` with these readings, (H,), whether it is a decoy or not.
 
-        Observations are taken as if the decoys were drawn anew for each: an approximation, and
-        exact without decoys.
+        Decoys are taken as drawn again for each observation: exact only without decoys.
         """
-        chance = np.ones(len(self.alive))
-        for reading in readings:
-            chance = chance * self._says(at, reading, step)
+        chance = self._line_chance(at, readings, step)
         if not self.task.decoys:
             return chance
         remedies = sorted({fault.remedy for fault in faults_at(self.topology.services[at])})
         as_decoy = np.zeros(len(self.alive))
         for remedy in remedies:
-            one = np.ones(len(self.alive))
-            for reading in readings:
-                one = one * self._says(at, reading, step, remedy)
-            as_decoy += one / len(remedies)
-        root = self.prior.position[self.alive]
-        share = np.where(
-            root == at, 0.0, self.task.decoys / (len(self.topology.services) - (root >= 0))
-        )
+            as_decoy += self._line_chance(at, readings, step, remedy) / len(remedies)
+        innocent = len(self.topology.services) - (self._root >= 0)
+        share = np.where(self._root == at, 0.0, self.task.decoys / innocent)
         return (1.0 - share) * chance + share * as_decoy
 
-    def _says(self, at: int, reading: Reading, step: int, decoy: str = "") -> np.ndarray:
-        """Chance that one line reads so; 1 for text nobody can read.
+    def _line_chance(
+        self, at: int, readings: Sequence[Reading], step: int, decoy: str = ""
+    ) -> np.ndarray:
+        """The same when it is known to be a decoy for this remedy, or none."""
+        chance = np.ones(len(self.alive))
+        for reading in readings:
+            chance = chance * self._reading_chance(at, reading, step, decoy)
+        return chance
 
-        `decoy` is what an innocent service hints at.
-        """
+    def _reading_chance(self, at: int, reading: Reading, step: int, decoy: str) -> np.ndarray:
+        """Chance of one line, (H,); 1 for text without a known reading."""
         shares = self.line_shares(at, step, bool(decoy))
         if reading.kind not in shares:
             return np.ones(len(self.alive))
-        chance = shares[reading.kind]
-        fault, here = self.prior.fault[self.alive], self.prior.position[self.alive] == at
+        chance, fault = shares[reading.kind], self.prior.fault[self.alive]
         if reading.kind == "proof":
-            proved = np.array([f.name == reading.subject for f in self.prior.faults])
-            chance = chance * proved[fault]
-        elif reading.kind == "hint":
-            own = np.array([f.remedy == reading.subject for f in self.prior.faults])[fault]
-            chance = chance * np.where(here, own, decoy == reading.subject)
-        elif reading.kind == "callee":
+            proved = np.array([one.name == reading.subject for one in self.prior.faults])
+            return chance * proved[fault]
+        if reading.kind == "hint":
+            own = np.array([one.remedy == reading.subject for one in self.prior.faults])[fault]
+            return chance * np.where(self._root == at, own, decoy == reading.subject)
+        if reading.kind == "callee":
             chance = chance * self._callee_share(at, self.topology.position[reading.subject], step)
-        # Trouble is a threshold, and the grid may stand just below it where the truth stands above.
-        return np.maximum(chance, ODDITY) if reading.kind in ("callee", "own") else chance
+        elif reading.kind != "own":
+            return chance
+        # Degraded is a threshold: the grid may stand just below it where the truth stands above.
+        return np.maximum(chance, EPSILON)
 
     def _callee_share(self, at: int, named: int, step: int) -> np.ndarray:
-        """Chance that a line of `at` about a callee names `named`."""
-        errors, latency, trouble = (
-            self.states(name, step) for name in ("errors", "latency", "trouble")
+        """Chance that a line of `at` about a callee names `named`, (H,)."""
+        errors, latency, degraded = (
+            self.states(name, step) for name in ("errors", "latency", "degraded")
         )
         rest, total, share = self.topology.network.rest_latency, 0.0, 0.0
         for other in self.topology.below[at]:
             slow = 1.0 - rest[other] / np.maximum(latency[:, other], rest[other])
-            weight = trouble[:, other] * (errors[:, other] + slow + 0.01)
+            weight = degraded[:, other] * (errors[:, other] + slow + 0.01)
             total = total + weight
             share = weight if other == named else share
         return share / np.maximum(total, 1e-12)
@@ -355,5 +334,5 @@ class Posterior:
     def roots(self) -> np.ndarray:
         """Probability of each service to be the root, and, last, that there is none: (S + 1,)."""
         size = len(self.topology.services)
-        root = self.prior.position[self.alive]
-        return np.bincount(np.where(root < 0, size, root), self.weight.sum(1), minlength=size + 1)
+        positions = np.where(self._root < 0, size, self._root)
+        return np.bincount(positions, self.weight.sum(1), minlength=size + 1)

@@ -1,9 +1,10 @@
-"""Every hypothesis about an incident, and how likely it is before anything is seen.
+"""Every hypothesis about an incident, and its probability before anything is seen.
 
-A hypothesis says which fault struck which service, how hard (a grid), how fast it rises, since
-when, and for how long the root keeps quiet; one more says that nothing is wrong. `Prior` enumerates
-them as `incidents.sample_incident` draws them, with their states simulated all at once. Shapes: `H`
-hypotheses, `R` runs (trajectories), `S` services, `Q` quiet times, `T` ticks.
+A hypothesis says which fault was injected into which service, its intensity (a grid), its ramp,
+when it began, and for how long the root's output is suppressed; one more says that nothing is
+wrong. `Prior` enumerates them as `incidents.sample_incident` draws them, and simulates all of them
+at once. Shapes: `H` hypotheses, `R` runs (trajectories), `S` services, `Q` suppressed times, `T`
+ticks.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ MOST_RAMPS = 3
 PRIOR_DRAWS = 60_000  # draws of the generator's rejection that weigh the prior, shared by the pairs
 FEWEST_DRAWS = 100  # of one pair
 FEW_DRAWS = 20  # a pair reached less often than this keeps a trace of weight
+P1, P2, P3 = (SEVERITIES.index(name) for name in ("P1", "P2", "P3"))
+UNCLEAR = -1  # too near a boundary to be any severity
 
 
 class Grid(NamedTuple):
@@ -48,11 +51,12 @@ class Prior:
         position, fault, intensity, ramp, severity: of each hypothesis, (H,); position is -1 for a
             false alarm, fault an index into `faults`, severity one into `SEVERITIES`.
         run, arrival: which trajectory, and the agent's first tick in it, (H,).
-        quiet: the times that a root may keep quiet, (Q,).
+        quiet: the times for which a root's output may be suppressed, (Q,).
         weight: prior probability, (H, Q).
-        errors, latency, trouble: states of the trajectories, (R, T, S); `errors_gap` and
-            `latency_gap` are half the distance to the neighbouring intensities.
-        visible: how much of a proof shows, (R, T).
+        errors, latency, degraded: states of the trajectories, (R + 1, T, S), the last of them at
+            rest; `errors_gap` and `latency_gap` are half the distance to the neighbouring
+            intensities.
+        visible: how much of a proof shows, (R + 1, T).
     """
 
     def __init__(self, topology: Topology, task: Task, split: str) -> None:
@@ -64,22 +68,22 @@ class Prior:
         ]
         grid = self._make_grid(pairs)
         leads = np.arange(task.lead[0], task.lead[1] + 1)
-        ticks = task.lead[1] + task.max_steps
         states = simulate(
             topology,
             [pairs[at][1] for at in grid.pair],
             grid.position,
             grid.intensity,
             grid.ramp,
-            ticks,
+            task.lead[1] + task.max_steps,
             task.lag,
         )
-        trouble = is_degraded(topology, states)
-        self._keep_trajectories(states, trouble, grid)
-        severity, shouts = self._judge(states, trouble, grid.position, leads)
+        degraded = is_degraded(topology, states)
+        self._keep_trajectories(states, degraded, grid)
+        severity = self._severities(states, leads)
+        valid = self._valid(degraded, grid.position, leads)
         # How often the generator would draw each trajectory, and the agent's arrival in it.
         cells = (*grid.shape, len(leads))
-        chances = self._draw(severity.reshape(cells), shouts.reshape(cells), _chances(pairs))
+        chances = self._draw(severity.reshape(cells), valid.reshape(cells), _pair_chances(pairs))
         self._keep_hypotheses(pairs, grid, leads, severity, chances.reshape(severity.shape))
 
     def _make_grid(self, pairs: Sequence[tuple[int, Fault]]) -> Grid:
@@ -88,7 +92,7 @@ class Prior:
         ramps = np.unique(np.linspace(first, last, min(MOST_RAMPS, last - first + 1)).round())
         levels = max(FEWEST_LEVELS, min(MOST_LEVELS, MOST_RUNS // (len(pairs) * len(ramps))))
         low, high = self.task.intensity
-        # The generator squares a uniform draw; so the middles of equal shares of the draws.
+        # The generator squares a uniform draw: these are the middles of equal shares of the draws.
         intensities = low + ((np.arange(levels) + 0.5) / levels) ** 2 * (high - low)
         shape = (len(pairs), len(ramps), levels)
         pair, ramp, level = (axis.ravel() for axis in np.indices(shape))
@@ -96,22 +100,22 @@ class Prior:
         return Grid(shape, pair, positions[pair], ramps[ramp], intensities[level])
 
     def _keep_trajectories(
-        self, states: dict[str, np.ndarray], trouble: np.ndarray, grid: Grid
+        self, states: dict[str, np.ndarray], degraded: np.ndarray, grid: Grid
     ) -> None:
-        """The states by which observations are judged. The last run stays at rest: no fault."""
-        ticks, services = trouble.shape[1:]
-        rest_latency = np.broadcast_to(self.topology.network.rest_latency, (1, ticks, services))
-        nothing = np.zeros((1, ticks, services))
+        """The states by which observations are judged, and a last run at rest: no fault."""
+        ticks, services = degraded.shape[1:]
+        rest = np.broadcast_to(self.topology.network.rest_latency, (1, ticks, services))
+        zeros = np.zeros((1, ticks, services))
 
         def half_gap(values: np.ndarray) -> np.ndarray:
             by_level = values.reshape(*grid.shape, ticks, services)
             return np.abs(np.gradient(by_level, axis=2)).reshape(values.shape) / 2.0
 
-        self.errors = np.concatenate([states["errors"], nothing])
-        self.latency = np.concatenate([states["latency"], rest_latency])
-        self.errors_gap = np.concatenate([half_gap(states["errors"]), nothing])
-        self.latency_gap = np.concatenate([half_gap(states["latency"]), nothing])
-        self.trouble = np.concatenate([trouble, nothing.astype(bool)])
+        self.errors = np.concatenate([states["errors"], zeros])
+        self.latency = np.concatenate([states["latency"], rest])
+        self.errors_gap = np.concatenate([half_gap(states["errors"]), zeros])
+        self.latency_gap = np.concatenate([half_gap(states["latency"]), zeros])
+        self.degraded = np.concatenate([degraded, zeros.astype(bool)])
         self.visible = np.minimum(1.0, np.arange(ticks) / np.append(grid.ramp, 1.0)[:, None])
 
     def _keep_hypotheses(
@@ -128,58 +132,55 @@ class Prior:
         self.faults: list[Fault] = list(dict.fromkeys(fault for _, fault in pairs))
         fault_of_pair = np.array([self.faults.index(fault) for _, fault in pairs])
         run, lead = np.nonzero(chances)
-        # Too near a boundary to call is no severity of the generator's: P2 lies between the two.
-        called = np.where(severity < 0, SEVERITIES.index("P2"), severity)
+        severity = np.where(severity == UNCLEAR, P2, severity)[run, lead]
         false_alarms = self.task.false_alarms
 
         def with_alarm(faults: np.ndarray, alarm: float, kind: type = int) -> np.ndarray:
             return (np.append(faults, alarm) if false_alarms else faults).astype(kind)
 
-        p3 = SEVERITIES.index("P3")
         self.run = with_alarm(run, len(grid.pair))  # the last run stays at rest
         self.arrival = with_alarm(leads[lead], self.task.lead[0])
         self.position = with_alarm(grid.position[run], -1)
         self.fault = with_alarm(fault_of_pair[grid.pair[run]], 0)
         self.intensity = with_alarm(grid.intensity[run], 0.0, float)
         self.ramp = with_alarm(grid.ramp[run], 1)
-        self.severity = with_alarm(called[run, lead], p3)
+        self.severity = with_alarm(severity, P3)
         self.quiet, times = np.unique(self.task.quiet, return_counts=True)
         weight = with_alarm((1.0 - false_alarms) * chances[run, lead], false_alarms, float)
         self.weight = weight[:, None] * (times / times.sum())
 
-    def _judge(
-        self,
-        states: dict[str, np.ndarray],
-        trouble: np.ndarray,
-        positions: np.ndarray,
-        leads: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What the generator would say of each run and arrival, both (R, leads).
-
-        Returns:
-            Index into `SEVERITIES` (-1: too near a boundary to call), and whether a caller of the
-            root shouts on arrival, where the task wants that.
-        """
+    def _severities(self, states: dict[str, np.ndarray], leads: np.ndarray) -> np.ndarray:
+        """The severity of each run and arrival, `UNCLEAR` near a boundary: (R, leads)."""
         edges = list(self.topology.edges)
         rest, until = np.array(self.topology.network.rest_latency), leads + self.task.max_steps
         errors = np.maximum.accumulate(states["errors"][:, :, edges].max(2), 1)[:, until]
         slowdowns = (states["latency"] / rest)[:, :, edges].max(2)
         slowdown = np.maximum.accumulate(slowdowns, 1)[:, until]
-        p1, p2, p3 = (SEVERITIES.index(name) for name in ("P1", "P2", "P3"))
-        severity = np.where((errors > NOTICED_ERRORS[1]) | (slowdown > NOTICED_SLOWDOWN[1]), p2, p3)
+        severity = np.where((errors > NOTICED_ERRORS[1]) | (slowdown > NOTICED_SLOWDOWN[1]), P2, P3)
         near_p2 = (errors > NOTICED_ERRORS[0]) | (slowdown > NOTICED_SLOWDOWN[0])
-        severity[((severity == p3) & near_p2) | (errors > OUTAGE_ERRORS[0])] = -1
-        severity[errors > OUTAGE_ERRORS[1]] = p1
-        calls = np.zeros((len(rest), len(rest)), bool)
+        severity[((severity == P3) & near_p2) | (errors > OUTAGE_ERRORS[0])] = UNCLEAR
+        severity[errors > OUTAGE_ERRORS[1]] = P1
+        return severity
+
+    def _valid(self, degraded: np.ndarray, positions: np.ndarray, leads: np.ndarray) -> np.ndarray:
+        """Whether a caller of the root is degraded on arrival, where the task wants that: (R,
+        leads).
+        """
+        size = len(self.topology.services)
+        calls = np.zeros((size, size), bool)  # (callee, caller)
         for caller, callees in enumerate(self.topology.network.callees):
             for callee, _ in callees:
                 calls[callee, caller] = True
-        shouts = (trouble[:, leads] & calls[positions][:, None, :]).any(2)
-        return severity, shouts | (not self.task.below_edge)
+        reached = (degraded[:, leads] & calls[positions][:, None, :]).any(2)
+        return reached | (not self.task.below_edge)
 
-    def _draw(self, severity: np.ndarray, shouts: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """Probability of each (pair, ramp, level, lead): the generator's aimed rejection, played
+    def _draw(self, severity: np.ndarray, valid: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """Probability of each (pair, ramp, level, lead): the generator's rejection sampling, played
         on the grid.
+
+        Args:
+            severity, valid: of each (pair, ramp, level, lead).
+            chance: that the generator tries each pair.
         """
         random, draws = np.random.default_rng(0), max(FEWEST_DRAWS, PRIOR_DRAWS // len(chance))
         share = self.task.outage
@@ -188,11 +189,11 @@ class Prior:
         for outage, share_of_faults in wanted:
             if not share_of_faults:
                 continue
-            counts = self._count(severity, shouts, outage, draws, random)
-            # A pair that the draws hardly ever reached keeps a trace of weight, lest the truth be
-            # thought impossible.
+            counts = self._count(severity, valid, outage, draws, random)
+            # A pair that is hardly ever drawn keeps a trace of weight, so that the truth is never
+            # impossible.
             rare = counts.sum((1, 2, 3)) < FEW_DRAWS
-            possible = (severity >= 0) & shouts
+            possible = (severity >= 0) & valid
             possible |= ~possible.any((1, 2, 3), keepdims=True)
             counts[rare] += possible[rare] / possible[rare].sum((1, 2, 3), keepdims=True)
             counts *= chance[:, None, None, None]
@@ -202,13 +203,13 @@ class Prior:
     def _count(
         self,
         severity: np.ndarray,
-        shouts: np.ndarray,
+        valid: np.ndarray,
         outage: bool | None,
         draws: int,
         random: np.random.Generator,
     ) -> np.ndarray:
         """How many of `draws` at each pair end in each cell of (pair, ramp, level, lead), when the
-        generator wants an outage, wants none, or takes it as it comes (None).
+        generator wants an outage, wants none, or takes either (None).
         """
         pairs, ramps, levels, leads = severity.shape
         low, high = self.task.intensity
@@ -223,22 +224,21 @@ class Prior:
             ramp = random.integers(ramps, size=len(pair))
             lead = random.integers(leads, size=len(pair))
             at = (pair, ramp, level, lead)
-            known = severity[at] >= 0
+            clear = severity[at] != UNCLEAR
             missed = np.zeros(len(pair), bool)
             if outage is not None:
-                missed = known & ((severity[at] == SEVERITIES.index("P1")) != outage)
-            mute = ~missed & ~shouts[at]
-            taken = live & known & ~missed & ~mute
-            # As the generator aims: harder after a miss of an outage or a silent caller, else
-            # softer.
-            bottom = np.where((missed & bool(outage)) | mute, intensity, bottom)
+                missed = clear & ((severity[at] == P1) != outage)
+            invalid = ~missed & ~valid[at]
+            taken = live & clear & ~missed & ~invalid
+            # The generator draws harder after a missed outage or a calm caller, else softer.
+            bottom = np.where((missed & bool(outage)) | invalid, intensity, bottom)
             top = np.where(missed & (not outage), intensity, top)
             np.add.at(counts, tuple(index[taken] for index in at), 1.0)
             live &= ~taken
         return counts
 
 
-def _chances(pairs: Sequence[tuple[int, Fault]]) -> np.ndarray:
+def _pair_chances(pairs: Sequence[tuple[int, Fault]]) -> np.ndarray:
     """Chance that the generator tries each pair: services uniformly, then their faults."""
     positions = [at for at, _ in pairs]
     return np.array([1.0 / len(set(positions)) / positions.count(at) for at in positions])

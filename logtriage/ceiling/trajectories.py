@@ -1,4 +1,4 @@
-"""The simulator for many faults at once: what the cluster would do under every hypothesis.
+"""The simulator for many faults at once: the cluster's states under every hypothesis.
 
 The same equations as `world.cluster.next_state`, on arrays. Shapes: `R` runs (a fault, at a
 service, of an intensity, with a ramp), `T` ticks, `S` services.
@@ -95,7 +95,7 @@ def simulate(
 
 
 def is_degraded(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray:
-    """`severity.is_degraded` of every state of `simulate`, (R, T, S)."""
+    """`cluster.is_degraded` of every state of `simulate`, (R, T, S)."""
     slow = states["latency"] > DEGRADED_SLOWDOWN * np.array(topology.network.rest_latency)
     busy = (states["cpu"] > DEGRADED_SATURATION) | (states["pool"] > DEGRADED_SATURATION)
     return (states["errors"] > DEGRADED_ERRORS) | slow | busy

@@ -1,0 +1,78 @@
+"""The policy that plays by the posterior: its table of scores, and that it is a ceiling."""
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from logtriage.ceiling.belief import BeliefPolicy
+from logtriage.ceiling.outcomes import NONE, Answers, Outcomes, answer_actions, score_table
+from logtriage.play.actions import Action
+from logtriage.play.episode import Episode
+from logtriage.policies.scripted import TracePolicy
+from logtriage.world.call_graph import TEAMS
+from logtriage.world.faults import REMEDIES
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+
+
+def play(policy, task, split="train", first=7000, count=25):
+    episodes = [
+        Episode(sample_incident(task, split, index)) for index in range(first, first + count)
+    ]
+    policy.play(episodes)
+    return episodes
+
+
+def mean_score(policy, task, count):
+    return np.mean([episode.score.total for episode in play(policy, task, count=count)])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_belief_is_above_trace(task):
+    assert mean_score(BeliefPolicy(), task, 25) > mean_score(TracePolicy(), task, 25) + 0.02
+
+
+@pytest.mark.parametrize("change", [{"lag": 3}, {"decoys": 4}, {"quiet": (6,)}, {"noise": 0.7}])
+def test_it_knows_the_settings_of_a_task(change):
+    task = replace(TASKS["cascading_failure"], **change)
+    belief = mean_score(BeliefPolicy(), task, 10)
+    assert belief > max(0.6, mean_score(TracePolicy(), task, 10))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_it_states_a_confidence_and_ends_by_itself(split):
+    for episode in play(BeliefPolicy(), "silent_degradation", split, first=0, count=2):
+        assert episode.record.closed_by in ("resolve", "ignore")
+        assert episode.record.root_cause is None or 0.0 <= episode.record.confidence <= 1.0
+
+
+def test_the_table_of_scores_is_that_of_the_rubric():
+    random, topology = Random("scores"), DEFAULT_TOPOLOGY
+    for task in TASKS:
+        for index in range(12):
+            incident = sample_incident(task, "train", index)
+            team = NONE if incident.team is None else TEAMS.index(incident.team)
+            root = NONE if incident.injection is None else incident.injection.position
+            severity = SEVERITIES.index(incident.severity)
+            truth = (root, incident.remedy or "", team, severity, 1.0)
+            outcomes = Outcomes(*(np.array([part]) for part in truth))
+            options = [Answers(random.randrange(3), NONE, None, NONE, ignore=True)]
+            for _ in range(20):
+                at = root if root != NONE and random.random() < 0.6 else random.randrange(7)
+                remedy = incident.remedy or ""
+                if not remedy or random.random() < 0.4:
+                    remedy = random.choice(REMEDIES)
+                paged = team if random.random() < 0.5 else random.choice([NONE, 0, 1, 2, 3])
+                fix = random.choice([None, (at, remedy)])
+                options.append(Answers(random.randrange(3), random.choice([at, NONE]), fix, paged))
+            asked = random.randrange(3)
+            table = score_table(options, outcomes, incident.task, asked)
+            for row, option in zip(table, options, strict=True):
+                episode = Episode(incident)
+                question = Action("request_more_logs", ("all",))
+                for action in [question] * asked + answer_actions(option, topology):
+                    episode.act(action)
+                assert row[0] == pytest.approx(episode.score.total), (incident, option)
