@@ -15,7 +15,6 @@ from typing import Annotated
 import pandas as pd
 import typer
 from redraw import draw_track
-from sweep_pages import write_page
 from tables import TRACKS, write_tables
 
 from logtriage.bench.runs import differing
@@ -113,7 +112,6 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
     for name in publish_sweeps(runs):
         print(f"copied the sweep {name}")
     write_tables()
-    write_page()
 
 
 def publish_sweeps(runs: Path) -> list[str]:

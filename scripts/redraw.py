@@ -1,11 +1,9 @@
-"""Draw every committed figure anew from the committed tables, without playing an episode:
-`make redraw`. The data stays as it is.
+"""Draw every figure of results/ again from its tables, without playing an episode: `make redraw`.
 
 | figure | from |
 |---|---|
-| `results/<track>/*.png` | the tables of all seeds of that track |
-| `results/benchmark/*.png` | the benchmark's tables |
-| `results/credit/credit.png` | `estimators.json` beside it |
+| `results/<track>/*.png` | the tables of that track's fresh seeds |
+| `results/benchmark/*.png` | the benchmark's tables; `dials.png` is of a finished study and stays |
 | `results/real/policies.png` | `cases.parquet` and `published.csv` beside it |
 | `results/<sweep>/*.png` | the tables beside them |
 """
@@ -16,11 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from sweep_pages import sweep_folders
-from tables import TRACKS, seeds_of
+from tables import TRACKS, headline
 
 from logtriage.bench.benchmark import draw_report
-from logtriage.bench.credit_plots import plot_credit
 from logtriage.bench.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
 from logtriage.bench.real_results import draw_real
 from logtriage.train.sweeps import draw_sweep
@@ -30,24 +26,15 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
     """The folders of results that are there and have figures, and what draws those of each."""
-    folders = {RESULTS / "benchmark": draw_report, RESULTS / "credit": draw_credit}
-    folders[RESULTS / "real"] = draw_real
+    folders = {RESULTS / "benchmark": draw_report, RESULTS / "real": draw_real}
     folders |= {RESULTS / track: draw_track for track in TRACKS}
-    folders |= {RESULTS / folder.name: draw_sweep for folder in sweep_folders()}
+    folders |= {path.parent: draw_sweep for path in sorted(RESULTS.glob("*/sweep.json"))}
     return {folder: draw for folder, draw in folders.items() if folder.is_dir()}
 
 
-def draw_credit(folder: Path) -> list[Path]:
-    """The figure of the estimators of credit; returns the file."""
-    path = folder / "credit.png"
-    plot_credit(pd.read_json(folder / "estimators.json")).save(path)
-    return [path]
-
-
 def draw_track(folder: Path) -> list[Path]:
-    """A track's figures over all its seeds; returns the files."""
-    track = folder.name
-    runs = seeds_of(track)
+    """A track's figures over its fresh seeds; returns the files."""
+    runs = headline(folder.name)
     training, checkpoints, evaluations = (
         [pd.read_parquet(run / f"{name}.parquet") for run in runs]
         for name in ("episodes", "checkpoints", "evaluation")

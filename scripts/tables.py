@@ -1,4 +1,7 @@
-"""Write the tables of README and docs from results/: `make tables`. A test holds them fresh."""
+"""Write the tables of README, docs and results/README.md from results/: `make tables`.
+
+A test checks that they are up to date.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from logtriage.bench.crossed import crossed_mean
-from logtriage.bench.intervals import matched
+from logtriage.bench.analysis import ALL
+from logtriage.bench.intervals import Interval, matched, two_way_mean
 from logtriage.bench.real_results import (
     COMMONEST,
     HALVES,
@@ -23,6 +26,7 @@ from logtriage.bench.real_results import (
     read_published,
     read_real_table,
 )
+from logtriage.bench.score_tables import markdown
 from logtriage.bench.strata import describe_falls, gains, stratum_changes
 from logtriage.real.cases import SOURCES
 from logtriage.train.cost import A100, L4, T4, KnownGpu, estimate
@@ -46,23 +50,14 @@ TRACKS = {
     "expert": Track("expert, then GRPO", "expert"),
     "general": Track("general", "general"),
 }
-SCRIPTS = ("novice", "trace")  # beside the first track: whom its base imitates, and a careful one
+TUNED = range(5)  # the training seeds on which the recipe was chosen; others are the headline
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
-    "steps",
-    "incidents",
-    "group",
-    "learning_rate",
-    "warmup",
-    "max_grad_norm",
-    "temperature",
-    "credit",
-    "shares",
-    "completion_tokens",
-    "varied",
+    *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
+    *("credit", "shares", "completion_tokens", "varied"),
 )
-# What docs/t4.md tells the cost of, preset and GPU, with so many held-out incidents a task before
-# and after, as notebook 08 has them.
+# Preset and GPU of the costs in docs/t4.md, with so many held-out incidents a task before and
+# after, as notebook 08 has them.
 COSTED: tuple[tuple[str, KnownGpu], ...] = (
     ("recommended", T4),
     ("l4", L4),
@@ -80,54 +75,83 @@ NEW = {
 }
 
 
+def words(name: str) -> str:
+    """An identifier as text."""
+    return name.replace("_", " ")
+
+
+# -- tracks --------------------------------------------------------------------------------------
+
+
 def seeds_of(track: str) -> list[Path]:
     """The published runs of a track, by seed."""
     found = (ROOT / "results" / track).glob("seed-*")
     return sorted(found, key=lambda run: int(run.name.removeprefix("seed-")))
 
 
+def headline(track: str) -> list[Path]:
+    """The runs of a track with fresh seeds; all of them where there is none."""
+    runs = seeds_of(track)
+    return [run for run in runs if int(run.name.removeprefix("seed-")) not in TUNED] or runs
+
+
 def rows_of(runs: Sequence[Path], file: str, policies: Sequence[str]) -> list[list[pd.DataFrame]]:
-    """The rows that a file of the runs holds of each policy, a frame a run."""
+    """The rows that a file of the runs holds of each policy, one frame per run."""
     frames = [pd.read_parquet(run / f"{file}.parquet") for run in runs]
-    return [[one[one.policy == name] for one in frames] for name in policies]
+    return [[one[one["policy"] == name] for one in frames] for name in policies]
 
 
 def track_table(track: str) -> str:
-    """The results of a track over every training seed in `results/`, and what got worse."""
-    runs = seeds_of(track)
+    """The results of a track over its fresh training seeds, and what got worse."""
+    runs = headline(track)
     table = summarise_seeds(runs).to_dict("records")
-    rows = [_cells(row, taught=track == "expert") for row in table]
-    lines = [f"| {' | '.join(rows[0])} |", "|" + "---|" * len(rows[0])]
-    lines += [f"| {' | '.join(cells.values())} |" for cells in rows]
     several = len(runs) > 1
-    seeds = f"**{len(runs)} training seeds**" if several else "**one training seed**"
+    seeds = "**one training seed**"
+    if several:
+        seeds = f"**{len(runs)} training seeds** ({', '.join(run.name[5:] for run in runs)})"
     method = (
         f"Benchmark {table[0]['benchmark']}, {table[0]['episodes']} held-out incidents (`test`)"
         f" a task, greedy, {seeds} of GRPO from one base model; 95 % bootstrap intervals over"
         f" {'incidents and seeds' if several else 'incidents'}, gains paired. Faults found: the"
         " service of a real fault was the first one blamed. Arrows: base → trained."
     )
-    beyond = [beyond_line(runs)] if track == "expert" else []
-    return "\n".join([*lines, "", method, *beyond, falls_line(runs), grounded_line(runs)])
+    lines = [markdown([_cells(row, expert=track == "expert") for row in table]), "", method]
+    if runs != seeds_of(track):
+        lines.append(tuned_line(track))
+    if track == "expert":
+        lines.append(beyond_line(runs))
+    return "\n".join([*lines, falls_line(runs), grounded_line(runs)])
 
 
-def _cells(row: dict[str, Any], taught: bool) -> dict[str, str]:
-    """One task's row of `summarise_seeds` as head to cell, beside the teacher if there was one."""
-    cells = {"task": row["task"].replace("_", " ")}
-    cells |= {
-        name: "{:.2f} [{:.2f}, {:.2f}]".format(*row[name]) for name in ("base", "trained", "gain")
-    }
+def _cells(row: dict[str, Any], expert: bool) -> dict[str, str]:
+    """One task's row of `summarise_seeds` as head to cell."""
+    cells = {"task": words(row["task"])}
+    cells |= {name: f"{Interval(*row[name]):.2f}" for name in ("base", "trained", "gain")}
     if row["seeds"] > 1:
         cells["least gain of a seed"] = f"{row['smallest_gain']:.2f}"
     if row[f"share_of_{CEILING}"] is not None:
         cells[f"share of `{CEILING}`"] = f"{row[f'share_of_{CEILING}'].mean:.2f}"
     cells["faults found"] = _before_and_after(row, "faults_detected")
     cells["false alarms dismissed"] = _before_and_after(row, "false_alarms_dismissed")
-    if taught:
-        return cells | {
-            f"over `{TEACHER}`": "{:.2f} [{:.2f}, {:.2f}]".format(*row[f"over_{TEACHER}"])
-        }
-    return cells | {f"`{name}`": f"{row[name]:.2f}" for name in SCRIPTS}
+    if expert:
+        cells[f"over `{TEACHER}`"] = f"{Interval(*row[f'over_{TEACHER}']):.2f}"
+    return cells
+
+
+def _before_and_after(row: dict[str, Any], stratum: str) -> str:
+    """Shares of a stratum, base to trained; empty where a task has none of it."""
+    base, trained = row[f"{stratum}_base"], row[f"{stratum}_trained"]
+    return "" if math.isnan(base) else f"{base:.2f} → {trained:.2f}"
+
+
+def tuned_line(track: str) -> str:
+    """A sentence on the seeds that the recipe was tuned on."""
+    runs = [run for run in seeds_of(track) if run not in headline(track)]
+    (trained,) = rows_of(runs, "evaluation", ("trained",))
+    means = pd.concat(trained).groupby("task", sort=False)["score"].mean()
+    scores = ", ".join(f"{words(task)} {mean:.2f}" for task, mean in means.items())
+    first, last = runs[0].name[5:], runs[-1].name[5:]
+    return f"The recipe was tuned on seeds {first} to {last}, which reach {scores}."
 
 
 def beyond_line(runs: Sequence[Path]) -> str:
@@ -136,18 +160,38 @@ def beyond_line(runs: Sequence[Path]) -> str:
     gained = []
     for task in TASKS:
         pairs = [
-            matched(*(one[one.task == task] for one in pair))
+            matched(*(one[one["task"] == task] for one in pair))
             for pair in zip(teacher, trained, strict=True)
         ]
         gained.append(np.stack([after - before for before, after in pairs]))
-    mean = "{:.3f} [{:.3f}, {:.3f}]".format(*crossed_mean(gained))
-    return f"Over `{TEACHER}`, the mean over tasks: {mean}."
+    return f"Over `{TEACHER}`, the mean over tasks: {two_way_mean(gained)}."
 
 
-def _before_and_after(row: dict[str, Any], stratum: str) -> str:
-    """Shares of a stratum, base to trained; empty where a task has none of it."""
-    base, trained = row[f"{stratum}_base"], row[f"{stratum}_trained"]
-    return "" if math.isnan(base) else f"{base:.2f} → {trained:.2f}"
+def falls_line(runs: Sequence[Path]) -> str:
+    """A sentence that names every stratum which training made worse by more than its interval."""
+    base, trained = rows_of(runs, "evaluation", ("base", "trained"))
+    falls = describe_falls(stratum_changes(base, trained))
+    if not falls:
+        return "No stratum got worse by more than its interval."
+    return (
+        f"**What got worse by more than its interval** (of so many incidents): {'; '.join(falls)}."
+    )
+
+
+def grounded_line(runs: Sequence[Path]) -> str:
+    """A sentence on grounded answers (see `bench.audit`), of all and, on the task where luck shows,
+    of the right ones; base to trained, the mean over seeds.
+    """
+    frame = pd.concat([pd.read_parquet(run / "audit.parquet") for run in runs])
+    right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
+    cells = []
+    for part in (frame, frame[right]):
+        shares = (part["verdict"] == "grounded").groupby(part["policy"]).mean()
+        cells.append(f"{shares['base']:.2f} → {shares['trained']:.2f}")
+    return (
+        "Grounded answers (right, and likelier than not by what had been seen):"
+        f" {cells[0]} of all, {cells[1]} of the right ones on silent degradation."
+    )
 
 
 def cost_line(track: str) -> str:
@@ -167,48 +211,38 @@ def cost_line(track: str) -> str:
 
 def recipe_table() -> str:
     """The settings of the tracks' presets that make the recipe, and what the tracks took."""
-    presets = [
-        TrainingConfig(**{"model": "", **PRESETS[track.preset]}) for track in TRACKS.values()
+    presets = {
+        f"{track.called} (`{track.preset}`)": TrainingConfig(
+            **{"model": "", **PRESETS[track.preset]}
+        )
+        for track in TRACKS.values()
+    }
+
+    def cell(value: Any) -> str:
+        if isinstance(value, dict):
+            return ", ".join(f"{task} {share}" for task, share in value.items())
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    rows = [
+        {"setting": f"`{name}`"}
+        | {head: cell(getattr(preset, name)) for head, preset in presets.items()}
+        for name in RECIPE
     ]
-    heads = [f"{track.called} (`{track.preset}`)" for track in TRACKS.values()]
-    lines = [f"| setting | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
-    for setting in RECIPE:
-        values = [getattr(preset, setting) for preset in presets]
-        cells = [
-            ", ".join(f"{task} {share}" for task, share in value.items())
-            if isinstance(value, dict)
-            else f"{value:g}"
-            if isinstance(value, float)
-            else str(value)
-            for value in values
-        ]
-        lines.append(f"| `{setting}` | {' | '.join(cells)} |")
     costs = [f"- {track.called}: {cost_line(name)}" for name, track in TRACKS.items()]
-    return "\n".join([*lines, "", *costs])
-
-
-def falls_line(runs: Sequence[Path]) -> str:
-    """A sentence that names every stratum which training made worse by more than its interval."""
-    base, trained = rows_of(runs, "evaluation", ("base", "trained"))
-    falls = describe_falls(stratum_changes(base, trained))
-    if not falls:
-        return "No stratum got worse by more than its interval."
-    return (
-        f"**What got worse by more than its interval** (of so many incidents): {'; '.join(falls)}."
-    )
+    return "\n".join([markdown(rows), "", *costs])
 
 
 def splits_table() -> str:
     """The tracks and two scripts on each split: shares of `belief`'s score on the same incidents,
-    the mean over tasks and seeds.
+    the mean over tasks and fresh seeds.
     """
     scripts = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
     coordinates = ["task", "split", "index"]
-    ceiling = scripts[scripts.policy == CEILING].set_index(coordinates)["score"]
+    ceiling = scripts[scripts["policy"] == CEILING].set_index(coordinates)["score"]
     tracks = {
         name: pd.concat(
             pd.read_parquet(run / f"{file}.parquet")
-            for run in seeds_of(name)
+            for run in headline(name)
             for file in ("evaluation", "splits")
         )
         for name in TRACKS
@@ -221,32 +255,35 @@ def splits_table() -> str:
         )
     first = next(iter(tracks.values()))
     counts = first.groupby("split")["index"].nunique()
-    same = pd.MultiIndex.from_frame(first[first.policy == "base"][coordinates].drop_duplicates())
+    same = pd.MultiIndex.from_frame(first[first["policy"] == "base"][coordinates].drop_duplicates())
     columns = {}
     for name, rows in tracks.items():
-        called, seeds = TRACKS[name].called, len(seeds_of(name))
-        if name != "expert":  # its base has been taught already
-            columns["base" if name == "novice" else f"{called} base"] = rows[rows.policy == "base"]
-        columns[f"{called} ({seeds})"] = rows[rows.policy == "trained"]
+        called = TRACKS[name].called
+        if name != "expert":  # its base is an imitation of an expert already
+            columns["base" if name == "novice" else f"{called} base"] = rows[
+                rows["policy"] == "base"
+            ]
+        columns[f"{called} ({len(headline(name))})"] = rows[rows["policy"] == "trained"]
     for policy in ("constant", TEACHER):
-        own = scripts[scripts.policy == policy]
+        own = scripts[scripts["policy"] == policy]
         columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[coordinates]).isin(same)]
-    lines = [f"| split | what is new | {' | '.join(columns)} |", "|" + "---|" * (2 + len(columns))]
-    shares = []
-    for frame in columns.values():
+    shares = {}
+    for head, frame in columns.items():
         best = ceiling.loc[pd.MultiIndex.from_frame(frame[coordinates])].to_numpy()
         sums = frame.assign(best=best).groupby(["split", "task"])[["score", "best"]].sum()
-        shares.append((sums["score"] / sums["best"]).groupby("split").mean())
-    for split, new in NEW.items():
-        cells = " | ".join(f"{share[split]:.2f}" for share in shares)
-        lines.append(f"| `{split}` | {new} | {cells} |")
+        shares[head] = (sums["score"] / sums["best"]).groupby("split").mean()
+    rows = [
+        {"split": f"`{split}`", "what is new": new}
+        | {head: f"{share[split]:.2f}" for head, share in shares.items()}
+        for split, new in NEW.items()
+    ]
     caption = (
         f"Shares of `{CEILING}`'s score on the same incidents ({counts['test']} a task of `test`,"
         f" {counts['unseen_faults']} of the others), the mean over tasks and seeds (how many)."
         " `constant` is the best script that reads nothing. Scripts can parse all wording, so"
         " `unseen_wording` is no test of them."
     )
-    return "\n".join([*lines, "", caption, losses_line()])
+    return "\n".join([markdown(rows), "", caption, losses_line()])
 
 
 def losses_line() -> str:
@@ -255,121 +292,154 @@ def losses_line() -> str:
     """
     lost, compared = [], 0
     for name, track in TRACKS.items():
-        sides = rows_of(seeds_of(name), "splits", ("base", "trained"))
+        sides = rows_of(headline(name), "splits", ("base", "trained"))
         for split in sorted(sides[0][0]["split"].unique()):
-            gained = gains(*([one[one.split == split] for one in side] for side in sides))
+            gained = gains(*([one[one["split"] == split] for one in side] for side in sides))
             compared += len(gained)
             lost += [
-                f"{track.called}, `{split}`, {task.replace('_', ' ')}: {gain.mean:+.2f}"
+                f"{track.called}, `{split}`, {words(task)}: {gain.mean:+.2f}"
                 for task, gain in gained.items()
                 if gain.high < 0.0
             ]
-    told = "; ".join(lost) or "none"
     return (
         "**Worse than its base by more than the interval**, of"
-        f" {compared} scores on the splits that hold something new: {told}."
+        f" {compared} scores on the splits that hold something new: {'; '.join(lost) or 'none'}."
     )
 
 
-def grounded_line(runs: Sequence[Path]) -> str:
-    """A sentence on what was seen by the time of the answer: grounded answers (see
-    `measure.audit`), of all and, where luck can be told, of the right ones; base to trained, the
-    mean over seeds.
-    """
-    frame = pd.concat([pd.read_parquet(run / "audit.parquet") for run in runs])
-    right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
-    told = []
-    for part in (frame, frame[right]):
-        shares = (part["verdict"] == "grounded").groupby(part["policy"]).mean()
-        told.append(f"{shares['base']:.2f} → {shares['trained']:.2f}")
-    return (
-        "Grounded answers (right, and likelier than not by what had been seen):"
-        f" {told[0]} of all, {told[1]} of the right ones on silent degradation."
-    )
+# -- benchmark, sweeps, server -------------------------------------------------------------------
 
 
 def benchmark_table() -> str:
-    """The README's scores of scripted policies on `test`, and the adversary's best, from
-    `results/benchmark`.
-    """
+    """Scores of scripted policies on `test`, and the adversary's best, from `results/benchmark`."""
     results = ROOT / "results" / "benchmark"
     scores = json.loads((results / "scores.json").read_text())
     found = json.loads((results / "exploits.json").read_text())["rows"]
     audit = pd.read_parquet(results / "audit.parquet")
     grounded = (audit["verdict"] == "grounded").groupby(audit["policy"]).mean()
-    audited = audit["index"].nunique()
-    lines = [
-        (
-            f"| policy | {' | '.join(task.replace('_', ' ') for task in TASKS)} | mean | share of"
-            " `belief` | grounded |"
-        ),
-        "|" + "---|" * 7,
-    ]
+    rows = []
     for row in scores["rows"]:
         if row["split"] == "test":
-            cells = ["{:.2f} [{:.2f}, {:.2f}]".format(*row[name]) for name in (*TASKS, "mean")]
-            cells.append(f"{row['share_of_ceiling'][0]:.2f}")
+            cells = {"policy": f"`{row['policy']}`"}
+            cells |= {words(name): f"{Interval(*row[name]):.2f}" for name in (*TASKS, "mean")}
+            cells["share of `belief`"] = f"{row['share_of_ceiling'][0]:.2f}"
             known = row["policy"] in grounded
-            cells.append(f"{grounded[row['policy']]:.2f}" if known else "")
-            lines.append(f"| `{row['policy']}` | {' | '.join(cells)} |")
-    best = [max(row["test"] for row in found if row["task"] == task) for task in TASKS]
-    cells = [f"{score:.2f}" for score in (*best, sum(best) / len(best))]
-    lines.append(f"| best rule without diagnosis | {' | '.join(cells)} | | |")
-    lines += [
-        "",
-        (
-            f"Benchmark {scores['benchmark']}, {scores['incidents']} incidents of `test` a task, 95"
-            f" % bootstrap intervals. Grounded: share of {audited} of them whose answer is"
-            " right and, by what had been seen, likelier than not; empty where it was not asked."
-        ),
-    ]
-    return "\n".join(lines)
+            rows.append({**cells, "grounded": f"{grounded[row['policy']]:.2f}" if known else ""})
+    best = {task: max(row["test"] for row in found if row["task"] == task) for task in TASKS}
+    last = {words(task): f"{score:.2f}" for task, score in best.items()}
+    last |= {"policy": "best rule without diagnosis", "mean": f"{np.mean([*best.values()]):.2f}"}
+    caption = (
+        f"Benchmark {scores['benchmark']}, {scores['incidents']} incidents of `test` a task, 95"
+        f" % bootstrap intervals. Grounded: share of {audit['index'].nunique()} of them whose"
+        " answer is right and, by what had been seen, likelier than not; empty where it was not"
+        " asked."
+    )
+    return "\n".join(
+        [markdown([*rows, {head: last.get(head, "") for head in rows[0]}]), "", caption]
+    )
+
+
+def sweep_table(name: str) -> str:
+    """What each row of a published sweep came to, from `results/<name>`."""
+    folder = ROOT / "results" / name
+    sweep = json.loads((folder / "sweep.json").read_text())
+    summary = pd.read_parquet(folder / "summary.parquet").set_index(["row", "task"])
+    rows = []
+    for row, changes in sweep["rows"].items():
+        whole = summary.loc[(row, ALL)]
+        options = {**changes, **changes.get("changes", {})}
+        options.pop("changes", None)
+        cells = {
+            "row": row,
+            "changes": ", ".join(f"`{key}={value}`" for key, value in options.items()),
+            "seeds": str(whole["seeds"]),
+            "trained": _span(whole, "trained"),
+        }
+        cells |= {words(task): f"{summary.loc[(row, task), 'trained']:.2f}" for task in TASKS}
+        cells["gain"] = _span(whole, "gain")
+        if sweep["against"]:
+            cells["difference"] = _span(whole, "difference")
+            cells["p"] = _p(whole["p"])
+            cells["verdict"] = whole["verdict"]
+        rows.append(cells)
+    seeds = ", ".join(map(str, sweep["seeds"]))
+    incidents = summary["incidents"].drop(ALL, level="task").max()
+    commits = ", ".join(f"`{sha[:7]}`" for sha in sweep["commits"])
+    origin = (
+        f"Seeds {seeds}; {incidents} held-out incidents a task; finished on {sweep['finished']} at"
+        f" {commits}. Run it again: `{sweep['command']}`."
+    )
+    left_out = [f"Left out: {sweep['left_out']}"] if sweep.get("left_out") else []
+    return "\n".join([markdown(rows), "", origin, *left_out])
+
+
+def _p(value: float) -> str:
+    """A p value; empty where there is none."""
+    if math.isnan(value):
+        return ""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _span(row: pd.Series, name: str) -> str:
+    """A value of a sweep's summary with its interval; empty where there is no value."""
+    cell = Interval(*(row[f"{name}{end}"] for end in ("", "_low", "_high")))
+    return "" if math.isnan(cell.mean) else f"{cell:.2f}"
 
 
 def load_table() -> str:
     """The load on the server, from `results/serving`."""
     figures = json.loads((ROOT / "results" / "serving" / "load.json").read_text())
     names = {"logtriage": "LogTriage", "echo": "echo template"}
-    lines = ["| WebSocket sessions | server | steps/s | p50 | p99 |", "|---|---|---|---|---|"]
-    for row in figures["rows"]:
-        lines.append(
-            f"| {row['sessions']} | {names[row['server']]} | {row['steps_per_second']:,.0f} |"
-            f" {row['p50_ms']:.0f} ms | {row['p99_ms']:.0f} ms |"
-        )
-    ours = [row for row in figures["rows"] if row["server"] == "logtriage"]
-    lines += [
-        "",
-        (
-            f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']}"
-            " cores, beside the echo environment of `openenv init`. Of"
-            f" {sum(row['steps'] for row in ours):,} steps of ours, and their openings,"
-            f" {sum(row['wrong'] for row in ours)} differed by a byte from the same episodes played"
-            " in process."
-        ),
+    rows = [
+        {
+            "WebSocket sessions": str(row["sessions"]),
+            "server": names[row["server"]],
+            "steps/s": f"{row['steps_per_second']:,.0f}",
+            "p50": f"{row['p50_ms']:.0f} ms",
+            "p99": f"{row['p99_ms']:.0f} ms",
+        }
+        for row in figures["rows"]
     ]
-    return "\n".join(lines)
+    ours = [row for row in figures["rows"] if row["server"] == "logtriage"]
+    caption = (
+        f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']}"
+        " cores, beside the echo environment of `openenv init`. Of"
+        f" {sum(row['steps'] for row in ours):,} steps of ours, and their openings,"
+        f" {sum(row['wrong'] for row in ours)} differed by a byte from the same episodes played"
+        " in process."
+    )
+    return "\n".join([markdown(rows), "", caption])
+
+
+# -- tokens, cost and real incidents -------------------------------------------------------------
 
 
 def tokens_table() -> str:
     """What an episode costs in Qwen2.5's tokens, from `results/tokens`."""
-    frame = pd.read_csv(ROOT / "results" / "tokens" / "tokens.csv").set_index("what")
-    lines = ["| what | tokens | least | most |", "|---|---|---|---|"]
-    for what, row in frame.iterrows():
+    rows = []
+    for row in pd.read_csv(ROOT / "results" / "tokens" / "tokens.csv").to_dict("records"):
         mean = f"{row['mean']:,.0f}" if row["mean"] >= 20 else f"{row['mean']:.1f}"
-        lines.append(f"| {what} | {mean} | {row['least']:,.0f} | {row['most']:,.0f} |")
-    return "\n".join(lines)
+        ends = {end: f"{row[end]:,.0f}" for end in ("least", "most")}
+        rows.append({"what": row["what"], "tokens": mean, **ends})
+    return markdown(rows)
 
 
 def cost_table() -> str:
     """Hours and memory of runs on a GPU, as `train.cost` computes them."""
-    lines = ["| preset | GPU | steps x episodes | hours | GiB |", "|" + "---|" * 5]
+    rows = []
     for preset, gpu in COSTED:
         config = make_config(preset)
         run = estimate(config, gpu, HELD_OUT)
-        sizes = f"{config.steps} x {config.episodes}"
-        hours, memory = run.seconds * (1 / 3600), f"{run.gib} of {gpu.gib:g}"
-        lines.append(f"| `{preset}` | {gpu.name} | {sizes} | {hours} | {memory} |")
-    return "\n".join(lines)
+        rows.append(
+            {
+                "preset": f"`{preset}`",
+                "GPU": gpu.name,
+                "steps x episodes": f"{config.steps} x {config.episodes}",
+                "hours": str(run.seconds * (1 / 3600)),
+                "GiB": f"{run.gib} of {gpu.gib:g}",
+            }
+        )
+    return markdown(rows)
 
 
 def real_incidents_table() -> str:
@@ -415,6 +485,9 @@ TABLES = {
     "docs/real.md": {"real": real_incidents_table},
     "docs/serving.md": {"load": load_table},
     "docs/t4.md": {"tokens": tokens_table, "cost": cost_table},
+    "results/README.md": {
+        name: partial(sweep_table, name) for name in ("teaches", "finalists", "ablations", "ladder")
+    },
 }
 
 

@@ -1,11 +1,8 @@
 """Sweeps that nobody has trained: run folders with made-up results, for testing their analysis."""
 
-import json
-
 import numpy as np
 import pandas as pd
 
-from logtriage.bench.analysis import gather
 from logtriage.play.scoring import PARTS
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
@@ -81,37 +78,3 @@ def make_points(folder, skills, seeds=3, incidents=12, steps=30, bases=None):
             ).to_parquet(run / "evaluation.parquet", index=False)
             points.append((row, seed, run))
     return points
-
-
-def make_ladder(folder, seeds=3, incidents=12):
-    """`episodes.parquet` and `points.parquet` of a ladder of four sizes, in a folder."""
-    sizes = {"0.3M": 288_960, "1M": 970_112, "3M": 2_918_328, "10M": 9_927_720}
-    skills = {row: 1.0 - 8.0 * size**-0.2 for row, size in sizes.items()}
-    points = make_points(
-        folder / "runs", skills, seeds, incidents, bases={row: row for row in sizes}
-    )
-    gather(points).to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
-    pd.DataFrame(
-        {
-            "row": row,
-            "seed": seed,
-            "parameters": sizes[row],
-            "hidden": round((sizes[row] / 60) ** 0.5),
-            "episodes": 30 * EPISODES_A_STEP,
-            "cpu_seconds": 3e-4 * sizes[row] + seed,
-            "base_cpu_seconds": 1e-4 * sizes[row],
-        }
-        for row, seed, _ in points
-    ).to_parquet(folder / "points.parquet", index=False)
-    return folder
-
-
-def make_study(folder, skills, seeds=2, incidents=6):
-    """`episodes.parquet` and `sweep.json` of a study whose first row is the recipe, in a folder."""
-    points = make_points(folder / "runs", skills, seeds, incidents)
-    gather(points).to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
-    rows = {row: {"changes": {"credit": row}} if place else {} for place, row in enumerate(skills)}
-    record = {"rows": rows, "against": next(iter(skills)), "seeds": [*range(seeds)]}
-    record |= {"points": len(points), "parameters": {}}
-    (folder / "sweep.json").write_text(json.dumps(record))
-    return folder

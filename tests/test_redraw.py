@@ -1,4 +1,4 @@
-"""`make redraw`: every committed figure from the committed tables, which stay as they are."""
+"""`make redraw`: every figure of `results` from its tables, which stay as they are."""
 
 import runpy
 import shutil
@@ -25,7 +25,8 @@ def figures_in(folder):
 
 def test_a_folder_is_drawn_with_all_its_figures_and_nothing_else(copied):
     drawings = runpy.run_path(str(copied / "scripts" / "redraw.py"))["drawings"]()
-    assert {path.parent for path in figures_in(copied / "results")} == set(drawings)
+    finished = copied / "results" / "credit"  # a study whose code is gone
+    assert {path.parent for path in figures_in(copied / "results")} - {finished} == set(drawings)
     folder = copied / "results" / "general"  # the smallest
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     assert set(drawings[folder](folder)) == figures_in(folder)
@@ -38,7 +39,8 @@ def test_a_folder_is_drawn_with_all_its_figures_and_nothing_else(copied):
 @pytest.mark.slow
 def test_redraw_writes_every_committed_figure_and_nothing_else(copied, capsys):
     before = {path: path.read_bytes() for path in (copied / "results").rglob("*.*")}
-    figures = figures_in(copied / "results")
+    finished = {"credit.png", "dials.png"}  # of studies whose code is gone
+    figures = {path for path in figures_in(copied / "results") if path.name not in finished}
     runpy.run_path(str(copied / "scripts" / "redraw.py"), run_name="__main__")
     after = {path: path.read_bytes() for path in (copied / "results").rglob("*.*")}
     assert after.keys() == before.keys()

@@ -2,8 +2,8 @@
 
     frame = gather([("recipe", 0, Path("runs/ladder/recipe/seed-0")), ...])
     score(frame, against="recipe")  # a table
-    plot_learning(frame)  # the figures are in `sweep_plots`
-    plot_seeds(frame, against="recipe")
+    plot_sweep_learning(frame)  # the figures are in `learning_plots`
+    plot_sweep_seeds(frame, against="recipe")
 
 A sweep is a set of points: a row (what was varied) and a training seed, each a run's folder. The
 frame of all is small enough to be committed; runs are not. The contract is that of bsuite (Osband
@@ -13,27 +13,29 @@ et al. 2020).
 |---|---|---|---|
 | training | training | the point's | the mean of a step's episodes of a task, `index` -1 |
 | after | trained | the point's | a held-out incident, `step` 0, as all below |
-| before | base | none ("", -1) | likewise, once for all points with this `base` |
-| scripts | their names | none ("", -1) | likewise, once for the sweep |
+| before | base | none ("", -1) | the same, once for all points with this `base` |
+| scripts | their names | none ("", -1) | the same, once for the sweep |
 
 `base` is the digest of the weights that a point began with.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..play.scoring import PARTS
-from .crossed import crossed_improvement, crossed_iqm, crossed_mean
-from .intervals import KEYS, Interval
+from .intervals import KEYS, Interval, compare_recipes, holm, two_way_mean, verdict
+from .score_tables import detection_table
 from .strata import values_in, with_truth
 
-TRAINING = "training"  # the policy of rows that tell of training
+TRAINING = "training"  # the policy of rows about training
 ALL = "all"  # the task of means over all tasks
 MEASURES = ("score", *PARTS, "gate", "steps")
 COLUMNS = (
@@ -43,14 +45,17 @@ COLUMNS = (
 )
 CATEGORIES = ("base", "policy", "task", "split", "closed_by", "benchmark")
 SMALL_INTEGERS = {"seed": "int16", "step": "int32", "episodes": "int16", "index": "int32"}
-# Decimals of what a step of training comes to: it is a mean of some twenty episodes, so more would
-# be noise, and cost more bytes than all the rest.
+# Decimals of a step's means: of some twenty episodes, so more would be noise and cost bytes.
 DECIMALS = {measure: 3 if measure == "score" else 2 for measure in MEASURES}
-SHARES = ("faults_detected", "false_alarms_dismissed")  # strata that stand in the table of scores
-# What a row of scores has beside itself, since nothing was measured.
-NOT_COMPARED = dict.fromkeys(("difference", "improvement"), Interval(*[float("nan")] * 3))
+SHARES = ("faults_detected", "false_alarms_dismissed")  # strata in the table of scores
 
-Strata = list[np.ndarray]  # a task each: scores (seeds, incidents)
+# Columns of `comparison_table`.
+SHOWN = (
+    *("seeds", "base", "trained", "gain", "gain_low", "gain_high", "smallest_gain"),
+    *("difference", "difference_low", "difference_high", "p", "verdict"),
+)
+
+Strata = list[np.ndarray]  # of each task: scores (seeds, incidents)
 
 
 # -- the frame -----------------------------------------------------------------------------------
@@ -94,33 +99,6 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
             held_out[shared & ~of_base].assign(row="", seed=-1, base=""),
         ]
     return _whole(parts, names)
-
-
-def join(frames: Sequence[pd.DataFrame], names: Sequence[tuple[str, int]]) -> pd.DataFrame:
-    """The points of several frames of one sweep as one frame; incidents that all frames hold.
-
-    Args:
-        frames: from `gather`; the first that holds a point counts.
-        names: row and seed of each point that is wanted, in the order of the sweep.
-
-    Raises:
-        ValueError: for a point that no frame holds, results of several versions of the benchmark,
-            or a task of which there is no incident that all frames hold.
-    """
-    common = _common_incidents([one[one["policy"] != TRAINING] for one in frames])
-    left, parts = set(names), []
-    for one in frames:
-        one = one.astype({"row": str})
-        points = pd.MultiIndex.from_frame(one[["row", "seed"]])
-        counts = one.set_index(KEYS).index.isin(common) | (one["policy"] == TRAINING)
-        parts.append(one[counts & (points.isin(left) | (one["row"] == ""))])
-        left -= set(points)
-    if left:
-        lacking = ", ".join(sorted(f"{row}/seed-{seed}" for row, seed in left))
-        raise ValueError(f"no frame holds {lacking}; run the sweep first")
-    frame = pd.concat(parts)
-    bases = frame.loc[frame["policy"] == "trained", "base"].unique()
-    return _whole([frame[frame["base"].isin(["", *bases])]], names)
 
 
 def _whole(parts: Sequence[pd.DataFrame], names: Sequence[tuple[str, int]]) -> pd.DataFrame:
@@ -192,6 +170,13 @@ def _small(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.reset_index(drop=True)
 
 
+def read_sweep(folder: str | Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    """What was asked (`sweep.json`) and the frame (`episodes.parquet`) of a finished sweep."""
+    folder = Path(folder)
+    record = json.loads((folder / "sweep.json").read_text())
+    return record, pd.read_parquet(folder / "episodes.parquet")
+
+
 def rows_of(frame: pd.DataFrame) -> list[str]:
     """The rows of a sweep, in its order."""
     return [row for row in frame["row"].astype(str).unique() if row]
@@ -203,7 +188,7 @@ def tasks_of(frame: pd.DataFrame) -> list[str]:
 
 
 def seeds_of(frame: pd.DataFrame, row: str) -> list[int]:
-    """The training seeds of a row; `ValueError` for a row that the sweep has not."""
+    """The training seeds of a row; `ValueError` for a row that the sweep does not have."""
     own = frame[(frame["row"] == row) & (frame["policy"] == "trained")]
     if row == "" or own.empty:
         raise ValueError(f"no row {row!r} in this sweep; choose one of {', '.join(rows_of(frame))}")
@@ -243,7 +228,7 @@ def scores_of(
     return [table[tasks == task].to_numpy(float).T for task in tasks_of(frame)]
 
 
-# -- score ---------------------------------------------------------------------------------------
+# -- tables --------------------------------------------------------------------------------------
 
 
 def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
@@ -251,92 +236,88 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
 
     Args:
         frame: from `gather`.
-        against: a row that the others are compared with.
+        against: the row that the others are compared with.
 
     Returns:
-        A row a (row, task), and for task `all` the mean of the tasks. Columns seeds and incidents;
-        base, trained, iqm (the interquartile mean of trained) and gain (paired by incident), each
-        with its 95 % interval in which seeds and incidents are resampled (`x_low`, `x_high`);
-        smallest_gain, of a seed; `faults_detected` and `false_alarms_dismissed`, `_base` and
-        `_trained`, nan where a task has none. With `against` also difference, to that row's
-        trained, paired by seed and incident, and improvement, the chance that a run scores above
-        one of that row (`crossed_improvement`); both nan in that row itself.
+        One row per (row, task), and for task `all` the mean of the tasks. Columns seeds and
+        incidents; base, trained and gain (paired by incident), each with its 95 % interval over
+        seeds and incidents (`x_low`, `x_high`); smallest_gain, of a seed; `faults_detected` and
+        `false_alarms_dismissed`, `_base` and `_trained`, nan where a task has none. With `against`
+        also difference to that row's trained with its t interval over seeds, p of no difference,
+        and verdict (`intervals.verdict`), for which p is adjusted for all rows of a task (Holm).
 
     Raises:
-        ValueError: as `scores_of`, and when `against` has other seeds, or other incidents.
+        ValueError: as `scores_of`, and when `against` was evaluated on other incidents.
     """
-    told = _with_shares(frame)
-    tasks = tasks_of(told)
-    parts: dict[str, slice] = {task: slice(at, at + 1) for at, task in enumerate(tasks)}
-    records = []
-    for row in rows_of(told):
-        before, after = (scores_of(told, row, policy) for policy in ("base", "trained"))
-        gained = [y - x for x, y in zip(before, after, strict=True)]
-        shares = _shares(told, row)
-        others = _comparable(told, row, against) if against not in ("", row) else []
-        for task, where in {**parts, ALL: slice(None)}.items():
-            cells = {
-                "base": crossed_mean(before[where]),
-                "trained": crossed_mean(after[where]),
-                "iqm": crossed_iqm(after[where]),
-                "gain": crossed_mean(gained[where]),
-            }
-            against_it = _compared(others[where], after[where]) if others else {}
-            least = np.mean([part.mean(axis=1) for part in gained[where]], axis=0).min()
-            records.append(
-                {
-                    "row": row,
-                    "task": task,
-                    "seeds": len(after[0]),
-                    "incidents": sum(part.shape[1] for part in after[where]),
-                    **_flat(cells),
-                    "smallest_gain": float(least),
-                    **{name: _mean_of_known(values[where]) for name, values in shares.items()},
-                    **_flat(NOT_COMPARED if row == against else against_it),
-                }
-            )
-    return pd.DataFrame(records)
-
-
-def _flat(cells: Mapping[str, Interval]) -> dict[str, float]:
-    """Intervals as columns x, x_low and x_high."""
-    ends = (("", 0), ("_low", 1), ("_high", 2))
-    return {f"{name}{end}": cell[at] for name, cell in cells.items() for end, at in ends}
-
-
-def _with_shares(frame: pd.DataFrame) -> pd.DataFrame:
-    """What was held out of base and trained, with a column a stratum of `SHARES`."""
     held_out = with_truth(frame[frame["policy"].isin(["base", "trained"])])
-    return held_out.assign(**{name: values_in(held_out, name) for name in SHARES})
+    held_out = held_out.assign(**{name: values_in(held_out, name) for name in SHARES})
+    tasks = tasks_of(held_out)
+    places = {task: slice(at, at + 1) for at, task in enumerate(tasks)}
+    places[ALL] = slice(None)
+    records = []
+    for row in rows_of(held_out):
+        before, after = (scores_of(held_out, row, policy) for policy in ("base", "trained"))
+        gained = [y - x for x, y in zip(before, after, strict=True)]
+        theirs = _comparable(held_out, row, against) if against not in ("", row) else []
+        paired = bool(theirs) and trained_alike(frame, row, against)
+        shares: dict[str, Strata] = {
+            f"{name}_{policy}": scores_of(held_out, row, policy, name)
+            for name in SHARES
+            for policy in ("base", "trained")
+        }
+        for task, where in places.items():
+            record: dict[str, Any] = {"row": row, "task": task, "seeds": len(after[0])}
+            record["incidents"] = sum(part.shape[1] for part in after[where])
+            for name, part in (("base", before), ("trained", after), ("gain", gained)):
+                record |= _columns(name, two_way_mean(part[where]))
+            record["smallest_gain"] = float(_seed_means(gained[where]).min())
+            record |= {name: _mean_of_known(values[where]) for name, values in shares.items()}
+            if theirs:
+                sides = _seed_means(theirs[where]), _seed_means(after[where])
+                difference, p = compare_recipes(*sides, paired)
+                record |= _columns("difference", difference) | {"p": p}
+            records.append(record)
+    table = pd.DataFrame(records)
+    if against:
+        seeds_of(held_out, against)  # an error where there is no such row
+        adjusted = table.groupby("task")["p"].transform(holm)
+        cells = zip(table["difference"], table["p"], adjusted, strict=True)
+        table["verdict"] = [verdict(*cell) for cell in cells]
+        table.loc[table["row"] == against, "verdict"] = ""
+    return table
 
 
-def _shares(told: pd.DataFrame, row: str) -> dict[str, np.ndarray]:
-    """Each of `SHARES`, before and after, of each task: (tasks,)."""
-    return {
-        f"{name}_{policy}": np.array(
-            [_mean_of_known(part) for part in scores_of(told, row, policy, name)]
-        )
-        for name in SHARES
-        for policy in ("base", "trained")
-    }
+def trained_alike(frame: pd.DataFrame, row: str, other: str) -> bool:
+    """Whether equal seeds of two rows were trained for the same steps on as many episodes of the
+    same tasks, so that seeds pair; rows with other incidents draw others from the same seed.
+    """
+    training = frame[frame["policy"] == TRAINING].astype({"row": str, "task": str})
+    played = training.set_index(["row", "seed", "step", "task"])["episodes"].sort_index()
+    return bool(played.loc[row].equals(played.loc[other]))
 
 
-def _mean_of_known(values: np.ndarray) -> float:
-    """The mean of what is not nan; nan where all is."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
+def _columns(name: str, interval: Interval) -> dict[str, float]:
+    """An interval as columns x, x_low and x_high."""
+    return dict(zip((name, f"{name}_low", f"{name}_high"), interval, strict=True))
 
 
-def _comparable(told: pd.DataFrame, row: str, against: str) -> Strata:
-    """`scores_of` the row that another is compared with, of the same seeds and incidents."""
-    theirs = scores_of(told, against)
-    seeds = seeds_of(told, row), seeds_of(told, against)
-    if seeds[0] != seeds[1]:
-        raise ValueError(
-            f"rows are compared seed by seed, but {row} has {seeds[0]} and {against} {seeds[1]}; "
-            "train both with the same seeds"
-        )
-    trained = told[told["policy"] == "trained"]
+def _seed_means(strata: Strata) -> np.ndarray:
+    """Each seed's mean over tasks: (seeds,)."""
+    means: np.ndarray = np.mean([part.mean(axis=1) for part in strata], axis=0)
+    return means
+
+
+def _mean_of_known(strata: Strata) -> float:
+    """The mean over tasks of what is not nan; nan where all is."""
+    known = [part[~np.isnan(part)] for part in strata]
+    means = [part.mean() for part in known if part.size]
+    return float(np.mean(means)) if means else float("nan")
+
+
+def _comparable(held_out: pd.DataFrame, row: str, against: str) -> Strata:
+    """`scores_of` the row that another is compared with, on the same incidents."""
+    theirs = scores_of(held_out, against)
+    trained = held_out[held_out["policy"] == "trained"]
     sides = [trained.loc[trained["row"] == one, KEYS].drop_duplicates() for one in (row, against)]
     if not sides[0].merge(sides[1], how="outer", indicator=True)["_merge"].eq("both").all():
         raise ValueError(
@@ -345,7 +326,28 @@ def _comparable(told: pd.DataFrame, row: str, against: str) -> Strata:
     return theirs
 
 
-def _compared(theirs: Strata, ours: Strata) -> dict[str, Interval]:
-    """A row's trained scores less those of another, and the chance that they are higher."""
-    difference = crossed_mean([y - x for x, y in zip(theirs, ours, strict=True)])
-    return {"difference": difference, "improvement": crossed_improvement(theirs, ours)}
+def comparison_table(frame: pd.DataFrame, against: str, task: str = ALL) -> pd.DataFrame:
+    """Each row of a sweep beside one of them, the best first, for reading.
+
+    Args:
+        frame: from `gather`.
+        against: the row that the others are compared with.
+        task: one of the frame's, or `all` for the mean of the tasks.
+    """
+    table = score(frame, against=against)
+    if task not in set(table["task"]):
+        known = ", ".join(dict.fromkeys(table["task"]))
+        raise ValueError(f"the sweep has no task {task!r:.60}; it has {known}")
+    return (
+        table[table["task"] == task]
+        .set_index("row")[[*SHOWN]]
+        .sort_values("trained", ascending=False)
+        .round(3)
+    )
+
+
+def dismissal_table(frame: pd.DataFrame, task: str = "silent_degradation") -> pd.DataFrame:
+    """What each row, and the base, does with real faults and with false alarms of a task."""
+    shown = frame[frame["policy"].isin(["base", "trained"]) & (frame["task"] == task)]
+    shown = shown.assign(policy=shown["row"].astype(str).replace("", "base"))
+    return detection_table(shown).set_index("policy").drop(columns="task").rename_axis("row")

@@ -38,7 +38,7 @@ from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..play.observation import Observation
 from ..policies.policy import BATCH, Policy
 from ..world.tasks import TASKS, Task
-from .crossed import crossed_share as two_way_share
+from .intervals import two_way_share
 from .registry import make_policy
 from .rollouts import CORE, Result, rollout
 from .strata import FEWEST

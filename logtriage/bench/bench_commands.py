@@ -126,9 +126,9 @@ def evaluate_command(
     from ..world.topology_file import load_topology
     from .audit import judge_result
     from .evaluation import evaluate, make_plan, report
-    from .intervals import score_table
     from .real_results import real_policy, real_scores
     from .registry import behind_endpoint, digest, in_memory, make_policy, scripted
+    from .score_tables import score_table
     from .strata import with_truth
     from .trajectories import Journal
 
@@ -312,9 +312,6 @@ def benchmark_command(
     ),
     incidents: Annotated[int, typer.Option(min=2, help="Per policy, task and split.")] = 500,
     processes: Annotated[int, typer.Option(min=1, help="Played at once.")] = 2,
-    climbs: Annotated[
-        int, typer.Option(min=1, help="Hill climbs of each search for exploits.")
-    ] = 4,
 ) -> None:
     """Play 7 policies on all tasks and splits; write every table and figure of the benchmark."""
     import time
@@ -323,7 +320,7 @@ def benchmark_command(
 
     began = time.monotonic()
     try:
-        make_report(folder, results, incidents, processes, climbs)
+        make_report(folder, results, incidents, processes)
     except ValueError as error:
         raise fail(error) from None
     typer.echo(f"this took {(time.monotonic() - began) / 60:.1f} minutes")

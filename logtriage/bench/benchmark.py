@@ -1,17 +1,19 @@
-"""The benchmark: every policy on every task and split, what it means, and what can be had without
-diagnosis.
+"""The benchmark: every policy on every task and split, and what it means.
 
 `run_benchmark` plays 7 policies x 3 tasks x 5 splits in parts of `PART` incidents, over processes,
 and keeps every finished part, so the same command continues what was interrupted. Everything else
 here is a table made from those episodes.
+
+Two studies are finished: their tables and figure in `results/benchmark` stay, and their code is in
+commit 264b8c9. `exploits.json` holds the best rules that hill climbing found without diagnosis
+(`measure/exploits.py`); `dials.parquet` and `dials.png` show scores against each setting of a task
+(`measure/dials.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -21,41 +23,19 @@ import pandas as pd
 from ..ceiling.posterior import Posterior
 from ..ceiling.prior import cached_prior
 from ..play.episode import Episode
-from ..policies.scripted import mean_score
 from ..world.incidents import Incident, sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY
 from .audit import audit_policies
-from .benchmark_plots import (
-    plot_audit,
-    plot_confusion,
-    plot_dials,
-    plot_hops,
-    plot_price,
-    plot_reliability,
-    plot_splits,
-)
-from .dials import sweep
-from .exploits import RulePolicy, describe, search
-from .intervals import (
-    Interval,
-    brier,
-    calibration_error,
-    matched,
-    mean_interval,
-    probability_of_improvement,
-    share_of_ceiling,
-    stratified_iqm,
-    stratified_mean,
-)
-from .power import power_table
+from .benchmark_plots import plot_audit, plot_hops, plot_policies, plot_reliability, plot_splits
+from .intervals import brier, calibration_error, episodes_needed, matched, power_of
 from .registry import POLICIES, make_policy
 from .rollouts import episode_row
 from .runs import write_text
+from .score_tables import policy_comparisons, policy_scores
 
 PART = 100  # incidents played by one process at a time
-EXPLOIT_SEEDS = 2
-EXPLOIT_CLIMBS = 4  # hill climbs of a search
+GAINS = (0.015, 0.05, 0.1, 0.3)  # of the table of power
 
 
 def hops(incident: Incident, episode: Episode) -> int:
@@ -75,30 +55,24 @@ def hops(incident: Incident, episode: Episode) -> int:
     return distance
 
 
-def play_part(policy: str, task: str, split: str, first: int, count: int, folder: str) -> None:
-    """Play incidents `first` to `first + count - 1` and keep the rows; a part that is there is left
-    alone.
+def play_part(policy: str, task: str, split: str, first: int, count: int, folder: Path) -> Path:
+    """Play `count` incidents from `first` on and keep the rows; a part that is there is left alone.
+    Returns its file.
     """
-    path = Path(folder) / f"{policy}-{task}-{split}-{first}-{count}.jsonl"
+    path = folder / f"{policy}-{task}-{split}-{first}-{count}.jsonl"
     if path.exists():
-        return
+        return path
     played = [Episode(sample_incident(task, split, index)) for index in range(first, first + count)]
-    player = make_policy(policy, first)
-    player.play(played)
+    make_policy(policy, first).play(played)
     rows = []
     for episode in played:
         row = episode_row(episode, policy, 0.0)
-        del row["seconds"]  # of no meaning when processes share cores, and never the same twice
+        del row["seconds"]  # meaningless when processes share cores, and never the same twice
         incident = episode.incident
-        rows.append(
-            {
-                **row,
-                "root": incident.root,
-                "blamed": episode.record.root_cause,
-                "hops": hops(incident, episode),
-            }
-        )
+        row |= {"root": incident.root, "blamed": episode.record.root_cause}
+        rows.append({**row, "hops": hops(incident, episode)})
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 def source_digest() -> str:
@@ -112,7 +86,7 @@ def source_digest() -> str:
 def run_benchmark(
     folder: str | Path, incidents: int = 500, processes: int = 2, progress: bool = True
 ) -> pd.DataFrame:
-    """Play everything that `folder` lacks; a row an episode, in a fixed order.
+    """Play everything that `folder` lacks; one row per episode, in a fixed order.
 
     Args:
         folder: where the parts are kept, in a subfolder for each state of the package's sources.
@@ -125,114 +99,59 @@ def run_benchmark(
 
     folder = Path(folder) / source_digest()
     folder.mkdir(parents=True, exist_ok=True)
-    jobs = [
-        (policy, task, split, first, min(PART, incidents - first), str(folder))
-        for policy in sorted(POLICIES, key=lambda name: name != "belief")  # the slow one first
-        for split in reversed(SPLITS)
+    parts = [
+        (policy, task, split, first, min(PART, incidents - first), folder)
+        for policy in POLICIES
         for task in TASKS
+        for split in SPLITS
         for first in range(0, incidents, PART)
     ]
+    slow_first = sorted(parts, key=lambda part: part[0] != "belief")
     done = Parallel(n_jobs=processes, return_as="generator_unordered")(
-        delayed(play_part)(*job) for job in jobs
+        delayed(play_part)(*part) for part in slow_first
     )
-    for _ in tqdm(done, total=len(jobs), desc="benchmark", disable=not progress, mininterval=2.0):
+    for _ in tqdm(done, total=len(parts), desc="benchmark", disable=not progress, mininterval=2.0):
         pass
-    frames = []
-    for policy in POLICIES:
-        for task in TASKS:
-            for split in SPLITS:
-                for first in range(0, incidents, PART):
-                    name = f"{policy}-{task}-{split}-{first}-{min(PART, incidents - first)}.jsonl"
-                    frames.append(
-                        pd.read_json(
-                            folder / name, lines=True, dtype={"confidence": float, "benchmark": str}
-                        )
-                    )
-    frame = pd.concat(frames, ignore_index=True)
-    return frame.astype({"confidence": float, "benchmark": str})
-
-
-def score_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a policy and split: mean score a task with its interval, mean and IQM over tasks, share
-    of `belief`'s score.
-    """
-    rows = []
-    for (policy, split), part in frame.groupby(["policy", "split"], sort=False):
-        ceiling = frame[(frame.policy == "belief") & (frame.split == split)]
-        strata = [group["score"].to_numpy() for _, group in part.groupby("task", sort=False)]
-        rows.append(
-            {
-                "policy": policy,
-                "split": split,
-                **{
-                    task: mean_interval(group["score"])
-                    for task, group in part.groupby("task", sort=False)
-                },
-                "mean": stratified_mean(strata),
-                "iqm": stratified_iqm(strata),
-                "share_of_ceiling": share_of_ceiling(part, ceiling),
-            }
-        )
-    return pd.DataFrame(rows)
+    types = {"confidence": float, "benchmark": str}
+    frames = [pd.read_json(play_part(*part), lines=True, dtype=types) for part in parts]
+    return pd.concat(frames, ignore_index=True).astype(types)
 
 
 def hop_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Root-cause accuracy by policy and distance from alert to root, with the number of episodes.
-
-    All held-out splits and tasks together, without false alarms.
+    """Root-cause accuracy by policy and distance from alert to root, with the number of episodes:
+    all held-out splits and tasks together, without false alarms.
     """
     faults = frame[(frame["hops"] >= 0) & (frame["split"] != "train")]
-    table = (
-        faults.groupby(["policy", "hops"], sort=False)["root_cause"]
-        .agg(["mean", "size"])
-        .reset_index()
-    )
+    groups = faults.groupby(["policy", "hops"], sort=False)["root_cause"]
+    table = groups.agg(["mean", "size"]).reset_index()
     return table.sort_values(["policy", "hops"], kind="stable", ignore_index=True)
 
 
-def confusion(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """How often each service (columns; `nobody` last) is blamed when each (rows; `nothing wrong`
-    last) is the root.
-    """
-    roots, blamed = frame["root"].fillna("nothing wrong"), frame["blamed"].fillna("nobody")
-    table = pd.crosstab(roots, blamed, normalize="index")
-    return table.reindex(
-        index=[*names, "nothing wrong"], columns=[*names, "nobody"], fill_value=0.0
-    )
-
-
 def opening_beliefs(task: str, split: str, incidents: int) -> pd.DataFrame:
-    """What the belief says before anything is asked: each incident's likeliest root (or none), its
-    probability, and whether that is so. Columns `confidence`, `correct`, `task`. For calibration
-    over the whole range."""
+    """What `belief` states before anything is asked: each incident's likeliest root (or none), its
+    `confidence`, and whether that is `correct`. For calibration over the whole range.
+    """
     rows = []
     for index in range(incidents):
         episode = Episode(sample_incident(task, split, index))
         belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS[task], split))
         belief.see(episode.opening, None)
         roots = belief.roots()
-        names = (*episode.incident.topology.names, None)
         best = int(roots.argmax())
-        rows.append(
-            {
-                "task": task,
-                "confidence": min(1.0, roots[best]),
-                "correct": names[best] == episode.incident.root,
-            }
-        )
+        correct = (*episode.incident.topology.names, None)[best] == episode.incident.root
+        rows.append({"task": task, "confidence": min(1.0, roots[best]), "correct": correct})
     return pd.DataFrame(rows)
 
 
 def calibration_table(frame: pd.DataFrame, openings: pd.DataFrame) -> pd.DataFrame:
-    """Calibration error and Brier score of `belief`'s root cause, a row a task: when it answers,
-    and at the opening.
+    """Calibration error and Brier score of `belief`'s root cause, one row per task: when it
+    answers, and at the opening.
     """
-    stated = frame[
-        (frame.policy == "belief") & (frame.split == "test") & frame["confidence"].notna()
-    ]
+    stated = frame[(frame["policy"] == "belief") & (frame["split"] == "test")]
+    stated = stated[stated["confidence"].notna()]
     rows = []
     for task in dict.fromkeys(frame["task"]):
-        end, start = stated[stated.task == task], openings[openings.task == task]
+        end, start = stated[stated["task"] == task], openings[openings["task"] == task]
         rows.append(
             {
                 "task": task,
@@ -245,79 +164,30 @@ def calibration_table(frame: pd.DataFrame, openings: pd.DataFrame) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def comparison_table(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
-    """Each policy against the one before it, a row a task: gain paired by incident, and probability
-    of improvement.
+def power_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """How many episodes show a gain, from the scores of `loudest` on `test` and the differences of
+    `trace` from it: two policies this unlike are the worst case of pairing.
+
+    Returns:
+        One row per task and gain: episodes in each average (`unpaired`) and pairs on the same
+        incidents (`paired`) for a power of 0.8 in a two-sided test at 5 %, and the power of
+        comparing two averages of ten (`power_of_ten`).
     """
-    rows, names = [], list(dict.fromkeys(frame["policy"]))
+    rows = []
     for task in dict.fromkeys(frame["task"]):
-        part = frame[(frame.split == split) & (frame.task == task)]
-        for before, after in pairwise(names):
-            left, right = matched(part[part.policy == before], part[part.policy == after])
-            row = {
-                "task": task,
-                "before": before,
-                "after": after,
-                "gain": mean_interval(right - left),
-            }
+        part = frame[(frame["split"] == "test") & (frame["task"] == task)]
+        left, right = matched(part[part["policy"] == "loudest"], part[part["policy"] == "trace"])
+        deviation, of_differences = (float(np.std(x, ddof=1)) for x in (left, right - left))
+        for gain in GAINS:
             rows.append(
-                {**row, "probability of improvement": probability_of_improvement(left, right)}
+                {
+                    "gain": gain,
+                    "unpaired": episodes_needed(deviation, gain),
+                    "paired": episodes_needed(of_differences, gain, paired=True),
+                    "power_of_ten": power_of(deviation, gain, 10),
+                    "task": task,
+                }
             )
-    return pd.DataFrame(rows)
-
-
-def power(frame: pd.DataFrame) -> pd.DataFrame:
-    """`power.power_table` for each task: scores of `loudest` on `test`, differences of `trace`
-    from it.
-
-    Two policies this unlike are the worst case of pairing; before and after a little training,
-    pairs do better.
-    """
-    tables = []
-    for task in dict.fromkeys(frame["task"]):
-        part = frame[(frame.split == "test") & (frame.task == task)]
-        left, right = matched(part[part.policy == "loudest"], part[part.policy == "trace"])
-        tables.append(power_table(left, right - left).assign(task=task))
-    return pd.concat(tables, ignore_index=True)
-
-
-def exploit_table(
-    climbs: int = EXPLOIT_CLIMBS,
-    incidents: int = 500,
-    seeds: int = EXPLOIT_SEEDS,
-    processes: int = 2,
-) -> pd.DataFrame:
-    """The best rules found without diagnosis, two rows a task: with features of what was
-    seen, and blind.
-
-    Columns: the score on the incidents of `train` that chose the rule, on `test`, that of `loudest`
-    there, the rule in words, and its steps, with which it can be played again.
-    """
-    from joblib import Parallel, delayed
-
-    jobs = [
-        (task, seed, blind) for blind in (False, True) for task in TASKS for seed in range(seeds)
-    ]
-    found = Parallel(n_jobs=processes)(
-        delayed(search)(task, climbs, seed, blind) for task, seed, blind in jobs
-    )
-    rows, held_out = [], range(incidents)
-    for task, blind in product(TASKS, (False, True)):
-        finds = [
-            find for job, find in zip(jobs, found, strict=True) if (job[0], job[2]) == (task, blind)
-        ]
-        rule, score = max(finds, key=lambda find: find[1])
-        rows.append(
-            {
-                "task": task,
-                "blind": blind,
-                "train": score,
-                "test": mean_score(RulePolicy(rule), task, "test", held_out),
-                "loudest": mean_score(make_policy("loudest"), task, "test", held_out),
-                "rule": describe(rule),
-                "steps": [list(step) for step in rule],
-            }
-        )
     return pd.DataFrame(rows)
 
 
@@ -335,67 +205,57 @@ def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def make_report(
-    folder: str | Path,
-    results: str | Path,
-    incidents: int = 500,
-    processes: int = 2,
-    climbs: int = EXPLOIT_CLIMBS,
+    folder: str | Path, results: str | Path, incidents: int = 500, processes: int = 2
 ) -> None:
-    """Everything under `results/benchmark/`: the episodes, every table as JSON, every figure.
+    """Play the benchmark, and write its episodes, every table as JSON and every figure.
 
     Args:
         folder: where finished parts are kept between attempts.
         results: where the report goes; files there are replaced.
-        incidents: per policy, task and split; dials and audit use fewer in proportion.
+        incidents: per policy, task and split; the audit uses two fifths of them.
         processes: at once.
-        climbs: hill climbs of each search for exploits.
     """
     results = Path(results)
     results.mkdir(parents=True, exist_ok=True)
     frame = run_benchmark(folder, incidents, processes)
-    openings = pd.concat(
-        [opening_beliefs(task, "test", incidents) for task in TASKS], ignore_index=True
-    )
-    fewer = max(2, incidents * 2 // 5)
-    dials = sweep(incidents=fewer, processes=processes)
-    audited = audit_policies(incidents=fewer, processes=processes)
-    tables = {
-        "scores": score_table(frame),
-        "hops": hop_table(frame),
-        "calibration": calibration_table(frame, openings),
-        "comparisons": comparison_table(frame),
-        "power": power(frame),
-        "exploits": exploit_table(climbs, incidents, processes=processes),
-    }
+    openings = pd.concat([opening_beliefs(task, "test", incidents) for task in TASKS])
     frame.to_parquet(results / "episodes.parquet", index=False)
-    dials.to_parquet(results / "dials.parquet", index=False)
-    audited.to_parquet(results / "audit.parquet", index=False)
     openings.to_parquet(results / "openings.parquet", index=False)
-    for name, table in tables.items():
-        rows = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": as_records(table)}
-        write_text(results / f"{name}.json", json.dumps(rows, indent=1) + "\n")
+    audited = audit_policies(incidents=max(2, incidents * 2 // 5), processes=processes)
+    audited.to_parquet(results / "audit.parquet", index=False)
+    write_tables(results)
     draw_report(results)
 
 
-def draw_report(results: str | Path) -> list[Path]:
-    """Draw every figure of a report anew, from its tables; returns the files."""
+def write_tables(results: str | Path) -> None:
+    """Write every table of a report again, from its episodes."""
     results = Path(results)
     frame = pd.read_parquet(results / "episodes.parquet")
-    test = frame[frame.split == "test"]
-    cascades = test[test.task == "cascading_failure"]
-    tables = {
-        name: confusion(cascades[cascades.policy == name], DEFAULT_TOPOLOGY.names)
-        for name in ("loudest", "trace")
-    }
-    incidents = int(test.groupby(["task", "policy"]).size().max())
     openings = pd.read_parquet(results / "openings.parquet")
+    tables = {
+        "scores": policy_scores(frame),
+        "hops": hop_table(frame),
+        "calibration": calibration_table(frame, openings),
+        "comparisons": policy_comparisons(frame),
+        "power": power_table(frame),
+    }
+    incidents = int(frame.groupby(["policy", "task", "split"]).size().max())
+    for name, table in tables.items():
+        rows = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": as_records(table)}
+        write_text(results / f"{name}.json", json.dumps(rows, indent=1) + "\n")
+
+
+def draw_report(results: str | Path) -> list[Path]:
+    """Draw every figure of a report again, from its tables; returns the files."""
+    results = Path(results)
+    frame = pd.read_parquet(results / "episodes.parquet")
+    test = frame[frame["split"] == "test"]
+    incidents = int(test.groupby(["task", "policy"]).size().max())
     figures = {
-        "scores": plot_price(test),
+        "scores": plot_policies(test),
         "splits": plot_splits(frame),
         "hops": plot_hops(read_table(results, "hops"), fewest=min(20, incidents)),
-        "confusion": plot_confusion(tables),
-        "reliability": plot_reliability(test[test.policy == "belief"], openings),
-        "dials": plot_dials(pd.read_parquet(results / "dials.parquet")),
+        "reliability": plot_reliability(pd.read_parquet(results / "openings.parquet")),
         "audit": plot_audit(pd.read_parquet(results / "audit.parquet")),
     }
     for name, figure in figures.items():
@@ -412,10 +272,3 @@ def read_table(results: str | Path, name: str) -> pd.DataFrame:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `make benchmark` first")
     return pd.DataFrame(json.loads(path.read_text())["rows"])
-
-
-def as_text(table: pd.DataFrame) -> pd.DataFrame:
-    """A table, of `read_table` or of intervals, for reading: those as `mean [low, high]`."""
-    return table.map(
-        lambda value: str(Interval(*value)) if isinstance(value, (list, Interval)) else value
-    )

@@ -24,10 +24,10 @@ from ..real.real_episode import REAL
 from ..world.tasks import check_index, check_split, check_tasks
 from ..world.topology import Topology
 from .audit import audit_table
-from .intervals import KEYS, mean_interval, score_table
+from .intervals import KEYS, mean_interval
 from .registry import Player
 from .rollouts import Judge, Key, Result, frame_of, rollout_each, scored
-from .strata import detection_table
+from .score_tables import detection_table, score_table
 from .trajectories import Journal
 
 EPISODES = 200  # incidents of each simulated task, unless asked otherwise

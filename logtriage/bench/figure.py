@@ -1,7 +1,8 @@
-"""What all figures share: their size, how they are saved, and labels that stand beside the data.
+"""What all figures share: colours, size, how they are saved, and labels beside the data.
 
-Figures are `WIDTH` inches wide, the width of a README column (about 830 pixels), so that a font of
-8 points is 8 points there; they are saved with twice the pixels, for sharp screens.
+A colour has one meaning in the whole repository: a policy, a task or a verdict. Figures are `WIDTH`
+inches wide, the width of a README column (about 830 pixels), so that a font of 8 points is 8 points
+there; they are saved with twice the pixels, for sharp screens.
 """
 
 from __future__ import annotations
@@ -18,17 +19,54 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 from PIL import Image
 from scipy.optimize import isotonic_regression
 
 from .intervals import Interval
-from .palette import FAINT, INK, SHARE
 
 WIDTH = 8.6
 DPI = 190
 SMALL = 8.5  # points, of every text that is not a title or an axis label; none is smaller
 HALO = [withStroke(linewidth=3.0, foreground="white")]  # keeps a name readable on a line
+
+POLICY_COLOURS = {
+    "random": "#949494",
+    "constant": "#B05CD6",
+    "loudest": "#C76C00",
+    "novice": "#663300",
+    "trace": "#2E9E5B",
+    "belief": "#580063",
+    "oracle": "#000000",
+    "base": "#5F5A63",  # the embedded model before training ...
+    "trained": "#1F5BFF",  # ... and after
+}
+OTHER_MODEL = "#331199"  # a model that a reader has brought; its row says which
+TASK_COLOURS = {
+    "single_crash": "#0698CA",
+    "cascading_failure": "#D6219C",
+    "silent_degradation": "#9B8804",
+    "double_fault": "#510030",
+}
+VERDICT_COLOURS = {  # of the audit, in the order of a bar: teal is right, red is wrong
+    "grounded": "#005F6B",
+    "lucky": "#7CC4C6",
+    "unanswered": "#EFEFEF",
+    "misled": "#FFC08F",
+    "reckless": "#C22F1B",
+}
+ILL = "Reds"  # a service: white is healthy, deep red fails every request
+SHARE = "Greys"  # a table of shares: white is none, black is all
+INK, FAINT = "#222222", "#B8B8B8"  # what is neither policy nor task
+
+
+def policy_colour(name: str) -> str:
+    """The colour of a policy, by its name in rollout frames; one for all models not listed."""
+    return POLICY_COLOURS.get(name, OTHER_MODEL)
+
+
+def words(name: str) -> str:
+    """An identifier as a label: `silent_degradation` is "silent degradation"."""
+    return name.replace("_", " ")
 
 
 class Picture(Figure):
@@ -113,55 +151,6 @@ def label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], **style: Any) ->
         )
         for (label, (_, colour)), y in zip(ends.items(), heights, strict=True)
     ]
-
-
-def label_points(ax: Axes, points: Mapping[str, tuple[float, float, str]]) -> list[Text]:
-    """A name beside each point, on the first side where it covers neither a point nor a name.
-
-    Args:
-        ax: finished axes; its limits must not change afterwards.
-        points: label to x, y and colour.
-    """
-    figure = figure_of(ax)
-    figure.draw_without_rendering()
-    sides = [
-        (8, 0),
-        (0, 8),
-        (0, -8),
-        (-8, 0),
-        (6, 8),
-        (6, -8),
-        (-6, 8),
-        (-6, -8),
-        (0, 17),
-        (0, -17),
-    ]
-    inside = ax.get_window_extent()
-    at = ax.transData.transform([point[:2] for point in points.values()])
-    radius = 4.0 * figure.dpi / 72.0
-    taken = [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in at]
-    placed: list[Text] = []
-    for label, (x, y, colour) in points.items():
-        text: Any = ax.annotate(  # matplotlib's types do not know that an annotation is a text
-            label,
-            (x, y),
-            (0, 0),
-            textcoords="offset points",
-            color=colour,
-            fontsize=9,
-            path_effects=HALO,
-        )
-        for dx, dy in sides:
-            text.set_position((dx, dy))
-            text.set_ha("left" if dx > 0 else "right" if dx < 0 else "center")
-            text.set_va("bottom" if dy > 0 else "top" if dy < 0 else "center")
-            box = text.get_window_extent()
-            within = inside.x0 < box.x0 and box.x1 < inside.x1
-            if within and not any(box.overlaps(other) for other in taken):
-                break
-        taken.append(box)
-        placed.append(text)
-    return placed
 
 
 def draw_key(figure: Picture, colours: Mapping[str, str]) -> list[Text]:

@@ -1,14 +1,12 @@
-"""Figures of learning.
+"""Figures of learning: of one agent over its training seeds, and of a sweep's rows.
 
-Each function takes data, returns a matplotlib `Figure`, and decides nothing about the data.
-
-Learning is shown from several runs at once: arguments called `training`, `checkpoints` and
-`evaluations` hold one frame a training seed, in one order. One seed is said to be one.
+Each function takes data, returns a figure, and decides nothing about the data. An agent's figures
+take one frame per training seed, all in one order; the figure says how many there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,41 +14,53 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..play.scoring import PARTS, WEIGHTS
-from .crossed import crossed_mean
-from .figure import HALO, SMALL, Picture, draw_interval, label_ends, new_figure, spread
-from .intervals import Interval
-from .palette import FAINT, INK, TASK_COLOURS, policy_colour, words
+from .analysis import TRAINING, rows_of, scores_of, seeds_of, tasks_of
+from .figure import (
+    FAINT,
+    HALO,
+    INK,
+    SMALL,
+    TASK_COLOURS,
+    Picture,
+    draw_interval,
+    label_ends,
+    new_figure,
+    policy_colour,
+    spread,
+    words,
+)
+from .intervals import Interval, two_way_mean
 from .strata import STRATA, group_order, label, named_once, stratum_changes
 
 WINDOW = 15  # training steps of a running mean
+UNIT = np.linspace(0.0, 1.0, 6)
+BASE, TRAINED = policy_colour("base"), policy_colour("trained")
+DASHES: tuple[Any, ...] = ("-", (0, (3, 1.5)), (0, (7, 1.5)), (0, (1, 1)))  # of named rows
+
+Frames = Sequence[pd.DataFrame]
 
 
-def seeds_said(count: int) -> str:
+def count_seeds(count: int) -> str:
     """How a figure says how many training seeds it shows."""
     return "one training seed" if count == 1 else f"{count} training seeds"
 
 
 def seed_means(
-    frames: Sequence[pd.DataFrame], task: str, policy: str, column: str = "score"
+    frames: Frames, task: str, policy: str, column: str = "score"
 ) -> tuple[Interval, list[float]]:
-    """Mean of a column over incidents and seeds, with its interval over both (`crossed_mean`), and
-    each seed's mean.
+    """Mean of a policy's column over incidents and seeds with its interval, and each seed's mean.
 
     Args:
-        frames: rollouts of the same incidents, one frame a seed.
+        frames: rollouts of the same incidents, one frame per seed.
         task, policy: whose rows count.
+        column: of the frames.
     """
     columns = [
-        frame[(frame.task == task) & (frame.policy == policy)].set_index("index")[column]
+        frame[(frame["task"] == task) & (frame["policy"] == policy)].set_index("index")[column]
         for frame in frames
     ]
     values = pd.concat(columns, axis=1).to_numpy(float).T
-    return crossed_mean([values]), values.mean(axis=1).tolist()
-
-
-def _step_means(frame: pd.DataFrame, task: str) -> pd.Series:
-    """Mean training score of a task at each step of one run."""
-    return frame[frame.task == task].groupby("step")["score"].mean()
+    return two_way_mean([values]), values.mean(axis=1).tolist()
 
 
 def smooth(means: pd.Series) -> pd.Series:
@@ -58,45 +68,50 @@ def smooth(means: pd.Series) -> pd.Series:
     return means.rolling(WINDOW, min_periods=1, center=True).mean()
 
 
-def _played(training: Sequence[pd.DataFrame]) -> pd.Series:
+def _played(training: Frames) -> pd.Series:
     """Step to the number of episodes that a seed has played by its end."""
-    return (
-        pd.concat([frame.groupby("step").size() for frame in training], axis=1)
-        .mean(axis=1)
-        .cumsum()
-    )
+    sizes = pd.concat([frame.groupby("step").size() for frame in training], axis=1)
+    return sizes.mean(axis=1).cumsum()
 
 
-def _draw_learning(ax: Axes, training: Sequence[pd.DataFrame]) -> None:
-    """A strong line a task, the running mean over all seeds; faint, each seed's own, or, where
+# -- one agent -----------------------------------------------------------------------------------
+
+
+def _draw_learning(ax: Axes, training: Frames) -> None:
+    """A strong line per task, the running mean over all seeds; faint, each seed's own, or, where
     there is but one seed, its steps.
     """
     played, ends, single = _played(training), {}, len(training) == 1
-    tasks = [task for task in TASK_COLOURS if any((frame.task == task).any() for frame in training)]
-    for task in tasks:
-        runs, colour = [_step_means(frame, task) for frame in training], TASK_COLOURS[task]
+    for task, colour in TASK_COLOURS.items():
+        runs = [
+            frame[frame["task"] == task].groupby("step")["score"].mean()
+            for frame in training
+            if (frame["task"] == task).any()
+        ]
+        if not runs:
+            continue
         for means in runs if single else map(smooth, runs):
             x = played.loc[means.index]
             ax.plot(x, means, color=colour, alpha=0.3 if single else 0.5, lw=0.9)
         strong = smooth(pd.concat(runs, axis=1).sort_index().mean(axis=1))
         ax.plot(played.loc[strong.index], strong, color=colour, lw=2.8, label=words(task))
-        ends[words(task, lines=True)] = (strong.iloc[-1], colour)
+        ends[task.replace("_", "\n")] = (strong.iloc[-1], colour)
     ax.set(
         xlabel="training episodes played",
-        ylabel="mean score while training (0 to 1)",
+        ylabel="mean score of sampled play (0 to 1)",
         ylim=(0.0, 1.02),
         xlim=(0.0, played.iloc[-1]),
     )
-    seeds = seeds_said(len(training))
-    ax.set_title(f"While learning by GRPO\n{seeds}; strong: {WINDOW} steps' mean", fontsize=10)
+    title = f"While learning by GRPO\n{count_seeds(len(training))}; strong: {WINDOW} steps' mean"
+    ax.set_title(title, fontsize=10)
     label_ends(ax, ends, weight="bold")
 
 
-def plot_learning(training: Sequence[pd.DataFrame]) -> Picture:
-    """Score against training episodes, while sampling on incidents of train.
+def plot_learning(training: Frames) -> Picture:
+    """Score against training episodes, while sampling on incidents of `train`.
 
     Args:
-        training: one frame of training episodes a seed (columns step, task, score).
+        training: training episodes (columns step, task, score).
     """
     figure, axes = new_figure(3.2)
     _draw_learning(axes[0, 0], training)
@@ -104,93 +119,86 @@ def plot_learning(training: Sequence[pd.DataFrame]) -> Picture:
 
 
 def plot_checkpoints(
-    training: Sequence[pd.DataFrame],
-    checkpoints: Sequence[pd.DataFrame],
-    evaluations: Sequence[pd.DataFrame],
+    training: Frames,
+    checkpoints: Frames,
+    evaluations: Frames,
     references: Sequence[str] = ("loudest", "trace"),
 ) -> Picture:
-    """Held-out score against training episodes, a panel a task: the base model, then every
+    """Held-out score against training episodes, one panel per task: the base model, then every
     checkpoint, on the same incidents; faint lines are seeds, bands 95 % intervals.
 
     Args:
-        training: one frame of training episodes a seed.
+        training: training episodes.
         checkpoints: from `experiment.evaluate_checkpoints`.
         evaluations: from `experiment.evaluate_run`.
         references: policies drawn as level lines, where they were evaluated.
     """
-    played = _played(training)
-    frames = []
+    played, frames = _played(training), []
     for own, whole in zip(checkpoints, evaluations, strict=True):
-        start = whole[(whole.policy == "base") & whole["index"].isin(set(own["index"]))]
+        start = whole[(whole["policy"] == "base") & whole["index"].isin(set(own["index"]))]
         frames.append(pd.concat([start.assign(step=0), own.assign(policy="trained")]))
-    tasks = list(dict.fromkeys(frames[0]["task"]))
+    steps, indices = sorted(set(frames[0]["step"])), set(frames[0]["index"])
+    tasks, x = list(dict.fromkeys(frames[0]["task"])), [played.get(step, 0) for step in steps]
     figure, axes = new_figure(3.0, len(tasks), sharey=True)
     for ax, task in zip(axes[0], tasks, strict=True):
-        steps = sorted(set(frames[0]["step"]))
-        x = [played.get(step, 0) for step in steps]
-        cells = [
-            seed_means(
-                [frame[frame.step == step] for frame in frames], task, "trained" if step else "base"
-            )
-            for step in steps
-        ]
+        cells = []
+        for step in steps:
+            at_step = [frame[frame["step"] == step] for frame in frames]
+            cells.append(seed_means(at_step, task, "trained" if step else "base"))
         means = [cell.mean for cell, _ in cells]
-        band = [cell.low for cell, _ in cells], [cell.high for cell, _ in cells]
         for own in zip(*(seeds for _, seeds in cells), strict=True):
-            ax.plot(x, own, color=policy_colour("trained"), alpha=0.5, lw=0.9)
-        ax.fill_between(x, *band, color=policy_colour("trained"), alpha=0.15, lw=0)
-        ax.plot(x, means, "-o", color=policy_colour("trained"), lw=2.4, ms=5)
-        ax.plot(x[:1], means[:1], "o", color=policy_colour("base"), ms=7, zorder=5)
+            ax.plot(x, own, color=TRAINED, alpha=0.5, lw=0.9)
+        band = [cell.low for cell, _ in cells], [cell.high for cell, _ in cells]
+        ax.fill_between(x, *band, color=TRAINED, alpha=0.15, lw=0)
+        ax.plot(x, means, "-o", color=TRAINED, lw=2.4, ms=5)
+        ax.plot(x[:1], means[:1], "o", color=BASE, ms=7, zorder=5)
         ax.annotate(
             "base", (x[0], means[0]), xytext=(3, -8), textcoords="offset points", va="top",
-            fontsize=9, color=policy_colour("base"), path_effects=HALO,
+            fontsize=9, color=BASE, path_effects=HALO,
         )  # fmt: skip
-        ends = {"trained": (means[-1], policy_colour("trained"))}
-        shown = evaluations[0][evaluations[0]["index"].isin(set(frames[0]["index"]))]
-        for name, rows in shown[shown.task == task].groupby("policy")["score"]:
+        ends = {"trained": (means[-1], TRAINED)}
+        shown = evaluations[0][evaluations[0]["index"].isin(indices)]
+        for name, scores in shown[shown["task"] == task].groupby("policy")["score"]:
             if name in references:
-                ends[name] = (rows.mean(), policy_colour(name))
-                ax.axhline(rows.mean(), color=ends[name][1], lw=1.2, ls=(0, (4, 2)), zorder=1)
-        ax.set_ylim(0.0, 1.02)
+                ends[name] = (scores.mean(), policy_colour(name))
+                ax.axhline(scores.mean(), color=ends[name][1], lw=1.2, ls=(0, (4, 2)), zorder=1)
+        ax.set(title=words(task), ylim=(0.0, 1.02))
         label_ends(ax, ends)
-        ax.set_title(words(task))
     axes[0, 0].set_ylabel("mean held-out score (0 to 1)")
-    count = len(set(frames[0]["index"]))
     figure.supxlabel(
-        f"training episodes played ({seeds_said(len(training))}; {count} held-out incidents a "
-        "task, played greedily)",
+        f"training episodes played ({count_seeds(len(training))}; {len(indices)} held-out incidents"
+        " a task, played greedily)",
         fontsize=10,
     )
     return figure
 
 
 def _draw_gain(
-    ax: Axes, evaluations: Sequence[pd.DataFrame], task: str, y: float, references: Sequence[str]
+    ax: Axes, evaluations: Frames, task: str, y: float, references: Sequence[str]
 ) -> None:
-    """One task's row: an arrow from base to trained, and bars where the references stand."""
-    base, base_seeds = seed_means(evaluations, task, "base")
-    trained, trained_seeds = seed_means(evaluations, task, "trained")
-    if len(evaluations) > 1:
-        for policy, seeds in (("base", base_seeds), ("trained", trained_seeds)):
-            ax.plot(seeds, [y] * len(seeds), "o", color=policy_colour(policy), alpha=0.3, ms=5)
-    draw_interval(ax, base, y, policy_colour("base"), ms=8)
-    draw_interval(ax, trained, y, policy_colour("trained"), ms=8)
+    """One task's row: an arrow from base to trained, and bars for the references."""
+    means = {}
+    for policy, colour in (("base", BASE), ("trained", TRAINED)):
+        cell, seeds = seed_means(evaluations, task, policy)
+        if len(seeds) > 1:
+            ax.plot(seeds, [y] * len(seeds), "o", color=colour, alpha=0.3, ms=5)
+        draw_interval(ax, cell, y, colour, ms=8)
+        means[policy] = cell.mean
     ax.annotate(
-        "", (trained.mean, y), (base.mean, y),
-        arrowprops={"arrowstyle": "-|>", "lw": 2.4, "color": policy_colour("trained"),
-                    "shrinkA": 5, "shrinkB": 3},
+        "", (means["trained"], y), (means["base"], y),
+        arrowprops={"arrowstyle": "-|>", "lw": 2.4, "color": TRAINED, "shrinkA": 5, "shrinkB": 3},
     )  # fmt: skip
-    middle = float(np.clip((base.mean + trained.mean) / 2.0, 0.3, 0.7))
-    for text, side, policy in (
-        (f"base {base.mean:.2f} ", "right", "base"),
-        (f"→ trained {trained.mean:.2f}", "left", "trained"),
+    middle = float(np.clip(np.mean(list(means.values())), 0.3, 0.7))
+    for text, side, colour in (
+        (f"base {means['base']:.2f} ", "right", BASE),
+        (f"→ trained {means['trained']:.2f}", "left", TRAINED),
     ):
         ax.annotate(
             text, (middle, y), xytext=(0, -9), textcoords="offset points", ha=side, va="top",
-            fontsize=9.5, weight="bold", color=policy_colour(policy),
+            fontsize=9.5, weight="bold", color=colour,
         )  # fmt: skip
     ax.text(0.0, y + 0.4, words(task), fontsize=11, weight="bold", color=TASK_COLOURS[task])
-    shown = evaluations[0][evaluations[0].task == task].groupby("policy")["score"].mean()
+    shown = evaluations[0][evaluations[0]["task"] == task].groupby("policy")["score"].mean()
     names = [name for name in references if name in shown]
     for name, x in zip(names, spread([shown[name] for name in names], 0.12), strict=True):
         ax.plot([shown[name]] * 2, [y - 0.08, y + 0.14], color=policy_colour(name), lw=3)
@@ -198,16 +206,16 @@ def _draw_gain(
 
 
 def plot_gain(
-    training: Sequence[pd.DataFrame],
-    evaluations: Sequence[pd.DataFrame],
+    training: Frames,
+    evaluations: Frames,
     references: Sequence[str] = ("loudest", "trace", "belief"),
 ) -> Picture:
     """The whole story in one figure: the learning curve, and base against trained on held-out
     incidents, with 95 % intervals over incidents and seeds.
 
     Args:
-        training: one frame of training episodes a seed.
-        evaluations: one frame a seed, rollouts of `base`, `trained` and the references.
+        training: training episodes.
+        evaluations: rollouts of `base`, `trained` and the references.
         references: policies drawn as upright bars, where they were evaluated.
     """
     figure, axes = new_figure(4.1, 2, width_ratios=(1.0, 1.25))
@@ -215,135 +223,108 @@ def plot_gain(
     tasks = list(dict.fromkeys(evaluations[0]["task"]))
     for row, task in enumerate(tasks):
         _draw_gain(right, evaluations, task, -row, references)
-    right.set(xlim=(-0.01, 1.06), ylim=(0.62 - len(tasks), 0.58))
-    right.set(xlabel="mean score on held-out incidents (0 to 1)", yticks=[])
-    right.set_xticks(np.linspace(0.0, 1.0, 6))
+    right.set(xlim=(-0.01, 1.06), ylim=(0.62 - len(tasks), 0.58), xticks=UNIT, yticks=[])
+    right.set(xlabel="mean score of greedy play on held-out incidents (0 to 1)")
     right.spines["left"].set_visible(False)
     count = evaluations[0].groupby(["task", "policy"])["index"].nunique().max()
+    seeds = count_seeds(len(training))
     right.set_title(
-        f"Before and after, on incidents it has not seen\n{seeds_said(len(training))}; {count} "
-        "incidents a task, 95 % intervals",
+        f"Before and after, on incidents it has not seen\n{seeds}; {count} incidents a task, 95 %"
+        " intervals",
         fontsize=10,
     )
     _draw_learning(left, training)
     return figure
 
 
-def plot_parts(evaluations: Sequence[pd.DataFrame]) -> Picture:
-    """Each part of the score before and after training: a panel a task, a row a part, with 95 %
-    intervals over incidents.
+def _draw_change(
+    ax: Axes, before: float, after: float, y: float, colour: str, width: float = 2.4
+) -> None:
+    """Base joined to trained, at height `y`."""
+    ax.plot([before, after], [y, y], color=colour, lw=width, zorder=1)
+    ax.plot([before], [y], "o", color=BASE, ms=7, zorder=4)
+    ax.plot([after], [y], "o", color=TRAINED, ms=7, zorder=4)
+
+
+def _name_ends(ax: Axes, before: float, after: float, y: float) -> None:
+    """The names base and trained above the two ends of a change."""
+    ends = sorted([(before, "base", BASE), (after, "trained", TRAINED)])
+    for (x, name, colour), side, shift in zip(ends, ("right", "left"), (-5, 5), strict=True):
+        ax.annotate(
+            name, (x, y), xytext=(shift, 5), textcoords="offset points", ha=side, va="bottom",
+            fontsize=9, weight="bold", color=colour,
+        )  # fmt: skip
+
+
+def plot_parts(evaluations: Frames) -> Picture:
+    """Each part of the score before and after training: one panel per task, one row per part.
 
     Args:
-        evaluations: one frame a seed, rollouts of `base` and `trained`.
+        evaluations: rollouts of `base` and `trained`.
     """
-    tasks = list(dict.fromkeys(evaluations[0]["task"]))
+    frame = pd.concat(evaluations)
+    tasks = list(dict.fromkeys(frame["task"]))
     figure, axes = new_figure(2.9, len(tasks), sharey=True)
-    widest: tuple[float, Any, int, list[tuple[float, str]]] = (-1.0, axes[0, 0], 0, [])
+    widest: tuple[float, Axes, int, float, float] = (-1.0, axes[0, 0], 0, 0.0, 0.0)
     for ax, task in zip(axes[0], tasks, strict=True):
+        means = frame[frame["task"] == task].groupby("policy")[list(PARTS)].mean()
         for y, part in enumerate(PARTS):
-            before, after = (
-                seed_means(evaluations, task, policy, part)[0] for policy in ("base", "trained")
-            )
-            ends = sorted([(before.mean, "base"), (after.mean, "trained")])
+            before, after = means.loc["base", part], means.loc["trained", part]
+            _draw_change(ax, before, after, y, FAINT, 4)
             widest = max(
-                widest, (abs(after.mean - before.mean), ax, y, ends), key=lambda one: one[0]
+                widest, (abs(after - before), ax, y, before, after), key=lambda one: one[0]
             )
-            ax.plot([before.mean, after.mean], [y, y], color=FAINT, lw=4, zorder=1)
-            # a little apart, so that equal ones are both seen
-            draw_interval(ax, before, y - 0.1, policy_colour("base"), ms=7)
-            draw_interval(ax, after, y + 0.1, policy_colour("trained"), ms=7)
-        ax.set(title=words(task), xlabel="share earned (0 to 1)", xlim=(-0.04, 1.04))
-    _, ax, y, ends = widest  # the names stand once, where there is most room for them
-    for (x, name), side in zip(ends, ("right", "left"), strict=True):
-        ax.annotate(
-            name, (x, y - 0.1), xytext=(6 if side == "right" else -6, 7),
-            textcoords="offset points",
-            ha=side, fontsize=9, weight="bold", color=policy_colour(name),
-        )  # fmt: skip
+        ax.set(title=words(task), xlim=(-0.04, 1.04), xticks=UNIT)
+    _, ax, y, before, after = widest
+    _name_ends(ax, before, after, y)  # once, where there is most room
     labels = [f"{words(part)} ({WEIGHTS[part]:.2f})" for part in PARTS]
     axes[0, 0].set_yticks(range(len(PARTS)), labels)
-    axes[0, 0].set_ylim(len(PARTS) - 0.5, -0.8)
+    axes[0, 0].set_ylim(len(PARTS) - 0.5, -0.9)
+    figure.supxlabel(f"share earned (0 to 1; {count_seeds(len(evaluations))})", fontsize=10)
     return figure
 
 
-def _draw_stratum(ax: Axes, row: Any, y: float, seeds: Sequence[tuple[float, float]]) -> None:
-    """One stratum of one task: base and trained joined by a line that says what the change is, and
-    each seed's own dots, faint, where there are several.
-    """
-    better = STRATA[row.stratum].better
-    gained = better * row.change > 0.0 and (row.low > 0.0 or row.high < 0.0)
-    colour = INK if row.fell else policy_colour("trained") if gained else FAINT
-    ax.plot([row.base, row.trained], [y, y], color=colour, lw=4 if row.fell else 2.4, zorder=1)
-    if len(seeds) > 1:
-        for policy, values in zip(("base", "trained"), zip(*seeds, strict=True), strict=True):
-            ax.plot(values, [y] * len(values), "o", color=policy_colour(policy), alpha=0.3, ms=4)
-    for policy, value in (("base", row.base), ("trained", row.trained)):
-        ax.plot([value], [y], "o", color=policy_colour(policy), ms=7, zorder=4)
-    if row.fell:
-        low, high = sorted([row.base, row.trained])
-        x, offset, side = (high, 7, "left") if high < 0.7 else (low, -7, "right")
-        ax.annotate(
-            "worse", (x, y), xytext=(offset, 0), textcoords="offset points", ha=side, va="center",
-            fontsize=9, weight="bold", color=INK, path_effects=HALO, zorder=5,
-        )  # fmt: skip
-
-
-def plot_strata(evaluations: Sequence[pd.DataFrame]) -> Picture:
-    """What the mean hides: a panel a task, a row a stratum, base joined to trained; the number of
-    incidents stands at the right. Faint dots are seeds, where there are several.
+def plot_strata(evaluations: Frames) -> Picture:
+    """What the mean hides: one panel per task, one row per stratum of which more is better, base
+    joined to trained; the number of incidents is at the right.
 
     A blue line is a change for the better by more than its paired 95 % interval, a thick black one
-    a change for the worse, and a grey one none that so many incidents could tell.
+    a change for the worse, and a grey one no significant change.
 
     Args:
-        evaluations: one frame a seed, rollouts of `base` and `trained` on the same incidents.
+        evaluations: rollouts of `base` and `trained` on the same incidents.
     """
-    base, trained = (
-        [frame[frame.policy == policy] for frame in evaluations] for policy in ("base", "trained")
+    sides = [[one[one["policy"] == name] for one in evaluations] for name in ("base", "trained")]
+    changes = named_once(stratum_changes(*sides))
+    changes = changes[[STRATA[name].better > 0 for name in changes["stratum"]]]
+    changes = changes[changes["stratum"] != "detection_balanced"]
+    order = {name: place for place, name in enumerate(STRATA)}
+    rows = sorted(
+        set(zip(changes["stratum"], changes["group"], strict=True)),
+        key=lambda row: (order[row[0]], group_order(row[1])),
     )
-    changes = stratum_changes(base, trained)
-    by_seed = [
-        stratum_changes(*pair).set_index(["task", "stratum", "group"])[["base", "trained"]]
-        for pair in zip(base, trained, strict=True)
-    ]
-    shown = named_once(changes)[["stratum", "group"]].drop_duplicates()
-    strata = {name: list(shown[shown.stratum == name]["group"]) for name in STRATA}
-    rows, y = {}, 0.0  # (stratum, group) to its height; a gap before each that has groups
-    for name, groups in strata.items():
-        if name == "steps":  # no share
-            continue
-        y += 0.9 * (STRATA[name].by != "" and name != "root_by_depth")
-        for group in sorted(groups, key=group_order):
-            rows[name, group] = y
-            y += 1.0
     tasks = list(changes["task"].unique())
-    figure, axes = new_figure(0.9 + 0.29 * y, len(tasks), sharey=True)
+    figure, axes = new_figure(1.1 + 0.29 * len(rows), len(tasks), sharey=True)
     for ax, task in zip(axes[0], tasks, strict=True):
-        for row in changes[changes.task == task].itertuples():
-            at = rows.get((row.stratum, row.group))
-            if at is None:
-                continue
-            key = (task, row.stratum, row.group)
-            _draw_stratum(ax, row, at, [tuple(table.loc[key]) for table in by_seed])
-            ax.text(1.24, at, str(row.incidents), ha="right", va="center", fontsize=SMALL)
-        ax.set(title=words(task), xlim=(-0.04, 1.25))
-        ax.set_xticks(np.linspace(0.0, 1.0, 6))
-    # The names stand once, at the top row, where there is most room between the two.
-    first = changes[changes["stratum"] == next(iter(rows))[0]]
+        for row in changes[changes["task"] == task].itertuples():
+            y = rows.index((row.stratum, row.group))
+            colour = INK if row.fell else TRAINED if row.low > 0.0 else FAINT
+            _draw_change(ax, row.base, row.trained, y, colour, 4 if row.fell else 2.4)
+            if row.fell:
+                ax.text(
+                    row.base + 0.04 if row.base < 0.7 else row.trained - 0.04, y, "worse",
+                    ha="left" if row.base < 0.7 else "right", va="center", fontsize=9,
+                    weight="bold", color=INK, path_effects=HALO, zorder=5,
+                )  # fmt: skip
+            ax.text(1.24, y, str(row.incidents), ha="right", va="center", fontsize=SMALL)
+        ax.set(title=words(task), xlim=(-0.04, 1.25), xticks=UNIT)
+    first = changes[(changes["stratum"] == rows[0][0]) & (changes["group"] == rows[0][1])]
     widest = first.loc[first["change"].abs().idxmax()]
-    sides = ("right", "left") if widest["change"] > 0.0 else ("left", "right")
-    for policy, side in zip(("base", "trained"), sides, strict=True):
-        axes[0, tasks.index(widest["task"])].annotate(
-            policy, (widest[policy], 0.0), xytext=(6 if side == "right" else -6, 5),
-            textcoords="offset points", ha=side, va="bottom", fontsize=9, weight="bold",
-            color=policy_colour(policy),
-        )  # fmt: skip
-    figure.supxlabel(
-        f"share (0 to 1; {seeds_said(len(evaluations))}); at the right of a row, its incidents",
-        fontsize=10,
-    )
-    axes[0, 0].set_yticks(list(rows.values()), [label(*key) for key in rows])
-    axes[0, 0].set_ylim(y - 0.4, -0.9)
+    _name_ends(axes[0, tasks.index(widest["task"])], widest["base"], widest["trained"], 0)
+    seeds = count_seeds(len(evaluations))
+    figure.supxlabel(f"share (0 to 1; {seeds}); at the right, incidents", fontsize=10)
+    axes[0, 0].set_yticks(range(len(rows)), [label(*row) for row in rows])
+    axes[0, 0].set_ylim(len(rows) - 0.4, -0.9)
     return figure
 
 
@@ -376,4 +357,108 @@ def plot_small_samples(
         xlim=(-0.6, len(sizes) - 0.4),
     )
     ax.margins(y=0.15)
+    return figure
+
+
+# -- the rows of a sweep -------------------------------------------------------------------------
+
+
+def _seeds_of_rows(frame: pd.DataFrame) -> str:
+    counts = sorted({len(seeds_of(frame, row)) for row in rows_of(frame)})
+    if len(counts) == 1:
+        return f"{count_seeds(counts[0])} a row"
+    return f"{counts[0]} to {counts[-1]} training seeds a row"
+
+
+def _row_styles(frame: pd.DataFrame, against: str) -> Mapping[str, dict[str, Any]]:
+    """The rows that a figure of learning names, with the style of each: all of a few, else the best
+    and the worst on held-out incidents, and `against`.
+    """
+    rows = rows_of(frame)
+    means = {row: np.mean([part.mean() for part in scores_of(frame, row)]) for row in rows}
+    ranked = sorted(rows, key=means.__getitem__)
+    others = rows if len(rows) <= len(DASHES) else [ranked[-1], ranked[0]]
+    styles = {
+        row: {"color": INK, "ls": dashes, "lw": 1.7, "zorder": 3}
+        for row, dashes in zip(others, DASHES, strict=False)
+    }
+    if against:
+        seeds_of(frame, against)  # an error where there is no such row
+        styles[against] = {"color": TRAINED, "lw": 2.2, "zorder": 4}
+    return styles
+
+
+def plot_sweep_learning(frame: pd.DataFrame, against: str = "") -> Picture:
+    """Training score against episodes: one panel per task, one line per row, the mean of its seeds.
+
+    Named are all of four rows or fewer; of more, the best and the worst on held-out incidents and
+    `against` (blue, on top), before the others in grey.
+
+    Args:
+        frame: from `analysis.gather`.
+        against: the row that the others are compared with.
+    """
+    tasks, rows, styles = tasks_of(frame), rows_of(frame), _row_styles(frame, against)
+    training = frame[frame["policy"] == TRAINING]
+    figure, axes = new_figure(3.2, len(tasks), sharey=True)
+    ends: dict[str, tuple[float, str]] = {}
+    for ax, task in zip(axes[0], tasks, strict=True):
+        for row in rows:
+            own = training[training["row"] == row]
+            curves = []
+            for _, part in own.groupby("seed", observed=True):
+                played = part.groupby("step")["episodes"].sum().cumsum()
+                steps = part[part["task"] == task].set_index("step")["score"].astype(float)
+                if len(steps):  # a short run may draw no incident of a task
+                    curves.append(smooth(steps).set_axis(played.loc[steps.index]))
+            if not curves:
+                continue
+            mean = pd.concat(curves, axis=1).sort_index()
+            mean = mean.interpolate("index", limit_area="inside").mean(axis=1)
+            style = styles.get(row, {"color": FAINT, "lw": 1.3, "zorder": 2})
+            ax.plot(mean.index, mean, label=row, **style)
+            if row in styles:
+                ends[words(row)] = (float(mean.iloc[-1]), style["color"])
+        ax.set(title=words(task), ylim=(0.0, 1.02), xlim=(0.0, None))
+        ax.locator_params(axis="x", nbins=3)
+    label_ends(axes[0, -1], ends)  # once: the styles are the same in all panels
+    axes[0, 0].set_ylabel("mean score of sampled play (0 to 1)")
+    grey = "" if len(styles) == len(rows) else f"; grey: the other {len(rows) - len(styles)} rows"
+    figure.supxlabel(
+        f"training episodes played ({_seeds_of_rows(frame)}; {WINDOW} steps' mean{grey})",
+        fontsize=10,
+    )
+    return figure
+
+
+def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
+    """Held-out scores: one panel per task, one line per row of the sweep. Faint dots are training
+    seeds, a strong one their mean with its 95 % interval over seeds and incidents, a grey one the
+    base; the dashed line is the mean of `against`. Axes begin at 0.
+
+    Args:
+        frame: from `analysis.gather`.
+        against: the row that the others are compared with.
+    """
+    tasks, rows = tasks_of(frame), rows_of(frame)
+    figure, axes = new_figure(1.0 + 0.24 * len(rows), len(tasks), sharey=True)
+    of_row = {row: (scores_of(frame, row, "base"), scores_of(frame, row)) for row in rows}
+    for at, (ax, task) in enumerate(zip(axes[0], tasks, strict=True)):
+        for y, row in enumerate(rows):
+            before, after = (side[at] for side in of_row[row])
+            ax.plot([before.mean()], [y], "o", color=BASE, ms=4, zorder=2)
+            ax.plot(after.mean(axis=1), [y] * len(after), "o", color=TRAINED, alpha=0.3, ms=4)
+            draw_interval(ax, two_way_mean([after]), y, TRAINED, ms=5.5)
+        if against:
+            seeds_of(frame, against)  # an error where there is no such row
+            mean = of_row[against][1][at].mean()
+            ax.axvline(mean, color=INK, lw=1.0, ls=(0, (4, 2)), zorder=1)
+        ax.set(title=words(task), xlim=(-0.02, 1.02), ylim=(len(rows) - 0.4, -0.6))
+        ax.set_xticks(UNIT)
+    axes[0, 0].set_yticks(range(len(rows)), [words(row) for row in rows])
+    line = f"; dashed: {words(against)}" if against else ""
+    figure.supxlabel(
+        f"mean held-out score (0 to 1; {_seeds_of_rows(frame)}; grey: before training{line})",
+        fontsize=10,
+    )
     return figure

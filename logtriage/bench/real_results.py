@@ -24,9 +24,8 @@ from ..real.cases import SOURCES, load_source
 from ..real.real_episode import TOP, RealEpisode, blames_root
 from ..real.rules import RULES, RankingPolicy, commonest, ranking_policy
 from ..world.tasks import BENCHMARK_VERSION
-from .figure import SMALL, Picture, draw_interval, new_figure
+from .figure import FAINT, INK, SMALL, Picture, draw_interval, new_figure, words
 from .intervals import wilson
-from .palette import FAINT, INK, words
 from .registry import POLICIES, make_policy
 from .rollouts import scored
 

@@ -1,11 +1,22 @@
 """What a mean hides: results by what was true of each incident.
 
 A policy gains on silent degradation by dismissing everything, since some incidents are false
-alarms; another stops blaming the edge, even where the edge is ill. Neither shows in a mean score.
-Strata show it: faults detected and false alarms dismissed, roots by kind and by depth, severity by
-class, each with a 95 % bootstrap interval, and, before against after, the paired change.
+alarms; another stops blaming the edge, even where the edge is at fault. Neither shows in a mean
+score. Strata show it: faults detected and false alarms dismissed, roots by kind and by depth,
+severity by class, each with its 95 % interval, and the paired change from before to after training.
 
-The truth of an incident is no column of a rollout: it is drawn again from (task, split, index).
+| stratum | mean of | groups |
+|---|---|---|
+| faults_detected | real faults whose root was blamed first | |
+| false_alarms_dismissed | false alarms ignored, nothing blamed, remediated or paged | |
+| detection_balanced | the mean of these two, where a task has both | |
+| faults_dismissed | real faults closed by `ignore` | |
+| root_by_kind | real faults whose root was blamed first | kind of the root |
+| root_by_depth | the same | calls from the nearest edge down to it |
+| severity_by_class | incidents whose severity was right | true severity |
+| steps | steps of an episode (no share) | |
+
+The truth of an incident is no column of a rollout: it is sampled again from (task, split, index).
 """
 
 from __future__ import annotations
@@ -20,13 +31,12 @@ from ..world.call_graph import KINDS
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SEVERITIES
 from ..world.topology import Topology
-from .crossed import crossed_mean
-from .intervals import KEYS, Interval, matched
+from .intervals import KEYS, Interval, matched, two_way_mean
 from .rollouts import scored
 
 TRUTH = ("real", "severity_true", "root", "root_kind", "root_depth", "fault")
-# Incidents from which on a stratum has an interval, and can be said to have fallen: a bootstrap of
-# fewer values is too narrow by far.
+# A stratum of fewer incidents has no interval, and is never said to have fallen: a bootstrap of so
+# few values is far too narrow.
 FEWEST = 10
 
 Frames: TypeAlias = pd.DataFrame | Sequence[pd.DataFrame]  # rollouts, of one or several seeds
@@ -38,59 +48,51 @@ class Stratum(NamedTuple):
 
     Attributes:
         answer: a key of `_answers`.
+        label: in words; `{}` is the group.
         real: over real faults, over false alarms, or, for None, over all incidents.
         by: column of the truth of which each value is a group; empty for one group of all.
         better: 1 where more is better, -1 where less is, 0 where neither.
     """
 
     answer: str
+    label: str
     real: bool | None
     by: str = ""
     better: int = 1
 
 
 STRATA = {
-    "faults_detected": Stratum("root found", real=True),
-    "false_alarms_dismissed": Stratum("alarm dismissed", real=False),
-    "faults_dismissed": Stratum("closed by ignore", real=True, better=-1),
-    "root_by_kind": Stratum("root found", real=True, by="root_kind"),
-    "root_by_depth": Stratum("root found", real=True, by="root_depth"),
-    "severity_by_class": Stratum("severity", real=None, by="severity_true"),
-    "steps": Stratum("steps", real=None, better=0),
-}
-BALANCED = ("faults_detected", "false_alarms_dismissed")
-LABELS = {
-    "faults_detected": "real faults detected",
-    "false_alarms_dismissed": "false alarms dismissed",
-    "detection_balanced": "detected and dismissed, balanced",
-    "faults_dismissed": "real faults dismissed",
-    "root_by_kind": "{} roots found",
-    "root_by_depth": "roots at depth {} found",
-    "severity_by_class": "severity right at {}",
-    "steps": "steps",
+    "faults_detected": Stratum("root found", "real faults detected", real=True),
+    "false_alarms_dismissed": Stratum("alarm dismissed", "false alarms dismissed", real=False),
+    "detection_balanced": Stratum("", "detected and dismissed, balanced", real=None),
+    "faults_dismissed": Stratum("ignored", "real faults dismissed", real=True, better=-1),
+    "root_by_kind": Stratum("root found", "{} roots found", real=True, by="root_kind"),
+    "root_by_depth": Stratum("root found", "roots at depth {} found", real=True, by="root_depth"),
+    "severity_by_class": Stratum("severity", "severity right at {}", None, by="severity_true"),
+    "steps": Stratum("steps", "steps", real=None, better=0),
 }
 
 
 def label(stratum: str, group: str = "") -> str:
     """A stratum in words: `root_by_kind` and `edge` are "edge roots found"."""
-    return LABELS[stratum].format(group)
+    return STRATA[stratum].label.format(group)
 
 
 def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.DataFrame:
     """Rollouts with what was true of each incident; unchanged where they have it.
 
     Args:
-        frame: rows of `rollouts.rollout`, of the tasks of the project.
-        topology: the call graph of one's own on which they were played.
+        frame: rows of `rollouts.rollout`.
+        topology: the custom call graph on which they were played.
 
     Returns:
-        The frame with the columns `TRUTH`: real (whether a fault was at work), severity_true, and
-        root, root_kind, root_depth (hops below the nearest edge) and fault, which a false alarm
+        The frame with the columns `TRUTH`: real (whether there was a fault), severity_true, and
+        root, root_kind, root_depth (calls below the nearest edge) and fault, which a false alarm
         lacks. Of two faults, it is the first.
 
     Raises:
-        ValueError: for an unknown task, or a version of the benchmark but this one: the incidents
-            of another were others.
+        ValueError: for an unknown task, or another version of the benchmark, whose incidents
+            were others.
     """
     if set(TRUTH) <= set(frame.columns):
         return frame
@@ -119,33 +121,26 @@ def _truth(
     if incident.injection is None or incident.root is None:
         return False, incident.severity, None, None, None, None
     root, graph = incident.root, incident.topology
-    return (
-        True,
-        incident.severity,
-        root,
-        graph.service(root).kind,
-        graph.depth[root],
-        incident.injection.fault.name,
-    )
+    kind, depth = graph.service(root).kind, graph.depth[root]
+    return True, incident.severity, root, kind, depth, incident.injection.fault.name
 
 
 def _answers(rows: pd.DataFrame) -> dict[str, np.ndarray]:
     """What is averaged in strata, by name, each (episodes,)."""
-    silent = (rows[["root_cause", "remediation", "escalation"]] == 1).all(axis=1)
+    # At a false alarm these parts are 1 where it was closed by `ignore` with nothing done.
+    nothing_done = (rows[["root_cause", "remediation", "escalation"]] == 1).all(axis=1)
     return {
         "root found": (rows["root_cause"] == 1).to_numpy(float),
-        # at a false alarm these parts are 1 where it was closed by `ignore` with nothing blamed,
-        # fixed or paged
-        "alarm dismissed": silent.to_numpy(float),
-        "closed by ignore": (rows["closed_by"] == "ignore").to_numpy(float),
+        "alarm dismissed": nothing_done.to_numpy(float),
+        "ignored": (rows["closed_by"] == "ignore").to_numpy(float),
         "severity": rows["severity"].to_numpy(float),
         "steps": rows["steps"].to_numpy(float),
     }
 
 
 def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
-    """What each episode of a frame with truth (see `with_truth`) adds to a stratum, nan where it is
-    not in it: (episodes,).
+    """What each episode of a frame with truth adds to a stratum without groups: (episodes,), nan
+    for episodes outside it.
     """
     rule = STRATA[stratum]
     within = np.full(len(frame), True) if rule.real is None else frame["real"] == rule.real
@@ -159,94 +154,58 @@ def _cells(truth: pd.DataFrame) -> Iterator[tuple[str, str, Parts]]:
     real = truth["real"].to_numpy(bool)
     for name, stratum in STRATA.items():
         rows = np.full(len(truth), True) if stratum.real is None else real == stratum.real
-        if not stratum.by:
+        if name == "detection_balanced":
+            if real.any() and not real.all():
+                yield name, "", [("root found", real), ("alarm dismissed", ~real)]
+        elif not stratum.by:
             if rows.any():
                 yield name, "", [(stratum.answer, rows)]
         else:
             values = truth[stratum.by]
             for value in sorted(values[rows].unique(), key=group_order):
-                yield (
-                    name,
-                    str(value),
-                    [(stratum.answer, rows & values.isin([value]).to_numpy(bool))],
-                )
-        if name == BALANCED[-1] and real.any() and not real.all():
-            faults, alarms = (STRATA[one].answer for one in BALANCED)
-            yield "detection_balanced", "", [(faults, real), (alarms, ~real)]
+                within = rows & values.isin([value]).to_numpy(bool)
+                yield name, str(value), [(stratum.answer, within)]
 
 
 def group_order(group: object) -> int:
-    """Where a group stands among those of its stratum: kinds and classes as listed, depths by
-    number.
-    """
+    """Where a group is in its stratum: kinds and classes as listed, depths by number."""
     names = ["", *KINDS, *SEVERITIES]
     return names.index(group) if group in names else int(str(group))
 
 
 def _interval(parts: Sequence[np.ndarray]) -> Interval:
-    """`crossed_mean`, without limits (nan) where a part has fewer than `FEWEST` incidents."""
+    """`two_way_mean`, without limits (nan) where a part has fewer than `FEWEST` incidents."""
     if min(values.shape[1] for values in parts) < FEWEST:
         return Interval(float(np.mean([values.mean() for values in parts])), np.nan, np.nan)
-    return crossed_mean(parts)
+    return two_way_mean(parts)
+
+
+def _incidents(parts: Parts) -> int:
+    return sum(int(mask.sum()) for _, mask in parts)
 
 
 def strata(frame: pd.DataFrame) -> pd.DataFrame:
-    """The strata of rollouts, a row each: columns task, policy, stratum, group, episodes, mean,
-    low, high.
-
-    | stratum | share of | groups |
-    |---|---|---|
-    | faults_detected | real faults whose root was blamed first | |
-    | false_alarms_dismissed | false alarms ignored, nothing blamed, fixed or paged | |
-    | detection_balanced | the mean of these two, where a task has both | |
-    | faults_dismissed | real faults closed by `ignore` | |
-    | root_by_kind | real faults whose root was blamed first | kind of the root |
-    | root_by_depth | likewise | hops from the nearest edge down to it |
-    | severity_by_class | incidents whose severity was right | true severity |
-    | steps | no share: mean steps of an episode | |
+    """One row per task, policy, stratum and group: episodes, mean, low, high.
 
     Args:
-        frame: rows of `rollouts.rollout`, `with_truth` or without; episodes of one policy and task
-            are taken together, whatever their split. Those without a score are left out.
-
-    Returns:
-        Policies and tasks in order of appearance. Limits of a stratum of fewer than `FEWEST`
-        episodes are nan.
+        frame: rows of `rollouts.rollout`; splits are taken together, and episodes without a score
+            are left out.
     """
     rows = []
     for (task, policy), own in with_truth(scored(frame)).groupby(["task", "policy"], sort=False):
         answers = _answers(own)
         for stratum, group, parts in _cells(own):
-            mean, low, high = _interval([answers[name][None, mask] for name, mask in parts])
-            rows.append(
-                {
-                    "task": task,
-                    "policy": policy,
-                    "stratum": stratum,
-                    "group": group,
-                    "episodes": sum(int(mask.sum()) for _, mask in parts),
-                    "mean": mean,
-                    "low": low,
-                    "high": high,
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _by_seed(frames: Frames) -> list[pd.DataFrame]:
-    """One frame a training seed."""
-    return [frames] if isinstance(frames, pd.DataFrame) else list(frames)
+            found = _interval([answers[name][None, mask] for name, mask in parts])
+            rows.append((task, policy, stratum, group, _incidents(parts), *found))
+    columns = ["task", "policy", "stratum", "group", "episodes", "mean", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _paired(base: Frames, trained: Frames) -> tuple[pd.DataFrame, list[list[pd.DataFrame]]]:
-    """The truth of the incidents, and the frames of base and trained, each a seed, all with the
-    same incidents in the same order.
-
-    Raises:
-        ValueError: when they do not hold the same incidents of one version of the benchmark, once
-            each, or not as many seeds.
+    """The truth of the incidents, and the frames of base and trained, one per seed, all with the
+    same incidents in the same order; errors as `stratum_changes`.
     """
-    sides = [_by_seed(base), _by_seed(trained)]
+    sides = [[one] if isinstance(one, pd.DataFrame) else list(one) for one in (base, trained)]
     if len(sides[0]) != len(sides[1]) or not sides[0]:
         raise ValueError(
             f"base and trained must be of the same seeds, got {len(sides[0])} and {len(sides[1])}"
@@ -270,48 +229,46 @@ def _paired(base: Frames, trained: Frames) -> tuple[pd.DataFrame, list[list[pd.D
 def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
     """How each stratum changed from base to trained on the same incidents.
 
-    Args:
-        base, trained: rollouts of a policy before and after; lists of them, one a training seed,
-            are taken together: incidents and seeds are resampled (`crossed.crossed_mean`).
-
     Intervals are not widened for the number of strata: of forty that do not change, one is said to
-    have fallen by chance. To name one too many costs a line; to miss one, the truth.
+    have fallen by chance. Naming one too many costs a line; missing one costs the truth.
+
+    Args:
+        base, trained: rollouts of a policy before and after training, or lists with one per
+            training seed: then incidents and seeds are both resampled.
 
     Returns:
-        A row a stratum: columns task, stratum, group, incidents, base, trained, change, low, high
-        (the paired 95 % interval of the change; nan for fewer than `FEWEST` incidents), and fell:
-        whether it got worse by more than that interval. For faults dismissed, worse is more; steps
-        never fall.
+        One row per task, stratum and group: incidents, base, trained, change, low, high (the paired
+        95 % interval of the change; nan for fewer than `FEWEST` incidents), and fell: whether it
+        got worse by more than that interval.
 
     Raises:
         ValueError: when the frames do not hold the same incidents of one version of the benchmark,
             once each, or not as many seeds.
     """
-    truth, (before, after) = _paired(base, trained)
+    truth, sides = _paired(base, trained)
     rows = []
     for task in truth["task"].unique():
         own = (truth["task"] == task).to_numpy(bool)
-        left, right = ([_answers(frame[own]) for frame in frames] for frames in (before, after))
+        answers = [[_answers(frame[own]) for frame in frames] for frames in sides]
         for stratum, group, parts in _cells(truth[own]):
             old, new = (
                 [np.stack([seed[name][mask] for seed in side]) for name, mask in parts]
-                for side in (left, right)
+                for side in answers
             )
             change = _interval([y - x for x, y in zip(old, new, strict=True)])
-            better = STRATA[stratum].better if stratum in STRATA else 1
-            worse = change.high < 0.0 if better > 0 else change.low > 0.0
+            better = STRATA[stratum].better
             rows.append(
                 {
                     "task": task,
                     "stratum": stratum,
                     "group": group,
-                    "incidents": sum(int(mask.sum()) for _, mask in parts),
+                    "incidents": _incidents(parts),
                     "base": float(np.mean([values.mean() for values in old])),
                     "trained": float(np.mean([values.mean() for values in new])),
                     "change": change.mean,
                     "low": change.low,
                     "high": change.high,
-                    "fell": bool(better and worse),
+                    "fell": better * change.low < 0.0 and better * change.high < 0.0,
                 }
             )
     return pd.DataFrame(rows)
@@ -323,35 +280,24 @@ def named_once(changes: pd.DataFrame) -> pd.DataFrame:
     """
     figures = [*changes.columns.drop(["stratum", "group"])]
     kinds, depths = (changes["stratum"] == f"root_by_{name}" for name in ("kind", "depth"))
-    told = set(changes.loc[kinds, figures].itertuples(index=False, name=None))
+    known = set(changes.loc[kinds, figures].itertuples(index=False, name=None))
     rows = changes[figures].itertuples(index=False, name=None)
-    return changes[~(depths & np.array([row in told for row in rows], bool))]
+    return changes[~(depths & np.array([row in known for row in rows], bool))]
 
 
 def gains(base: Frames, trained: Frames) -> dict[str, Interval]:
-    """Task to the mean paired gain of the score, resampled as in `stratum_changes`; errors as
-    there.
-    """
+    """Task to the mean paired gain of the score; arguments and errors as `stratum_changes`."""
     truth, sides = _paired(base, trained)
     left, right = (np.stack([frame["score"].to_numpy(float) for frame in side]) for side in sides)
     return {
-        task: crossed_mean([(right - left)[:, (truth["task"] == task).to_numpy(bool)]])
+        task: two_way_mean([(right - left)[:, (truth["task"] == task).to_numpy(bool)]])
         for task in truth["task"].unique()
     }
 
 
-def hidden_falls(base: Frames, trained: Frames) -> pd.DataFrame:
-    """The rows of `stratum_changes` that fell on a task whose mean score is told as a gain (its
-    interval lies above 0), each named once; arguments and errors as there.
-    """
-    gained = [task for task, gain in gains(base, trained).items() if gain.low > 0.0]
-    changes = named_once(stratum_changes(base, trained))
-    return changes[changes["fell"] & changes["task"].isin(gained)].reset_index(drop=True)
-
-
 def describe_falls(changes: pd.DataFrame) -> list[str]:
-    """The rows of `stratum_changes` that fell, each once, in words, and with its incidents: a text
-    a task, as "single crash: edge roots found 0.57 → 0.22 (23)".
+    """The rows of `stratum_changes` that fell, each once, in words with its incidents: one text
+    per task, as "single crash: edge roots found 0.57 → 0.22 (23)".
     """
     fallen = named_once(changes)
     return [
@@ -362,21 +308,3 @@ def describe_falls(changes: pd.DataFrame) -> list[str]:
         )
         for task, rows in fallen[fallen["fell"]].groupby("task", sort=False)
     ]
-
-
-def detection_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """What a policy did with faults and with false alarms, as text: a row a policy and task."""
-    shown = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")
-    table = strata(frame)
-    rows = []
-    for (policy, task), own in table.groupby(["policy", "task"], sort=False):
-        found = own.set_index("stratum")
-        cells = {
-            label(name): f"{found.loc[name, 'mean']:.2f} of {found.loc[name, 'episodes']}"
-            for name in shown
-            if name in found.index
-        }
-        rows.append(
-            {"policy": policy, "task": task, **{label(name): "-" for name in shown}, **cells}
-        )
-    return pd.DataFrame(rows)

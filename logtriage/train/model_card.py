@@ -344,7 +344,7 @@ def _detection(changes: pd.DataFrame) -> pd.DataFrame:
 
 def _weakest(changes: pd.DataFrame) -> list[str]:
     """The strata that the trained model solves least, in words."""
-    better = [name for name, stratum in STRATA.items() if stratum.better > 0]
+    better = [name for name, one in STRATA.items() if one.better > 0 and one.answer]
     told = named_once(changes)
     told = told[told["stratum"].isin(better) & (told["incidents"] >= FEWEST)]
     return [

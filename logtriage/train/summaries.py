@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..bench.crossed import crossed_mean, crossed_share
-from ..bench.intervals import mean_interval, paired_gain, share_of_ceiling
+from ..bench.intervals import (
+    mean_interval,
+    paired_gain,
+    share_of_ceiling,
+    two_way_mean,
+    two_way_share,
+)
 from ..bench.runs import write_text
 from ..bench.strata import gains, label, stratum_changes
 from .experiment import REFERENCES
@@ -130,18 +135,18 @@ def summarise_seeds(runs: Sequence[str | Path], split: str = "test") -> pd.DataF
 
         before, after = scores("base"), scores("trained")
         played = [name for name in REFERENCES if all((one.policy == name).any() for one in frames)]
-        share = crossed_share(after, scores(CEILING)[0]) if CEILING in played else None
+        share = two_way_share(after, scores(CEILING)[0]) if CEILING in played else None
         strata = changes[changes.task == task].set_index(["stratum", "group"])
         row: dict[str, Any] = {
             "task": task,
             "benchmark": frames[0]["benchmark"].iloc[0],
             "seeds": len(folders),
             "episodes": before.shape[1],
-            "base": crossed_mean([before]),
-            "trained": crossed_mean([after]),
+            "base": two_way_mean([before]),
+            "trained": two_way_mean([after]),
             "gain": gained[task],
             f"share_of_{CEILING}": share,
-            f"over_{TEACHER}": crossed_mean([after - scores(TEACHER)])
+            f"over_{TEACHER}": two_way_mean([after - scores(TEACHER)])
             if TEACHER in played
             else None,
             "smallest_gain": (after - before).mean(axis=1).min(),

@@ -314,11 +314,11 @@ def _record(sweep: Sweep) -> dict[str, Any]:
 
 def draw_sweep(folder: Path) -> list[Path]:
     """Draw the figures of a sweep from the tables in the folder; returns the files."""
-    from ..bench.sweep_plots import plot_learning, plot_seeds
-    from ..bench.sweep_tables import read_sweep
+    from ..bench.analysis import read_sweep
+    from ..bench.learning_plots import plot_sweep_learning, plot_sweep_seeds
 
     record, frame = read_sweep(folder)
-    figures = {"learning": plot_learning, "seeds": plot_seeds}
+    figures = {"learning": plot_sweep_learning, "seeds": plot_sweep_seeds}
     for name, plot in figures.items():
         plot(frame, against=record["against"]).save(folder / f"{name}.png")
     return [folder / f"{name}.png" for name in figures]

@@ -6,8 +6,7 @@ import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
 
 from logtriage.bench import analysis
-from logtriage.bench.crossed import crossed_mean
-from logtriage.bench.intervals import paired_gain
+from logtriage.bench.intervals import compare_recipes, holm, paired_gain, two_way_mean
 from logtriage.bench.strata import stratum_changes
 from logtriage.world.tasks import TASKS
 
@@ -104,27 +103,6 @@ def test_only_what_all_points_have_played_counts(points, tmp_path):
         assert steps["episodes"].sum() == 30 * EPISODES_A_STEP  # training stays whole
 
 
-def test_frames_are_joined_as_if_gathered_together(points, frame, tmp_path):
-    names = [(row, seed) for row, seed, _ in points]
-    frame.to_parquet(tmp_path / "first.parquet")
-    first = pd.read_parquet(tmp_path / "first.parquet")
-    halves = [analysis.gather(points[5:]), first]
-    pd.testing.assert_frame_equal(
-        _in_order(analysis.join(halves, names)), _in_order(frame), check_categorical=False
-    )
-    with pytest.raises(ValueError, match=r"no frame holds better/seed-7; run the sweep first"):
-        analysis.join([frame], [*names, ("better", 7)])
-    older = [frame[~frame["row"].isin(["worse"])], frame.assign(benchmark="0.9")]
-    with pytest.raises(ValueError, match=r"versions .*'0.9'.* never put together"):
-        analysis.join(older, names)
-
-
-def _in_order(frame):
-    return frame.astype(dict.fromkeys(["row", *analysis.CATEGORIES], str)).sort_values(
-        list(analysis.COLUMNS[:9]), ignore_index=True
-    )
-
-
 def test_unfinished_and_mixed_sweeps_are_refused(points, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"lacks episodes.jsonl; train and evaluate"):
         analysis.gather([("gone", 0, tmp_path)])
@@ -137,7 +115,7 @@ def test_unfinished_and_mixed_sweeps_are_refused(points, tmp_path):
         analysis.gather([*rest, old])
 
 
-def test_scores_are_means_with_crossed_intervals(points, table):
+def test_scores_are_means_with_two_way_intervals(points, table):
     folders = [folder for row, _, folder in points if row == "recipe"]
     frames = [pd.read_parquet(folder / "evaluation.parquet") for folder in folders]
     for task in TASKS:
@@ -150,13 +128,10 @@ def test_scores_are_means_with_crossed_intervals(points, table):
         assert (row["seeds"], row["incidents"]) == (3, 20)
         for name, values in (("base", before), ("trained", after), ("gain", after - before)):
             told = row[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
-            assert told == pytest.approx(tuple(crossed_mean([values])), abs=1e-6), name
+            assert told == pytest.approx(tuple(two_way_mean([values])), abs=1e-6), name
         assert row["smallest_gain"] == pytest.approx(
             min(paired_gain(*pair).mean for pair in zip(*sides, strict=True)), abs=1e-6
         )
-        middle = np.sort(after.ravel())[15:45].mean()
-        assert row["iqm"] == pytest.approx(middle, abs=1e-6)
-        assert row["iqm_low"] < row["iqm"] < row["iqm_high"]
         changes = stratum_changes(*sides).set_index(["stratum", "group"])
         for name in analysis.SHARES:
             for side in ("base", "trained"):
@@ -171,53 +146,63 @@ def test_all_is_the_mean_of_the_tasks(table):
     for row in SKILLS:
         tasks, whole = table.loc[row].drop(analysis.ALL), table.loc[(row, analysis.ALL)]
         assert whole["incidents"] == 60
-        for name in (
-            "base",
-            "trained",
-            "gain",
-            "difference",
-            "improvement",
-            "faults_detected_base",
-        ):
+        for name in ("base", "trained", "gain", "difference", "faults_detected_base"):
             assert whole[name] == pytest.approx(tasks[name].mean(), nan_ok=True), name
         width, widths = (one["trained_high"] - one["trained_low"] for one in (whole, tasks))
         assert width < widths.mean()  # more incidents, less doubt
         assert not np.isnan(whole["false_alarms_dismissed_trained"])
 
 
-def test_differences_are_paired(frame, table):
-    for row in ("worse", "better"):
-        own, recipe = (analysis.scores_of(frame, one)[0] for one in (row, "recipe"))
-        cell = table.loc[(row, "single_crash")]
-        assert cell["difference"] == pytest.approx(own.mean() - recipe.mean())
-        assert cell["difference_low"] <= cell["difference"] <= cell["difference_high"]
-    assert table.loc[("better", analysis.ALL), "difference_low"] > 0.0
-    assert table.loc[("worse", analysis.ALL), "difference_high"] < 0.0
-    assert table.loc[("better", analysis.ALL), "improvement"] > 0.8
-    # What incidents share cancels in a difference; the trained scores alone have it.
-    for row in ("worse", "better"):
-        cell = table.loc[(row, analysis.ALL)]
-        apart = np.hypot(
-            *(
-                table.loc[(one, analysis.ALL), "trained_high"]
-                - table.loc[(one, analysis.ALL), "trained_low"]
-                for one in (row, "recipe")
+def test_differences_are_compared_over_seeds(frame, table):
+    # Three seeds of both rows had the same steps and episodes, so they are paired: t over seeds.
+    assert analysis.trained_alike(frame, "recipe", "recipe")
+    for row, sign in (("worse", -1.0), ("better", 1.0)):
+        cells = table.xs(row)
+        paired = analysis.trained_alike(frame, row, "recipe")
+        for at, task in enumerate(TASKS):
+            own, recipe = (
+                analysis.scores_of(frame, one)[at].mean(axis=1) for one in (row, "recipe")
             )
-        )
-        assert cell["difference_high"] - cell["difference_low"] < apart
+            expected = compare_recipes(recipe, own, paired)
+            cell = cells.loc[task]
+            shown = cell[["difference", "difference_low", "difference_high"]].to_numpy(float)
+            assert shown == pytest.approx(tuple(expected.difference))
+            assert cell["p"] == pytest.approx(expected.p)
+        assert sign * cells.loc[analysis.ALL, "difference"] > 0.0
+    assert table.loc[("worse", analysis.ALL), "verdict"] == "worse"
+    beside_itself = table.xs("recipe")
+    assert beside_itself["difference"].isna().all() and (beside_itself["verdict"] == "").all()
 
 
-def test_beside_itself_a_row_has_nothing_that_was_measured(table):
-    cells = table.filter(regex="^(difference|improvement)")
-    assert cells.shape[1] == 6 and cells.loc["recipe"].isna().all(axis=None)
-    assert cells.drop("recipe", level="row").notna().all(axis=None)
+def test_verdicts_are_corrected_for_all_rows_of_a_task(table):
+    # Six rows that are suggestive alone are no six findings.
+    for task in (*TASKS, analysis.ALL):
+        rows = table.xs(task, level="task").drop("recipe")
+        for verdict, adjusted in zip(rows["verdict"], holm(rows["p"]), strict=True):
+            assert (verdict in ("better", "worse")) == (adjusted < 0.05)
 
 
-def test_rows_of_other_seeds_are_not_compared(points):
-    frame = analysis.gather(points[1:])
-    assert list(analysis.score(frame)["seeds"].unique()) == [2, 3]  # alone, each may stand
-    with pytest.raises(ValueError, match=r"worse has \[1, 2\] and recipe \[0, 1, 2\]; train both"):
-        analysis.score(frame, against="recipe")
+def test_seeds_pair_only_where_training_was_the_same(points, tmp_path):
+    (short,) = make_points(tmp_path, {"short": 0.7}, 1, 20, steps=10)
+    frame = analysis.gather([*points, short])
+    assert not analysis.trained_alike(frame, "short", "recipe")
+    table = analysis.score(frame, against="recipe").set_index(["row", "task"])
+    one = table.loc[("short", analysis.ALL)]
+    assert one["verdict"] == "one seed" and np.isnan(one[["p", "difference_low"]].tolist()).all()
+
+
+def test_a_comparison_table_has_the_best_row_first(frame):
+    table = analysis.comparison_table(frame, "recipe")
+    assert list(table.index) == ["better", "recipe", "worse"]
+    with pytest.raises(ValueError, match=r"no task 'crash'; it has single_crash, .*, all"):
+        analysis.comparison_table(frame, "recipe", "crash")
+
+
+def test_who_is_dismissed_is_counted_for_each_row_and_the_base(frame):
+    table = analysis.dismissal_table(frame)
+    assert set(table.index) == {*SKILLS, "base"}
+    shown = table.loc["worse"].str.split(" of ")
+    assert int(shown["real faults dismissed"][1]) + int(shown["false alarms dismissed"][1]) == 60
 
 
 def test_the_table_is_flat(table, frame, tmp_path):
@@ -226,7 +211,7 @@ def test_the_table_is_flat(table, frame, tmp_path):
     assert list(back["row"]) == [row for row in SKILLS for _ in range(4)]
     assert list(back["task"][:4]) == [*TASKS, analysis.ALL]
     alone = analysis.score(frame)
-    assert not {"difference", "improvement"} & set(alone.columns)
+    assert not {"difference", "verdict"} & set(alone.columns)
 
 
 def test_unknown_rows_and_other_incidents_are_refused(points, frame, tmp_path):

@@ -24,10 +24,9 @@ from logtriage.bench.evaluation import (
     pass_at,
     report,
 )
-from logtriage.bench.intervals import score_table
 from logtriage.bench.registry import Player, behind_endpoint, make_policy, scripted
 from logtriage.bench.rollouts import HOPELESS, rollout, rollout_each, solved
-from logtriage.bench.strata import detection_table
+from logtriage.bench.score_tables import detection_table, score_table
 from logtriage.bench.trajectories import Journal, read_trajectories
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
