@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode
-from ..play.observation import Measure, Observation, observed_metric
+from ..play.observation import Measure, Observation, observed_metric, three_digits
 from ..play.scoring import Score
 from ..world.call_graph import UNKNOWN_KIND, CallGraph, Service
-from ..world.telemetry import Metric
+from ..world.telemetry import Alert, Metric
 from .cases import Case, load_case
 
 REAL = "real"  # the name of the task
@@ -57,7 +57,7 @@ class RealEpisode(BaseEpisode):
         opening = Observation(
             max_steps=MAX_STEPS,
             notice=NOTICE,
-            alerts=case.alerts,
+            alerts=alerts(case),
             metrics=metrics(case),
             measures=case.users or None,
             counts=[row for row in case.line_counts if row.errors or row.usual_errors] or None,
@@ -75,7 +75,7 @@ class RealEpisode(BaseEpisode):
         case = self.incident.case
         if service == ALL_SERVICES:
             return Observation(
-                alerts=case.alerts,
+                alerts=alerts(case),
                 metrics=metrics(case),
                 measures=case.measures,
                 calls=case.call_times or None,
@@ -111,6 +111,11 @@ def call_graph(case: Case) -> CallGraph:
     return CallGraph(
         tuple(Service(name, UNKNOWN_KIND, tuple(callees)) for name, callees in called.items())
     )
+
+
+def alerts(case: Case) -> list[Alert]:
+    """The alerts of a case, with the figures that are shown."""
+    return [one._replace(value=three_digits(one.value)) for one in case.alerts]
 
 
 def metrics(case: Case) -> list[Metric]:
