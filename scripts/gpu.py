@@ -1,29 +1,23 @@
 """What of the T4's route only an NVIDIA GPU can prove, any of them: `make gpu`, after `make demo`.
 
-1. *Small*: the embedded base is trained through Unsloth in fp16, and its episodes have several
-   turns. Without that, a trainer that never hears a tool's answer would look sound.
+1. *Small*: the embedded base is trained through Unsloth in fp16, its episodes have several turns,
+   its losses are finite, and it resumes from a checkpoint.
 2. *Memory*: a model of Qwen2.5-3B's shape with random weights and Qwen's tokenizer, in 4 bit, is
    trained and evaluated in what a T4 has. A random model never calls a tool, so its turns are
-   generated for their cost and then replaced (see `random_qwen`): it asks for all logs until it is
-   cut off. These are the longest episodes that the preset allows, and the most memory, as in the
-   upper end of what `training/cost.py` computes.
+   generated for their cost and then replaced (see `random_qwen`): the longest episodes that the
+   preset allows.
 
-Each case has a process of its own that takes itself for a T4 (see `as_a_t4`), and training has two,
-the second of which resumes from a checkpoint. What stays unproven: kernels compiled for a T4, and
-its speed: seconds are this GPU's.
+Each case has a process of its own that takes itself for a T4 (see `as_a_t4`). Kernels compiled for
+a T4, and its speed, stay unproven: seconds are this GPU's.
 
-| file of results/gpu | what |
-|---|---|
-| `small.json` | of the first proof, one record (see `trained`) |
-| `memory.csv` | of the second, a row a case: `trained` or `evaluated` |
-| `config.json` | versions, commit, machine, driver |
+Written to results/gpu: `small.json`, `memory.csv` (one row per case), and `config.json` (versions,
+commit, machine, driver).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -36,7 +30,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
 
-import numpy as np
 import pandas as pd
 import torch
 import typer
@@ -111,46 +104,28 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: bool) -> dict:
-    """Train to the step `until`, or to the end; then also write `logits.npz` of the trained model.
+    """Train to the step `until`, or to the end.
 
     Returns:
         The peak, and whether training came that far: not where one episode at once is too much.
     """
     as_a_t4(training=True)
-    load, kept = grpo._load, []
+    load = grpo._load
 
-    def load_and_keep(config: TrainingConfig) -> tuple[Any, Any]:
-        kept.clear()  # the model of an attempt that ended with the memory
-        grpo.free_memory()
-        kept[:] = load(config)
-        if scripted:
-            follow_script(kept[1], config.turn_tokens)
-        return kept[0], kept[1]
+    def load_and_script(config: TrainingConfig) -> tuple[Any, Any]:
+        model, tokenizer = load(config)
+        follow_script(tokenizer, config.turn_tokens)
+        return model, tokenizer
 
-    grpo._load = load_and_keep
+    if scripted:
+        grpo._load = load_and_script
     try:
         grpo.train(config, run, progress=False, until=until)
     except ValueError as error:
         if not isinstance(error.__cause__, torch.OutOfMemoryError):
             raise
         return {**memory(), "trained": False}
-    peak = memory()
-    if until is None:
-        from unsloth import FastLanguageModel
-
-        FastLanguageModel.for_inference(kept[0])
-        os.environ["UNSLOTH_RETURN_HIDDEN_STATES"] = "0"  # its trainer has them in logits' place
-        ids = opening_ids(kept[1], 1)[0]
-        np.savez(run / "logits.npz", ids=ids, logits=last_logits(kept[0], ids))
-    return {**peak, "trained": True}
-
-
-def last_logits(model: Any, ids: list[int]) -> np.ndarray:
-    """Logits of the first token of an answer to these ids, of shape (vocabulary,)."""
-    gpu = model.device.type == "cuda"
-    with torch.inference_mode(), torch.autocast(model.device.type, torch.float16, enabled=gpu):
-        logits = model(input_ids=torch.tensor([ids], device=model.device)).logits
-    return logits[0, -1].float().cpu().numpy()
+    return {**memory(), "trained": True}
 
 
 def opening_ids(tokenizer: Any, episodes: int) -> list[list[int]]:
@@ -166,23 +141,6 @@ def opening_ids(tokenizer: Any, episodes: int) -> list[list[int]]:
         )
         for episode in played
     ]
-
-
-def reload(config: TrainingConfig, run: Path) -> dict[str, float]:
-    """How far the logits of a trained adapter, loaded anew as evaluation does it, are from those of
-    the model that was trained (`adapter_difference`), and from those without it
-    (`adapter_effect`): the largest distance. It is the same adapter where the first is far less.
-    """
-    as_a_t4()
-    kept = np.load(run / "logits.npz")
-    model, _ = load_language_model(config.model, config.load_in_4bit, run / "model")
-    logits = last_logits(model, kept["ids"].tolist())
-    with model.disable_adapter():
-        without = last_logits(model, kept["ids"].tolist())
-    return {
-        "adapter_difference": float(abs(logits - kept["logits"]).max()),
-        "adapter_effect": float(abs(logits - without).max()),
-    }
 
 
 def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
@@ -213,14 +171,12 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
 
 
 def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]:
-    """Train in two processes, stopping after the first step, and load the adapter in a third.
+    """Train in two processes, stopping after the first step.
 
     Returns:
-        A record: `memory` of the second process, which took a whole step; whether that many
-        episodes at once `fits`; of the steps the `loss`, whether all are finite, and the seconds of
-        the last one; `turns` that the model took in the mean of the conversations written down,
-        `tokens` of an episode's opening and what the model wrote, in the mean; whether it
-        `resumed`; and see `reload`.
+        A record: `memory` of the second process; whether that many episodes at once `fits`; the
+        `loss` of each step; the seconds of the last one; `turns` and `tokens` of an episode in the
+        mean; whether it `resumed`.
     """
     episodes_after = []
     for until in (1, None):
@@ -242,7 +198,6 @@ def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]
         "tokens": round(float(metrics["num_tokens"].iloc[-1]) / episodes),
         "resumed": metrics["step"].tolist() == list(range(1, config.steps + 1))
         and episodes_after[1].startswith(episodes_after[0]),
-        **apart(reload, config, run),
     }
 
 
@@ -259,15 +214,9 @@ def prove_memory(
     batches: Sequence[int] = EVALUATED,
     **changes: Any,
 ) -> pd.DataFrame:
-    """The second proof: a row a case (see `trained` and `evaluated`), with the GiB and seconds that
-    `training/cost.py` computes for a T4 beside.
-
-    Args:
-        folder: where the model and the runs go, 7 GB with the default shape.
-        shape: of the model.
-        steps: incidents and group of each case of training.
-        batches: episodes at once of each case of evaluation.
-        changes: of the preset's other settings.
+    """The second proof: one row per case (see `trained` and `evaluated`), beside what `train.cost`
+    computes for a T4. `steps` are incidents and group of each case of training, `batches` episodes
+    at once of each case of evaluation.
     """
     base = folder / "model"
     apart(random_model, shape, base)

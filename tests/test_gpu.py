@@ -42,4 +42,3 @@ def test_the_memory_proof_runs_through(tmp_path, monkeypatch):
     train = table.iloc[0]
     # Scripted: the model is heard more than once, and rewards differ, so something is learned.
     assert train["turns"] > 1 and train["loss_finite"] and train["resumed"]
-    assert train["adapter_difference"] < 1e-4 < train["adapter_effect"]
