@@ -34,7 +34,7 @@ def check_name(name: str) -> str:
     except HFValidationError as error:
         raise ValueError(f"{name!r:.120} is no name of the Hub: {error}") from None
     if name.count("/") != 1:
-        raise ValueError(f"{name!r} lacks its owner; write owner/name, as you/logtriage-demo")
+        raise ValueError(f"{name!r} lacks its owner; write owner/name, as you/logtriage-agent")
     return name
 
 

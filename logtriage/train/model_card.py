@@ -194,9 +194,7 @@ def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
 
 
 def _base(subject: Subject) -> dict[str, Any]:
-    """Of the embedded base, its number of parameters and which of the three it is; empty for a
-    model of a hub, and for a stranger's in a folder.
-    """
+    """Kind and number of parameters of the embedded base; empty for any other model."""
     path = Path(model_of(subject.run)) / "base.json"
     if subject.base or not path.exists():
         return {}
@@ -291,13 +289,8 @@ def results_of(run: Path, file: str) -> pd.DataFrame | None:
 
 
 def evaluated(run: Path, folder: Path, evaluation: pd.DataFrame) -> dict[str, Any]:
-    """What the card tells of the results on held-out incidents: rows of `summarise_run`, tables and
-    sentences.
-
-    Args:
-        run: its folder.
-        folder: where `summary.json` goes.
-        evaluation: rows of `evaluation.parquet`.
+    """The results on held-out incidents: rows of `summarise_run`, which writes `summary.json` into
+    `folder`, tables and sentences.
     """
     (split,) = evaluation["split"].unique()
     rows = [{**row, "split": split} for row in summarise_run(folder, evaluation)]
@@ -345,12 +338,12 @@ def _detection(changes: pd.DataFrame) -> pd.DataFrame:
 def _weakest(changes: pd.DataFrame) -> list[str]:
     """The strata that the trained model solves least, in words."""
     better = [name for name, one in STRATA.items() if one.better > 0 and one.answer]
-    told = named_once(changes)
-    told = told[told["stratum"].isin(better) & (told["incidents"] >= FEWEST)]
+    known = named_once(changes)
+    known = known[known["stratum"].isin(better) & (known["incidents"] >= FEWEST)]
     return [
         f"{row.task.replace('_', ' ')}: {label(row.stratum, row.group)}, {row.trained:.2f}"
         f" of {row.incidents}"
-        for row in told.nsmallest(WEAKEST, "trained").itertuples()
+        for row in known.nsmallest(WEAKEST, "trained").itertuples()
     ]
 
 

@@ -166,11 +166,11 @@ def train_command(
     ] = None,
     warm_up: Annotated[
         str | None,
-        typer.Option(help="Imitate before reward, as trace:200: a policy and how many episodes."),
+        typer.Option(help="Imitate before GRPO, as trace:200: a policy and how many episodes."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
     until: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this step; repeat without, to go on.")
+        int | None, typer.Option(min=1, help="Stop after this step; repeat without it to continue.")
     ] = None,
     env_url: Annotated[
         str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
@@ -210,15 +210,15 @@ def train_command(
     run = folder or Path("runs") / preset / f"seed-{seed}"
     try:
         config = asked_config(preset, task or [], episodes, steps, batch, changes)
-        config, told = on_this_machine(config)
+        config, warning = on_this_machine(config)
         check_access(keep_on_hub, push_to_hub)  # rather now than after hours
         if keep_on_hub and pull_run(keep_on_hub, run):
             typer.echo(f"brought back from {keep_on_hub}")
         with ExitStack() as stack:
             # `obj` connects to a server, of which nothing here knows (see `__main__`).
             open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
-            if told:
-                typer.echo(told)
+            if warning:
+                typer.echo(warning)
             made = train(
                 config,
                 run,
@@ -228,7 +228,7 @@ def train_command(
                 track=track,
             )
         if made == run:
-            typer.echo(f"at step {until} or beyond; the same command without --until goes on")
+            typer.echo(f"at step {until} or beyond; repeat the command without --until to continue")
             return
         typer.echo(f"trained model in {made}")
         if push_to_hub:

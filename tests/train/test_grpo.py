@@ -463,3 +463,16 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     assert (again / "episodes.jsonl").read_bytes() == (
         tmp_path / "run" / "episodes.jsonl"
     ).read_bytes()
+
+
+def test_a_full_disk_is_called_that(tiny_base, tmp_path, monkeypatch):
+    # torch says "unexpected pos 64 vs 0" where a checkpoint does not fit.
+    def cut_off(*args):
+        raise RuntimeError("unexpected pos 64 vs 0")
+
+    monkeypatch.setattr(grpo, "_attempt", cut_off)
+    with pytest.raises(RuntimeError, match="unexpected pos"):
+        train(tiny(tiny_base), tmp_path / "run", progress=False)
+    monkeypatch.setattr(grpo, "FULL", sys.maxsize)
+    with pytest.raises(ValueError, match="is full; make room, and repeat the command"):
+        train(tiny(tiny_base), tmp_path / "run", progress=False)
