@@ -89,8 +89,11 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
 
 
 def before_and_after(run: Path) -> dict[str, Player]:
-    """The run's model as it started, and, where training has ended, as it is now."""
-    players = {"base": model_player(run, None, "base")}
+    """The run's model before GRPO, and, where training has ended, as it is now. Before GRPO means
+    after the warm-up, where there was one: the gain is GRPO's alone.
+    """
+    warm = run / "warm-up"
+    players = {"base": model_player(run, warm if warm.exists() else None, "base")}
     if (run / "model").exists():
         players["trained"] = model_player(run, run / "model", "trained")
     return players

@@ -12,10 +12,6 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-# For a process that computes with torch, before it starts: threads that wait sleep. By default they
-# spin, which takes the cores from every other process that computes.
-WAITING_SLEEPS = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
-
 PR_SET_PDEATHSIG = 1  # of Linux's prctl: be sent a signal when the parent dies
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # not loaded between fork and exec
 
