@@ -1,8 +1,8 @@
-"""What nobody may be told of a real incident before its end."""
+"""What no agent may see of a real incident before its end."""
 
 
 def secrets(case):
-    """What only the truth holds: where the source tells of the fault, how it was made, and its name
+    """What only the truth holds: the fault's place in the source, how it was injected, and its name
     unless that is a word of every log.
     """
     truth = case.truth

@@ -11,7 +11,7 @@ GRAPH = CallGraph((Service("web", "unknown", ("shop",)), Service("shop", "unknow
 
 
 def test_the_later_half_of_the_window_counts():
-    # The alarm lies in the middle: a loud value before it is not the incident.
+    # The alarm lies in the middle: an anomaly before it is not the incident.
     measure = Measure("web", "cpu", "%", (90.0, 10.0, 12.0, None, 4.0), usual=10.0)
     assert farthest(measure) == 4.0
     assert farthest(measure._replace(values=(90.0, None, None))) is None

@@ -33,7 +33,7 @@ def seen(*measures, alerts=ALERTS, calls=None, counts=None):
     return gather(GRAPH, [Observation(0, 20, alerts=list(alerts)), answer])
 
 
-SLOW = (  # stock is slow; those above it wait, and ads is loud for reasons of its own
+SLOW = (  # stock is slow; those above it wait, and ads is anomalous for another reason
     measure("web", "latency", 400.0),
     measure("shop", "latency", 380.0),
     measure("stock", "latency", 360.0),

@@ -19,7 +19,7 @@ GRAPH = CallGraph(
 
 
 def seen(rows, alert="latency", calls=None, counts=None):
-    """`rows`: service, name, value, usual, and how wide the usual band is."""
+    """`rows`: service, name, value, baseline, and half the width of its band."""
     measures = [
         Measure(service, name, "", (usual, usual, value), usual, usual - wide, usual + wide)
         for service, name, value, usual, wide in rows
