@@ -1,4 +1,4 @@
-"""A console to play incidents by hand, as a widget: a human is one more policy.
+"""A console to play incidents by hand, as a widget.
 
 Only what ipywidgets 7 and 8 both have is used, and callbacks do nothing but set values. The picture
 is `play.drawing`'s, as on the page of the server.
@@ -21,7 +21,7 @@ class Console:
 
     Args:
         task, split, index: the incident's coordinates (see `sample_incident`).
-        topology: a call graph of one's own; the split's without.
+        topology: a custom call graph; the split's without.
 
     Attributes:
         episode: what is being played; its `history` is everything shown so far.
@@ -38,7 +38,7 @@ class Console:
         self.open(task, split, index)
 
     def open(self, task: str, split: str, index: int) -> None:
-        """Leave the incident and open another, or the same anew."""
+        """Leave the incident and open another, or the same again."""
         self.episode = open_incident(task, split, index, self._topology)
 
     def act(self, action: Action) -> None:

@@ -1,4 +1,4 @@
-"""`TriageEnvironment`: the OpenEnv face of an episode."""
+"""`TriageEnvironment`: the OpenEnv interface of an episode."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         observation = env.step(TriageAction(action_type="request_more_logs", value="user-db"))
 
     Args:
-        topology: a call graph of one's own, on which all incidents are; the default without. The
+        topology: a custom call graph, on which all incidents are; the default without. The
             split unseen_topology, which draws its own, is then refused, and not listed.
     """
 

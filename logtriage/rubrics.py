@@ -1,6 +1,6 @@
 """The score as OpenEnv's tree of rubrics, for who inspects or logs rewards by OpenEnv's means.
 
-The score itself is `play.rewards.score`. It follows from the whole record and from the truth of the
+The score itself is `play.scoring.score`. It follows from the whole record and from the truth of the
 incident, and neither is in an action or an observation: the environment hands the finished score
 to `TriageRubric`, which only gives it names.
 """

@@ -224,7 +224,7 @@ class Posterior:
         return chance
 
     def own_trouble(self, at: int, step: int) -> np.ndarray:
-        """`Telemetry.own_trouble` of service `at` under each hypothesis, (H,)."""
+        """`Telemetry.own_degradation` of service `at` under each hypothesis, (H,)."""
         network = self.topology.network
         errors, latency = self.states("errors", step), self.states("latency", step)
         passed = np.ones(len(errors))
@@ -237,17 +237,17 @@ class Posterior:
             own_latency -= share * latency[:, other]
             own_rest -= share * network.rest_latency[other]
         own = np.where(passed > 0.01, 1.0 - (1.0 - errors[:, at]) / np.maximum(passed, 0.01), 0.0)
-        slow = np.where(own_latency > telemetry.SLOW * own_rest, telemetry.LOUDNESS_SLOW, 0.0)
+        slow = np.where(own_latency > telemetry.SLOW * own_rest, telemetry.VOLUME_SLOW, 0.0)
         return np.maximum(own, slow)
 
     def log_volume(self, step: int) -> np.ndarray:
         """`Telemetry.loudness` under each hypothesis when no output is suppressed, (H, S)."""
         degraded, errors = self.states("degraded", step), self.states("errors", step)
-        volume: np.ndarray = np.full(errors.shape, telemetry.LOUDNESS_AT_REST)
+        volume: np.ndarray = np.full(errors.shape, telemetry.VOLUME_AT_REST)
         for at in range(volume.shape[1]):
-            own = telemetry.STACK_TRACES * self.own_trouble(at, step)
+            own = telemetry.OWN_VOLUME * self.own_trouble(at, step)
             volume[:, at] += degraded[:, at] * (
-                np.maximum(telemetry.LOUDNESS_SLOW, errors[:, at]) + own
+                np.maximum(telemetry.VOLUME_SLOW, errors[:, at]) + own
             )
         kinds = [telemetry.VOLUME[service.kind] for service in self.topology.services]
         return volume * np.array(kinds)

@@ -59,7 +59,7 @@ class Record:
     confidence: float | None = None
 
     def note(self, action: Action, faults: int = 1) -> str:
-        """Take down an answer, and return how the agent is told so; `faults` are at work.
+        """Note an answer, and return what the agent is shown of it; `faults` are at work.
 
         The first severity counts; the others count in the order they are given.
         """

@@ -2,7 +2,7 @@
 
 Everything here is deterministic; chance lives in `incidents` (what happens) and `telemetry` (what
 is seen of it). A tick reads only an earlier state of the neighbours (`lag` ticks ago, by default
-the previous one), so trouble needs a tick a hop, both up and down:
+the previous one), so a disturbance needs one tick per hop, both up and down:
 
 * load comes down the calls, and failed calls are retried: `demand = external + sum(load * share) *
   (1 + RETRIES * errors)`

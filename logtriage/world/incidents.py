@@ -69,7 +69,7 @@ class Incident:
 
     @property
     def root(self) -> str | None:
-        """Name of the service where the trouble began (for two faults, where the first is); None
+        """Name of the service at fault (of two faults, where the first is); None
         for a false alarm.
         """
         return None if self.injection is None else self.topology.names[self.injection.position]

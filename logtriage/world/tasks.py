@@ -51,7 +51,7 @@ class Task:
         false_alarms: share of incidents without any fault.
         outage: share of faults that must become an outage (P1), while the rest must not; None for
             as it comes.
-        below_edge: whether the root must be called by a service that shouts.
+        below_edge: whether the root must be called by a service that is degraded on arrival.
         lag: ticks until a service feels what its neighbours do.
         decoys: innocent services that print hints of some remedy when they are asked.
         services: size of a random call graph; 0 for the split's own.

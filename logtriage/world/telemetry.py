@@ -6,9 +6,9 @@ observation is:
 | what | distribution |
 |---|---|
 | is a streamed line noise | Bernoulli(`task.noise`); the service is then uniform, the text benign |
-| who speaks in the stream | categorical over `loudness` |
+| who speaks in the stream | categorical over `log_volumes` |
 | what kind of line a service prints | categorical over `line_weights` |
-| callee that a `callee` line names | categorical over errors + slowness of those in trouble |
+| callee that a `callee` line names | categorical over errors + slowness of those degraded |
 | template of a line | uniform over the split's templates, or over the varied ones |
 | age of a metric | uniform over `STALENESS` |
 | metric | the value of that age, times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
@@ -38,10 +38,10 @@ VOLUME = {
     "database": 2.0,
     "queue": 2.0,
 }  # how much a kind of service prints
-LOUDNESS_AT_REST = 0.05  # of a service that passes every error on
+VOLUME_AT_REST = 0.05  # of a service that passes every error on
 SLOW = 2.0  # times its usual latency, own or whole, from which a service counts as slow
-LOUDNESS_SLOW = 0.5  # likewise, of one that is slow
-STACK_TRACES = 10.0  # trouble of a service's own prints so many times what trouble passed on prints
+VOLUME_SLOW = 0.5  # likewise, of one that is slow
+OWN_VOLUME = 10.0  # how much more its own errors print than errors passed on: stack traces
 METRIC_NOISE = 0.2
 STALENESS = (0, 0, 1, 2)  # age of a metric in ticks, uniform over these
 FAILS = 0.01  # error share above which a line speaks of failures and not only of waiting
@@ -195,26 +195,26 @@ class Telemetry:
         self.decoys = dict(incident.decoys)
         self._at_rest = [False] * len(self.topology.services)
         self._has_row: dict[int, bool] = {}  # by position; known from the first metrics table on
-        self._seen_tick, self._trouble = -1, self._at_rest
+        self._seen_tick, self._degraded = -1, self._at_rest
 
-    def trouble(self) -> list[bool]:
-        """Which services are in trouble now, by position (see `is_degraded`)."""
+    def degraded(self) -> list[bool]:
+        """Which services are degraded now, by position (see `is_degraded`)."""
         cluster = self.cluster
         if cluster.tick != self._seen_tick:
-            self._seen_tick, self._trouble = cluster.tick, self._at_rest[:]
+            self._seen_tick, self._degraded = cluster.tick, self._at_rest[:]
             state = cluster.states[cluster.tick]
             for position in cluster.reach:
-                self._trouble[position] = is_degraded(self.topology, state, position)
-        return self._trouble
+                self._degraded[position] = is_degraded(self.topology, state, position)
+        return self._degraded
 
-    def dark(self) -> Collection[int]:
+    def suppressed(self) -> Collection[int]:
         """Positions of the roots while they print nothing by themselves and raise no alert."""
         return self.cluster.active if self.cluster.tick < self.incident.quiet_until else ()
 
-    def own_trouble(self, position: int) -> float:
-        """How much of a service's trouble, 0 to 1, arises at itself and not at those it waits for.
+    def own_degradation(self, position: int) -> float:
+        """How much of a service's degradation, 0 to 1, is its own, and not of those it waits for.
 
-        The fraction of requests that fail here, or `LOUDNESS_SLOW` when its own latency has
+        The fraction of requests that fail here, or `VOLUME_SLOW` when its own latency has
         doubled.
         """
         state, network = self.cluster.states[self.cluster.tick], self.topology.network
@@ -227,23 +227,23 @@ class Telemetry:
             own_latency -= share * state.latency[other]
             own_rest -= share * network.rest_latency[other]
         own_errors = 1.0 - (1.0 - state.errors[position]) / passed if passed > 0.01 else 0.0
-        return max(own_errors, LOUDNESS_SLOW if own_latency > SLOW * own_rest else 0.0)
+        return max(own_errors, VOLUME_SLOW if own_latency > SLOW * own_rest else 0.0)
 
-    def loudness(self) -> list[float]:
+    def log_volumes(self) -> list[float]:
         """How much each service prints by itself now, relative to the others, by position."""
-        trouble, dark = self.trouble(), self.dark()
-        loudness = [VOLUME[service.kind] for service in self.topology.services]
-        for position, volume in enumerate(loudness):
-            loud = LOUDNESS_AT_REST
-            if trouble[position]:
+        degraded, suppressed = self.degraded(), self.suppressed()
+        log_volumes = [VOLUME[service.kind] for service in self.topology.services]
+        for position, volume in enumerate(log_volumes):
+            relative = VOLUME_AT_REST
+            if degraded[position]:
                 errors = self.cluster.states[self.cluster.tick].errors[position]
-                loud += max(LOUDNESS_SLOW, errors) + STACK_TRACES * self.own_trouble(position)
-            loudness[position] = 0.0 if position in dark else volume * loud
-        return loudness
+                relative += max(VOLUME_SLOW, errors) + OWN_VOLUME * self.own_degradation(position)
+            log_volumes[position] = 0.0 if position in suppressed else volume * relative
+        return log_volumes
 
     def line_weights(self, position: int) -> tuple[float, ...]:
         """Weights of `LINE_KINDS` in what `position` prints now."""
-        cluster, task, trouble = self.cluster, self.task, self.trouble()
+        cluster, task, degraded = self.cluster, self.task, self.degraded()
         proof = hint = callee = 0.0
         injection = cluster.active.get(position)
         if injection is not None:
@@ -252,13 +252,13 @@ class Telemetry:
         elif position in self.decoys:
             hint = task.hint
         for other in self.topology.below[position]:
-            if trouble[other]:
+            if degraded[other]:
                 callee = CALLEE_WEIGHT
         return (
             proof,
             hint,
             callee,
-            OWN_WEIGHT if trouble[position] else 0.0,
+            OWN_WEIGHT if degraded[position] else 0.0,
             task.noise,
             NORMAL_WEIGHT,
         )
@@ -268,7 +268,7 @@ class Telemetry:
         names each.
         """
         state = self.cluster.states[self.cluster.tick]
-        trouble = self.trouble()
+        degraded = self.degraded()
         rest = self.topology.network.rest_latency
         return [
             (
@@ -279,7 +279,7 @@ class Telemetry:
                 + 0.01,
             )
             for other in self.topology.below[position]
-            if trouble[other]
+            if degraded[other]
         ]
 
     def lines(self, position: int, count: int = 1) -> list[str]:
@@ -333,13 +333,13 @@ class Telemetry:
 
     def stream(self) -> list[str]:
         """The first batch: what reaches the shared log by itself."""
-        size, loudness, random = len(self.topology.services), self.loudness(), self.random
-        whole, lines = total(loudness), []
+        size, log_volumes, random = len(self.topology.services), self.log_volumes(), self.random
+        whole, lines = total(log_volumes), []
         for _ in range(STREAM_LINES):
             if random() < self.task.noise:
                 lines.append(self._render("benign", int(random() * size)))
             else:
-                lines.extend(self.lines(_categorical(loudness, whole, random)))
+                lines.extend(self.lines(_categorical(log_volumes, whole, random)))
         return lines
 
     def detail(self, position: int) -> list[str]:
@@ -348,15 +348,16 @@ class Telemetry:
 
     def sample(self) -> list[str]:
         """A little of everything: a line each of `STREAM_LINES` services drawn without replacement.
-        A dark one's is an ordinary one: were it silent among all the others, it would stand out.
+        A suppressed one's is an ordinary one: silent among all the others, it would stand out.
         """
-        order, random, dark = list(range(len(self.topology.services))), self.random, self.dark()
+        order, random = list(range(len(self.topology.services))), self.random
+        suppressed = self.suppressed()
         # Drawn by `random` alone, unlike `exact.shuffled`: another stream, which is published.
         for i in range(len(order) - 1, 0, -1):
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]
         return [
-            self._render("normal", position) if position in dark else self.lines(position)[0]
+            self._render("normal", position) if position in suppressed else self.lines(position)[0]
             for position in order[:STREAM_LINES]
         ]
 
@@ -376,13 +377,13 @@ class Telemetry:
         )
 
     def metrics(self) -> list[Metric]:
-        """The metrics table, with gaps: whose row is missing at first, by chance or for being dark,
-        has none later either. Were chance drawn anew, who is missing twice would be the root.
+        """The metrics table, with gaps: whose row is missing at first, by chance or as a suppressed
+        root, has none later either. If chance were drawn again, who is missing twice would be the root.
         """
-        gaps, random, dark, rows = self.task.gaps, self.random, self.dark(), []
+        gaps, random, suppressed, rows = self.task.gaps, self.random, self.suppressed(), []
         for i in range(len(self.topology.services)):
             if i not in self._has_row:
-                self._has_row[i] = random() >= gaps and i not in dark
+                self._has_row[i] = random() >= gaps and i not in suppressed
             if self._has_row[i]:
                 rows.append(self.metric(i))
         return rows
@@ -390,13 +391,14 @@ class Telemetry:
     def alerts(self) -> list[Alert]:
         """The thresholds crossed now.
 
-        Only services that users feel are watched; a dark root is not.
+        Only services that users feel are watched; a suppressed root is not.
         """
-        cluster, rest, dark = self.cluster, self.topology.network.rest_latency, self.dark()
-        state, alerts = cluster.states[cluster.tick], []
+        cluster, rest = self.cluster, self.topology.network.rest_latency
+        state, suppressed = cluster.states[cluster.tick], self.suppressed()
+        alerts = []
         for position in cluster.reach:
             service = self.topology.services[position]
-            if service.kind not in ALERTED_KINDS or position in dark:
+            if service.kind not in ALERTED_KINDS or position in suppressed:
                 continue
             if state.errors[position] > ALERT_ERRORS:
                 errors = one_digit(100.0 * state.errors[position])

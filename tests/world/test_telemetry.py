@@ -123,7 +123,7 @@ def test_numbers_in_lines_agree_with_the_state():
     assert min(seen[field] for field in fields) >= 20, seen
 
 
-def test_the_root_is_dark_at_first_and_not_for_ever():
+def test_the_root_is_suppressed_at_first_and_not_for_ever():
     dark = [
         i
         for i in (sample_incident("cascading_failure", "train", k) for k in range(100))
@@ -140,11 +140,11 @@ def test_the_root_is_dark_at_first_and_not_for_ever():
         assert incident.root not in {alert.service for alert in telemetry.alerts()}
         while telemetry.cluster.tick < incident.quiet_until:
             telemetry.cluster.advance()
-        assert not telemetry.dark()
+        assert not telemetry.suppressed()
 
 
 @pytest.mark.parametrize("split", ["train", "unseen_topology"])
-def test_an_answer_about_all_services_does_not_tell_who_is_dark(split):
+def test_an_answer_about_all_services_does_not_show_who_is_suppressed(split):
     # A dark root speaks in it as often as anybody, in ordinary words; and whose row is missing in
     # the first table has none later, dark or not, and before or after the root speaks.
     spoke = asked = expected = 0
@@ -157,7 +157,7 @@ def test_an_answer_about_all_services_does_not_tell_who_is_dark(split):
                 for line in telemetry.sample()
                 if line.split()[1] == incident.root
             ]
-            if telemetry.dark():
+            if telemetry.suppressed():
                 asked, spoke = asked + 1, spoke + len(said)
                 expected += min(1.0, STREAM_LINES / len(incident.topology.names))
                 assert set(said) <= {"normal"}
@@ -185,7 +185,7 @@ def test_the_stream_prints_each_kind_of_line_as_often_as_announced(task):
     expected, seen = Counter(benign=noise * incidents), Counter()
     for index in range(incidents):
         telemetry = eyes(sample_incident(task, "train", index))
-        loudness = telemetry.loudness()
+        loudness = telemetry.log_volumes()
         for position, loud in enumerate(loudness):
             weights = telemetry.line_weights(position)
             assert dict(zip(LINE_KINDS, weights, strict=True))["benign"] == noise
