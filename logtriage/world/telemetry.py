@@ -378,7 +378,7 @@ class Telemetry:
 
     def metrics(self) -> list[Metric]:
         """The metrics table, with gaps: whose row is missing at first, by chance or as a suppressed
-        root, has none later either. If chance were drawn again, who is missing twice would be the root.
+        root, has none later either. Drawn again, who is missing twice would be the root.
         """
         gaps, random, suppressed, rows = self.task.gaps, self.random, self.suppressed(), []
         for i in range(len(self.topology.services)):
