@@ -241,7 +241,7 @@ class Posterior:
         return np.maximum(own, slow)
 
     def log_volume(self, step: int) -> np.ndarray:
-        """`Telemetry.loudness` under each hypothesis when no output is suppressed, (H, S)."""
+        """`Telemetry.log_volumes` under each hypothesis when no output is suppressed, (H, S)."""
         degraded, errors = self.states("degraded", step), self.states("errors", step)
         volume: np.ndarray = np.full(errors.shape, telemetry.VOLUME_AT_REST)
         for at in range(volume.shape[1]):

@@ -102,7 +102,7 @@ def test_under_each_hypothesis_lines_are_as_likely_as_telemetry_makes_them(task)
     for h in random.sample(range(len(belief.alive)), 12):
         _, cluster, telemetry = telemetry_of(belief.prior, h)
         for step in range(3):
-            assert belief.log_volume(step)[h] == pytest.approx(telemetry.loudness(), rel=0.02)
+            assert belief.log_volume(step)[h] == pytest.approx(telemetry.log_volumes(), rel=0.02)
             for at in range(len(NAMES)):
                 weights = telemetry.line_weights(at)
                 shares = belief.line_shares(at, step)
@@ -123,7 +123,7 @@ def test_a_suppressed_root_is_silent_in_the_stream_and_not_when_asked():
         root = belief.prior.position[h]
         expected = belief.log_volume(0)[h].copy()
         expected[root] = 0.0
-        assert expected == pytest.approx(telemetry.loudness(), rel=0.02)
+        assert expected == pytest.approx(telemetry.log_volumes(), rel=0.02)
         assert belief._likelihood(Episode(incident).opening, None)[h, 1] > 0.0
         assert telemetry.line_weights(root)[0] > 0.0
 
