@@ -98,11 +98,6 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
             held_out[of_base].assign(row="", seed=-1, base=bases[0]),
             held_out[shared & ~of_base].assign(row="", seed=-1, base=""),
         ]
-    return _whole(parts, names)
-
-
-def _whole(parts: Sequence[pd.DataFrame], names: Sequence[tuple[str, int]]) -> pd.DataFrame:
-    """Parts of a frame as one, sorted as the points are, with what is shared once."""
     frame = pd.concat(parts, ignore_index=True)
     versions = [one for one in frame["benchmark"].unique() if one]
     if len(versions) != 1:
@@ -111,7 +106,9 @@ def _whole(parts: Sequence[pd.DataFrame], names: Sequence[tuple[str, int]]) -> p
             "points again"
         )
     frame = frame.drop_duplicates(["row", "seed", "base", "policy", "step", *KEYS])
-    return _small(frame.sort_values("row", key=_places(names), kind="stable"))
+    order = {row: place for place, row in enumerate(dict.fromkeys(row for row, _ in names))}
+    order[""] = len(order)  # what is shared comes last
+    return _small(frame.sort_values("row", key=lambda rows: rows.map(order), kind="stable"))
 
 
 _FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {
@@ -144,12 +141,6 @@ def _common_incidents(held_out: Sequence[pd.DataFrame]) -> pd.MultiIndex:
             "training; evaluate them again, on the same incidents"
         )
     return common
-
-
-def _places(names: Sequence[tuple[str, int]]) -> Callable[[pd.Series], pd.Series]:
-    """A key by which rows of a frame are sorted as they are in the sweep, what is shared last."""
-    order = {row: place for place, row in enumerate(dict.fromkeys(row for row, _ in names))}
-    return lambda rows: rows.map({**order, "": len(order)})
 
 
 def _steps(training: pd.DataFrame) -> pd.DataFrame:

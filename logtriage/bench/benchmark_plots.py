@@ -215,7 +215,7 @@ def ill_services(topology: Topology, state: State) -> set[str]:
 
 
 def climb(incident: Incident, panels: int = 4) -> dict[int, str]:
-    """The ticks that tell how an incident climbs, each with a title: the last healthy one, the
+    """The ticks that show how an incident climbs, each with a title: the last healthy one, the
     first at which the root alone is ill (or its onset, where there is none), those at which more
     services follow, and the agent's arrival. For a false alarm, the first tick and the arrival.
 
@@ -224,11 +224,11 @@ def climb(incident: Incident, panels: int = 4) -> dict[int, str]:
         panels: at most so many ticks, 3 or more.
     """
     ill = [ill_services(incident.topology, state) for state in incident.untreated]
-    ticks, told = range(1, len(ill)), {0, incident.arrival}
+    ticks, shown = range(1, len(ill)), {0, incident.arrival}
     if incident.injection is not None:
         first = next((t for t in ticks if ill[t] == {incident.root}), incident.injection.onset)
         spreads = [t for t in ticks if t > first and len(ill[t]) > len(ill[t - 1])]
-        told = {first - 1, first, *spreads[: panels - 3], incident.arrival}
+        shown = {first - 1, first, *spreads[: panels - 3], incident.arrival}
 
     def title(t: int) -> str:
         agent = ", agent arrives" if t == incident.arrival else ""
@@ -238,7 +238,7 @@ def climb(incident: Incident, panels: int = 4) -> dict[int, str]:
             f"tick {t}{agent}\n{len(ill[t]) or 'nobody'} {'are' if len(ill[t]) > 1 else 'is'} ill"
         )
 
-    return {t: title(t) for t in sorted(told)}
+    return {t: title(t) for t in sorted(shown)}
 
 
 def _condition(topology: Topology, state: State, i: int) -> tuple[str, float]:

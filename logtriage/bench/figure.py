@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
@@ -55,7 +53,6 @@ VERDICT_COLOURS = {  # of the audit, in the order of a bar: teal is right, red i
     "reckless": "#C22F1B",
 }
 ILL = "Reds"  # a service: white is healthy, deep red fails every request
-SHARE = "Greys"  # a table of shares: white is none, black is all
 INK, FAINT = "#222222", "#B8B8B8"  # what is neither policy nor task
 
 
@@ -107,13 +104,6 @@ def new_figure(
     return figure, axes
 
 
-def figure_of(ax: Axes) -> Figure:
-    """The figure that an axes is in, whatever subfigures lie between."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None  # every axes of ours was made by a figure
-    return figure
-
-
 def spread(values: Sequence[float], gap: float) -> np.ndarray:
     """`values` moved as little as possible (least squares) so that neighbours are `gap` apart."""
     wanted = np.asarray(values, dtype=float)
@@ -132,7 +122,9 @@ def label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], **style: Any) ->
         style: of the text.
     """
     style = {"fontsize": 9, "va": "center", "annotation_clip": False, **style}
-    figure_of(ax).draw_without_rendering()  # only now does the axes have its height
+    figure = ax.get_figure(root=True)
+    assert figure is not None  # every axes here was made by a figure
+    figure.draw_without_rendering()  # only now does the axes have its height
     lines = max((label.count("\n") for label in ends), default=0) + 1
     points = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     low, high = ax.get_ylim()
@@ -175,15 +167,3 @@ def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) ->
     """A dot at the mean and a line over the 95 % interval, at height `y`."""
     ax.plot([x.low, x.high], [y, y], color=colour, lw=1.6, zorder=3, solid_capstyle="butt")
     ax.plot([x.mean], [y], "o", color=colour, zorder=4, **{"ms": 6.0, **style})
-
-
-def draw_shares(ax: Axes, table: pd.DataFrame) -> None:
-    """A table of shares as a grey image, each of 0.05 or more written out; no ticks, no title."""
-    ax.imshow(table, cmap=colormaps[SHARE], vmin=0.0, vmax=1.0, aspect="auto")
-    for (row, column), value in np.ndenumerate(table.to_numpy(float)):
-        if value >= 0.05:
-            colour = "white" if value > 0.5 else INK
-            text = "1" if value > 0.995 else f"{value:.2f}"[1:]
-            ax.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=colour)
-    ax.spines[:].set(visible=True, color=FAINT)
-    ax.tick_params(length=0)
