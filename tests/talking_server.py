@@ -68,11 +68,11 @@ def talking(answer):
             with lock:
                 talk.requests.append(body)
                 number = len(talk.requests) - 1
-            told = answer(body, number)
-            if told == HANG:
+            reaction = answer(body, number)
+            if reaction == HANG:
                 talk.released.wait(30)
                 return
-            status, headers, sent = told
+            status, headers, sent = reaction
             if callable(sent):
                 self._send_for_ever(status, headers, sent)
                 return

@@ -24,8 +24,8 @@ STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wro
 DISMISSES = 0.5  # chance, with no alert in the opening and nothing shown by the last one asked
 BLAMES_LOUDEST = 0.5  # chance; the last one asked is blamed otherwise
 # Whom it asks next is one draw in [0, 1). Below ASKS_LOUDEST, the first time only, it is the
-# loudest; else, below FOLLOWS_COMPLAINT, one that the last one asked reports errors from; else any.
-ASKS_LOUDEST, FOLLOWS_COMPLAINT = 0.35, 0.65
+# loudest; else, below FOLLOWS_REPORT, one that the last one asked reports errors from; else any.
+ASKS_LOUDEST, FOLLOWS_REPORT = 0.35, 0.65
 
 
 class NovicePolicy(ReadingPolicy):
@@ -79,7 +79,7 @@ class NovicePolicy(ReadingPolicy):
         unasked = [name for name in self.topology.names if name not in self._asked]
         if not unasked:
             return self.slowest()
-        complained_of = [name for name in named if name in unasked]
-        if complained_of and drawn < FOLLOWS_COMPLAINT:
-            return self._random.choice(complained_of)
+        reported = [name for name in named if name in unasked]
+        if reported and drawn < FOLLOWS_REPORT:
+            return self._random.choice(reported)
         return self._random.choice(unasked)

@@ -121,7 +121,7 @@ class OraclePolicy(ConstantPolicy):
         incident = episode.incident
         if not isinstance(incident, Incident):
             raise ValueError(
-                "oracle needs the truth, which neither a server nor a real incident tells; "
+                "oracle needs the truth, which neither a server nor a real incident has; "
                 "choose another policy"
             )
         script = [Action("classify_severity", (incident.severity,))]

@@ -64,10 +64,10 @@ def test_turn_by_turn_the_ids_are_the_templates(unknown):
     said = f"{messages[0]['content']}\n\n{messages[1]['content']}"  # no role for a system
     messages = [{"role": "user", "content": said}]
     assert tokenizer.decode([chat.end]) == "<|im_end|>"
-    for wrote, told in (("resolve", "step 1 of 8"), ("ignore", "step 2 of 8")):
+    for wrote, result in (("resolve", "step 1 of 8"), ("ignore", "step 2 of 8")):
         turn = [*tokenizer.encode(wrote, add_special_tokens=False), chat.end]
         assert chat.parse(turn, ids) == {"role": "assistant", "content": wrote}
-        answer = {"role": "user", "content": told}
+        answer = {"role": "user", "content": result}
         cut = chat.answers([answer], ended=False)
         assert cut == [chat.end, *chat.answers([answer], ended=True)]  # it is given an end
         messages += [{"role": "assistant", "content": wrote}, answer]

@@ -94,9 +94,9 @@ def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
         )
         ids = ids + tokenizer.encode(said, add_special_tokens=False)
         message = {"role": "assistant", "content": "", "tool_calls": [call]}
-        told = answers(session, message)
-        conversation += [message, *told]
-        ids = ids + policy._chat.answers(told, ended=True)
+        made = answers(session, message)
+        conversation += [message, *made]
+        ids = ids + policy._chat.answers(made, ended=True)
         whole = tokenizer.apply_chat_template(
             conversation, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
         )
