@@ -153,7 +153,7 @@ def train(
             except _memory_error() as error:
                 _note_fewer_at_once(config, folder, error)
             except (RuntimeError, OSError) as error:  # torch says "unexpected pos"
-                if shutil.disk_usage(folder).free > FULL:
+                if shutil.disk_usage(folder.parent).free > FULL:
                     raise
                 raise ValueError(
                     f"the disk of {folder} is full; make room, and repeat the command to continue"
