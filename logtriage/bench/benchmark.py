@@ -12,7 +12,6 @@ commit 264b8c9. `exploits.json` holds the best rules that hill climbing found wi
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from ..world.topology import DEFAULT_TOPOLOGY
 from .audit import audit_policies
 from .benchmark_plots import plot_audit, plot_hops, plot_policies, plot_reliability, plot_splits
 from .intervals import brier, calibration_error, episodes_needed, matched, power_of
-from .registry import POLICIES, make_policy
+from .registry import POLICIES, code_digest, make_policy
 from .rollouts import episode_row
 from .runs import write_text
 from .score_tables import policy_comparisons, policy_scores
@@ -76,11 +75,8 @@ def play_part(policy: str, task: str, split: str, first: int, count: int, folder
 
 
 def source_digest() -> str:
-    """A digest of the package's sources: episodes played by other code are not taken for these."""
-    package = Path(__file__).parents[1]
-    found = [*package.rglob("*.py"), *package.rglob("*.txt")]
-    sources = sorted(path for path in found if path.relative_to(package).parts[0] != "build")
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    """A digest of the code that decides the rows: those of other code are not taken for these."""
+    return code_digest(Path(__file__), Path(__file__).with_name("rollouts.py"))
 
 
 def run_benchmark(
@@ -89,7 +85,7 @@ def run_benchmark(
     """Play everything that `folder` lacks; one row per episode, in a fixed order.
 
     Args:
-        folder: where the parts are kept, in a subfolder for each state of the package's sources.
+        folder: where the parts are kept, in a subfolder for each state of the code behind them.
         incidents: per policy, task and split.
         processes: played at once.
         progress: whether to show a bar.

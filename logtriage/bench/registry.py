@@ -80,17 +80,17 @@ def digest(settings: Any) -> str:
 
 
 @cache
-def code_digest() -> str:
-    """A digest of the code that decides what a scripted policy does; comments and docstrings do not
-    count.
+def code_digest(*more: Path) -> str:
+    """A digest of the code that decides what a scripted policy does, and of `more` files; comments
+    and docstrings do not count.
     """
     hashed = hashlib.sha256()
-    for folder in DECIDES:
-        for path in sorted((PACKAGE / folder).rglob("*")):
-            if path.suffix == ".py":
-                hashed.update(_without_docstrings(path.read_text()).encode())
-            elif path.suffix in (".txt", ".gz"):
-                hashed.update(path.read_bytes())
+    found = [path for folder in DECIDES for path in sorted((PACKAGE / folder).rglob("*"))]
+    for path in (*found, *more):
+        if path.suffix == ".py":
+            hashed.update(_without_docstrings(path.read_text()).encode())
+        elif path.suffix in (".txt", ".gz"):
+            hashed.update(path.read_bytes())
     return hashed.hexdigest()[:16]
 
 
