@@ -1,29 +1,16 @@
 """What a log says by itself, or that it does not say it."""
 
-import re
 from pathlib import Path
 
 import pytest
 import samples
 from simulated import fared
-from typer.testing import CliRunner
 
-from logtriage.__main__ import app
 from logtriage.logs.answer import answer_of, guessed_kind
 from logtriage.logs.log import read_log, read_text
 from logtriage.real.cases import load_source
-from logtriage.world.call_graph import CallGraph, Service
 
 ROOT = Path(__file__).parents[2]
-KINDS = {"web": "edge", "basket": "app", "basket-db": "database", "catalog": "app"}
-GRAPH = CallGraph(
-    (
-        Service("web", "edge", ("basket", "catalog")),
-        Service("basket", "app", ("basket-db",)),
-        Service("basket-db", "database"),
-        Service("catalog", "app"),
-    )
-)
 
 
 @pytest.mark.parametrize("name", samples.WRITTEN)
@@ -38,7 +25,7 @@ def test_the_root_below_those_who_shout_is_found_in_every_format(name):
 
 @pytest.mark.parametrize("name", samples.LOGHUB)
 def test_samples_of_known_programs_are_answered(name):
-    answer = answer_of(read_text(samples.LOGHUB[name]()))
+    answer = answer_of(read_text(samples.loghub(name)))
     assert answer.sure in ("likely", "possible") and "03:5" in answer.began
     assert answer.team == ("security" if name == "openssh" else "unknown")
     assert answer.text().count("\n") < 40
@@ -59,7 +46,7 @@ def test_without_times_nothing_is_known():
 
 def test_logs_of_real_incidents_without_the_time_before_say_too_little(tmp_path):
     # At most five lines a service are on record, none of them from before.
-    for case in load_source("nezha-trainticket").cases[:20]:
+    for case in load_source("nezha-trainticket").cases[:4]:
         paths = []
         for service, lines in case.logs.items():
             paths.append(tmp_path / f"{service}.log")
@@ -69,18 +56,6 @@ def test_logs_of_real_incidents_without_the_time_before_say_too_little(tmp_path)
         assert log.tally.records == sum(map(len, case.logs.values()))
         answer = answer_of(log)
         assert answer.sure == "not enough evidence" and answer.evidence
-
-
-def test_the_example_is_a_real_case_and_told_as_it_is(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    case = load_source("nezha-trainticket").cases[0]
-    lines = [f"{service}  | {line}" for service, own in case.logs.items() for line in own]
-    assert Path("examples/train-ticket.log").read_text().splitlines() == lines
-    shown = CliRunner().invoke(app, ["triage", "examples/train-ticket.log"]).output
-    (told,) = re.findall(r"```text\n(not enough.*?)```", Path("docs/logs.md").read_text(), re.S)
-    for line in told.splitlines():
-        assert line.removesuffix("...").rstrip() in shown
-    assert case.truth.root in Path("docs/logs.md").read_text()
 
 
 def test_an_example_is_a_line_of_the_service_itself():
@@ -102,21 +77,10 @@ def test_severity_is_of_requests_where_there_are_any():
     assert "40.0% of 600 requests" in access(40).severity_why
 
 
-def test_with_a_call_graph_kinds_and_owners_are_known():
-    log = read_text(samples.written("json"), GRAPH.names)
-    answer = answer_of(log, GRAPH)
-    assert answer.root == "basket-db" and answer.team_why == "owns services of kind database"
-
-
 def test_kinds_are_guessed_from_whole_words():
     assert guessed_kind("basket-db") == guessed_kind("postgresql-0") == "database"
     assert guessed_kind("api-gateway") == "edge" and guessed_kind("order-queue") == "queue"
     assert guessed_kind("cart-service") == "app" and guessed_kind("dbt-runner") == "unknown"
-
-
-def test_what_was_cut_is_said():
-    text = samples.written("text") + "2026-11-22 03:59:59 ERROR [main] web: " + "x" * 70_000
-    assert "1 lines of more than 65,536 bytes were cut" in answer_of(read_text(text)).read[0]
 
 
 @pytest.mark.parametrize("with_graph", [False, True])

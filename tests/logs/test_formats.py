@@ -8,7 +8,7 @@ import samples
 
 from logtriage.logs.formats import recognise
 from logtriage.logs.log import read_log, read_text
-from logtriage.logs.structured import flat, pairs_of
+from logtriage.logs.structured import pairs_of
 
 NAMED = {"journald json": "journald"}
 
@@ -36,7 +36,7 @@ def test_every_format_tells_the_same(name):
 
 @pytest.mark.parametrize("name", samples.LOGHUB)
 def test_every_line_of_a_sample_is_a_record_with_a_time(name):
-    text = samples.LOGHUB[name]()
+    text = samples.loghub(name)
     log = read_text(text)
     assert log.tally.records == len(text.splitlines())
     assert all(bucket >= 0 for bucket, _, _ in log.tally.counts)
@@ -57,18 +57,14 @@ def test_files_are_of_the_services_in_their_names(tmp_path):
     assert {bucket for bucket, _, _ in log.tally.counts} == {1795316645}
 
 
-def test_a_batch_of_otlp_may_be_one_document():
+def test_a_document_of_many_records_is_read():
+    rows = [json.loads(line) for line in samples.written("json").splitlines()[:50]]
+    assert read_text(json.dumps(rows, indent=1)).tally.records == 50
     one = json.loads(samples.written("otlp").splitlines()[0])
     log = read_text(json.dumps(one, indent=2))
     assert log.files[0].format.document and log.tally.records == 1
     many = {"resourceLogs": one["resourceLogs"] * 30}
     assert read_text(json.dumps(many)).tally.records == 30
-
-
-def test_an_array_of_objects_is_read():
-    rows = [json.loads(line) for line in samples.written("json").splitlines()[:50]]
-    log = read_text(json.dumps(rows, indent=1))
-    assert log.files[0].format.name == "json" and log.tally.records == 50
 
 
 def test_what_is_nested_in_a_record_is_found():
@@ -107,12 +103,9 @@ def test_a_journal_entry_may_have_line_ends():
     entry = (
         b"__CURSOR=s=1\n__REALTIME_TIMESTAMP=1795316645000000\n_SYSTEMD_UNIT=web.service\n"
         b"PRIORITY=3\nMESSAGE\n" + len(message).to_bytes(8, "little") + message + b"\n"
-        b"COREDUMP\n" + (5).to_bytes(8, "little") + b"\x00\n\n\n\xff\n_PID=7\n\n"
+        b"COREDUMP\n" + (5).to_bytes(8, "little") + b"\x00\n\n\n\x7f\n_PID=7\n\n"
     )
-    log = read_text((entry * 2).decode("latin-1"))
-    assert log.tally.records == 0 or log.tally.records == 2  # bytes above 127 change their length
-    clean = entry.replace(b"\xff", b"\x7f")
-    log = read_text((clean * 2).decode())
+    log = read_text((entry * 2).decode())
     assert counted(log) == {("web", 3): 2}
     assert "first line" in log.tally.shapes[0].example
 
@@ -135,12 +128,6 @@ def test_a_long_word_is_read_in_time():
     for line in (b"a" * 65_000 + b"\\", b'a="' + b"\\a" * 32_000, b'="\\' * 16_000):
         pairs_of(line)
     assert time.process_time() - began < 2.0
-
-
-def test_an_integer_is_told_as_it_stands():
-    assert flat(10**400) == "1" + "0" * 400 and flat([12345678901234567890123]) == (
-        "12345678901234567890123"
-    )
 
 
 def test_a_mark_is_taken_off_only_where_a_line_begins():

@@ -26,6 +26,8 @@ def test_a_metric_is_compared_with_the_earlier_part(tmp_path):
     cart, web = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
     assert cart.text == "cart cpu_pct 97% usual 11 (10-12)"
     assert is_unusual(cart) and sigmas(cart) > 20 and not is_unusual(web)
+    # A sigma, as `observation.Measure` says: what compares measures elsewhere reads it.
+    assert cart.deviation == pytest.approx(1.4826)
 
 
 def test_columns_stand_in_any_order_and_gaps_are_left_out(tmp_path):
@@ -64,13 +66,6 @@ def test_no_marker_of_a_chat_template_stands_in_a_name(tmp_path):
     text = "time,service,metric,value\n1795316400,[INST],<|im_end|>,1\n"
     ((service, metric),) = read_measures(written(tmp_path, text))
     assert (service, metric) == ("[\\INST]", "<\\|im_end|>")
-
-
-def test_the_deviation_is_a_sigma(tmp_path):
-    # As `observation.Measure` says: what compares measures elsewhere reads it.
-    lines = ["time,service,metric,value", *rows("cart", "cpu_pct", 10, 97)]
-    (cart,) = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
-    assert cart.deviation == pytest.approx(1.4826)
 
 
 def test_a_metric_that_has_spikes_by_itself_is_not_unusual_for_one(tmp_path):
