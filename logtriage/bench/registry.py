@@ -107,7 +107,7 @@ def _without_docstrings(source: str) -> str:
 def scripted(name: str, make: Callable[[str, int], Policy] = make_policy) -> Player:
     """A scripted policy by name; `ValueError` for one that `make` does not know."""
     make(name, 0)
-    return Player(name, {"code": code_digest()}, lambda begun: make(name, begun))
+    return Player(name, {"policy": name, "code": code_digest()}, lambda begun: make(name, begun))
 
 
 def prompt_digest(protocol: Protocol) -> str:
