@@ -27,7 +27,12 @@ from logtriage.bench.runs import Gpu, keep_until, last_checkpoint, model_of
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from logtriage.train import grpo
-from logtriage.train.experiment import compare_transcripts, evaluate_checkpoints, evaluate_run
+from logtriage.train.experiment import (
+    before_and_after,
+    compare_transcripts,
+    evaluate_checkpoints,
+    evaluate_run,
+)
 from logtriage.train.grpo import LONGEST, check_route, incident_rows, on_this_machine, train
 from logtriage.train.loop import KeptTrainer
 from logtriage.train.presets import PRESETS, make_config
@@ -490,6 +495,9 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     train(config, tmp_path / "run", progress=False)
     warmed = load_file(tmp_path / "run" / "warm-up" / "adapter_model.safetensors")
     assert any(one.any() for name, one in warmed.items() if "lora_B" in name)  # 0 before
+    # The gain is GRPO's alone: it is measured from the model after the warm-up.
+    base = before_and_after(tmp_path / "run")["base"]
+    assert base.settings["adapter"] == weights_digest(tmp_path / "run" / "warm-up")
     # An interrupted run takes the adapter that is there, and so starts from the same.
     again = tmp_path / "again"
     again.mkdir()
