@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from logtriage.bench.intervals import KEYS, mean_interval, paired_gain
+from logtriage.bench.intervals import mean_interval, paired_gain
 from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import rollout
 from logtriage.bench.score_tables import detection_table
@@ -15,7 +15,6 @@ from logtriage.bench.strata import (
     TRUTH,
     describe_falls,
     gains,
-    group_order,
     named_once,
     strata,
     stratum_changes,
@@ -178,12 +177,6 @@ def test_oracle_finds_and_dismisses_all_and_loudest_dismisses_nothing(played):
     assert alarmed == {"silent_degradation"}
 
 
-def test_groups_stand_in_the_order_of_the_project(played):
-    for _, rows in strata(played).groupby(["task", "policy", "stratum"]):
-        places = [group_order(group) for group in rows["group"]]
-        assert places == sorted(places)
-
-
 def test_detection_is_told_in_words():
     table = detection_table(frame([*faults(4, "app", 1, "found"), *alarms(2, "blamed")]))
     assert table.to_dict("records") == [
@@ -279,11 +272,3 @@ def test_seeds_are_taken_together(dismisses_faults):
     once = cell(stratum_changes(base, trained), "faults_detected")
     # The same seed four times knows no more than once: the incidents are the same.
     assert cell(again, "faults_detected").low == pytest.approx(once.low, abs=0.03)
-
-
-def test_a_frame_is_left_as_it_was(dismisses_faults):
-    base, trained = (table.drop(columns=list(TRUTH)) for table in dismisses_faults)
-    before = base.copy()
-    with_truth(base), strata(base), stratum_changes(base, trained)
-    pd.testing.assert_frame_equal(base, before)
-    assert list(base[KEYS].iloc[0]) == ["silent_degradation", "test", 0]
