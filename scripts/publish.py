@@ -38,12 +38,6 @@ LIGHT_FILES = (
 )
 
 
-def write_episodes(log: Path, table: Path) -> None:
-    """Write a run's training episodes, a JSON row a line, as parquet: the same data in a tenth."""
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    pd.DataFrame(rows).to_parquet(table, index=False)
-
-
 def complete(run: Path) -> None:
     """Play what is published of a run and a sweep does not play, unless it is there."""
     evaluate_splits(run)
@@ -85,7 +79,8 @@ def publish(run: str | Path, track: str) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     for file in LIGHT_FILES:
         shutil.copyfile(run / file, target / file)
-    write_episodes(run / "episodes.jsonl", target / "episodes.parquet")
+    rows = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    pd.DataFrame(rows).to_parquet(target / "episodes.parquet", index=False)
     shutil.copyfile(run.parent / "base" / "base.json", target.parent / "base.json")
     return target
 
