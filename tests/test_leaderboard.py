@@ -41,41 +41,37 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
     assert loud.episodes == [one for one in known.episodes if one[1] < 10]
     assert loud.name == "loud" and "asks \\| once" in page([loud, *entries()])
 
-    for change in (
-        lambda episode: [*episode[:3], 1.0, *episode[4:]],
-        lambda episode: [*episode[:4], 1 - episode[4], episode[5]],
-        lambda episode: [*episode[:5], "resolve"],
-        lambda episode: [*episode[:5], f"{episode[5]}, resolve"],
-        lambda episode: [*episode[:3], None, 1, ""],  # an error that was solved
+    told, forged = json.loads(entry.read_text()), tmp_path / "forged.json"
+
+    def read(episodes, **fields):
+        forged.write_text(json.dumps({**told, "episodes": episodes, **fields}))
+        return read_entry(forged)
+
+    rows = told["episodes"]
+    for episode in (
+        [*rows[7][:3], 1.0, *rows[7][4:]],
+        [*rows[7][:4], 1 - rows[7][4], rows[7][5]],
+        [*rows[7][:5], "resolve"],
+        [*rows[7][:5], f"{rows[7][5]}, resolve"],
+        [*rows[7][:3], None, 1, ""],  # an error that was solved
     ):
-        forged = json.loads(entry.read_text())
-        forged["episodes"][7] = change(forged["episodes"][7])
-        (tmp_path / "forged.json").write_text(json.dumps(forged))
-        (told,) = check_entry(read_entry(tmp_path / "forged.json"))
-        assert "single_crash 7" in told
-    for change in (list.pop, lambda rows: rows.append(rows[0])):
-        forged = json.loads(entry.read_text())
-        change(forged["episodes"])
-        (tmp_path / "forged.json").write_text(json.dumps(forged))
-        with pytest.raises(ValueError, match="each with as many attempts and once"):
-            read_entry(tmp_path / "forged.json")
-    grounded = read_entry(entry).model_copy(update={"grounded": 0.9})
-    (told,) = check_entry(grounded)
-    assert "grounded is" in told and not list(check_entry(read_entry(entry)))
-    for episode in (["single_crash", 3, 10**9, 1.0, 1, ""], ["single_crash", 10**9, 0, 1.0, 1, ""]):
-        forged = json.loads(entry.read_text())
-        forged["episodes"][3] = episode
-        (tmp_path / "forged.json").write_text(json.dumps(forged))
-        with pytest.raises(ValueError, match="are missing"):
-            read_entry(tmp_path / "forged.json")
-    forged["episodes"] = []
-    (tmp_path / "forged.json").write_text(json.dumps(forged))
-    with pytest.raises(ValueError, match="30 are missing"):
-        read_entry(tmp_path / "forged.json")
+        (said,) = check_entry(read([*rows[:7], episode, *rows[8:]]))
+        assert "single_crash 7" in said
+    (said,) = check_entry(read(rows, grounded=0.9))
+    assert "grounded is" in said and not list(check_entry(read_entry(entry)))
+    for episodes, message in (
+        (rows[:-1], "each with as many attempts and once"),
+        ([*rows, rows[0]], "each with as many attempts and once"),
+        ([["single_crash", 3, 10**9, 1.0, 1, ""], *rows[1:]], "are missing"),
+        ([["single_crash", 10**9, 0, 1.0, 1, ""], *rows[1:]], "are missing"),
+        ([], "30 are missing"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(episodes)
     for text in ("[]", "{}", "no"):
-        (tmp_path / "forged.json").write_text(text)
+        forged.write_text(text)
         with pytest.raises(ValueError, match="is no entry"):
-            read_entry(tmp_path / "forged.json")
+            read_entry(forged)
 
     # A changed line is told, and no entry is made of the file.
     lines = path.read_text().splitlines(keepends=True)
@@ -95,15 +91,15 @@ def test_the_ceiling_is_of_one_file_and_a_name_of_one_entry(tmp_path, monkeypatc
     text = (FILES[0].parent / "constant.json").read_text()
     (tmp_path / "one.json").write_text(text)
     assert len(entries()) == 1
-    (tmp_path / "two.json").write_text(text)
-    with pytest.raises(ValueError, match="an entry constant already"):
-        entries()
-    (tmp_path / "two.json").write_text(text.replace('"name": "constant"', '"name": "Con stant"'))
-    with pytest.raises(ValueError, match="an entry constant already, and Con stant reads like it"):
-        entries()
-    (tmp_path / "two.json").write_text(text.replace('"name": "constant"', '"name": "belief"'))
-    with pytest.raises(ValueError, match=r"the entry of belief is belief\.json"):
-        entries()
+    for name, told in (
+        ("constant", "an entry constant already"),
+        ("Con stant", "an entry constant already, and Con stant reads like it"),
+        ("belief", r"the entry of belief is belief\.json"),
+    ):
+        changed = text.replace('"name": "constant"', f'"name": "{name}"')
+        (tmp_path / "two.json").write_text(changed)
+        with pytest.raises(ValueError, match=told):
+            entries()
 
 
 def test_an_error_solved_nothing(tmp_path):
