@@ -22,8 +22,7 @@ import papermill
 import typer
 
 from logtriage.bench.registry import scripted
-from logtriage.train.experiment import REFERENCES
-from logtriage.train.summaries import summary_table
+from logtriage.train.experiment import REFERENCES, summary_table
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,10 +7,10 @@ import pytest
 from leaderboard import cell, entries, page
 from test_command_line import refusal, run
 
+from logtriage.bench.episode_log import Journal
 from logtriage.bench.evaluation import pass_at
 from logtriage.bench.leaderboard import as_text, check_entry, make_entry, read_entry, table_row
 from logtriage.bench.replay import UNSCORED, Replayed
-from logtriage.bench.trajectories import Journal
 from logtriage.play.episode import Episode
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 

@@ -125,12 +125,12 @@ def evaluate_command(
     from ..world.incidents import sample_incident
     from ..world.topology_file import load_topology
     from .audit import judge_result
+    from .episode_log import Journal
     from .evaluation import evaluate, make_plan, report
     from .real_results import real_policy, real_scores
     from .registry import behind_endpoint, digest, in_memory, make_policy, scripted
     from .score_tables import score_table
     from .strata import with_truth
-    from .trajectories import Journal
 
     try:
         if env_url and "oracle" in (policy or []):
@@ -266,10 +266,10 @@ def replay_command(
     from ..logs.lines import visible
     from ..real.catalogue import open_incident
     from ..world.topology_file import load_topology
+    from .episode_log import read_trajectories
     from .leaderboard import as_text, make_entry
     from .replay import MATCH, UNSCORED, replay
     from .runs import write_text
-    from .trajectories import read_trajectories
 
     try:
         if not path.is_file():

@@ -24,11 +24,11 @@ from ..real.real_episode import REAL
 from ..world.tasks import check_index, check_split, check_tasks
 from ..world.topology import Topology
 from .audit import audit_table
+from .episode_log import Journal
 from .intervals import KEYS, mean_interval
 from .registry import Player
 from .rollouts import Judge, Key, Result, frame_of, rollout_each, scored
 from .score_tables import detection_table, score_table
-from .trajectories import Journal
 
 EPISODES = 200  # incidents of each simulated task, unless asked otherwise
 MOST_ERRORS = 5  # kinds of errors that are shown

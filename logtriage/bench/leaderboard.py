@@ -23,11 +23,11 @@ from ..play.actions import Action
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .audit import is_grounded
+from .episode_log import read_trajectories
 from .evaluation import pass_all, pass_at
 from .intervals import KEYS, Interval, mean_interval, share_of_ceiling, stratified_mean
 from .replay import FORGED, MATCH, UNSCORED, Replayed
 from .rollouts import solved
-from .trajectories import read_trajectories
 
 SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
 REFUSED = "?"  # a step that was no valid action

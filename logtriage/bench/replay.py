@@ -29,8 +29,8 @@ from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.prompts import render
 from ..play.tools import ToolSession
 from ..world.tasks import BENCHMARK_VERSION
+from .episode_log import Line, parse_line, read_trajectories
 from .rollouts import ERROR, OF_THE_SCORE, Key, Row, result_row
-from .trajectories import Line, parse_line, read_trajectories
 
 MATCH, DRIFT, FORGED, UNSCORED, MISSING = ("MATCH", "DRIFT", "FORGED", "UNSCORED", "MISSING")
 # Columns of a row that follow from the actions.

@@ -32,7 +32,7 @@ from ..play.episode import BaseEpisode
 from ..play.observation import Observation
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
-from .evidence import LATENCIES, SUCCESSES, Evidence, farthest, gather
+from .grounding import LATENCIES, SUCCESSES, Evidence, farthest, gather
 from .real_episode import TOP
 from .unexplained import suspicion
 

@@ -32,10 +32,9 @@ from ..bench.strata import (
 )
 from ..policies.llm.language_models import TURN_TOKENS
 from ..world.tasks import BENCHMARK_VERSION
-from .experiment import REFERENCES, tell
+from .experiment import CEILING, DETECTION, REFERENCES, summarise_run, summary_table, tell
 from .grpo import incident_rows
 from .settings import TrainingConfig, lessons_of
-from .summaries import CEILING, DETECTION, summarise_run, summary_table
 
 WEAKEST = 5  # strata that are named for being solved least
 

@@ -252,8 +252,7 @@ def evaluate_run_command(
     A run that is not finished is played as it started.
     """
     from ..bench.score_tables import score_table
-    from .experiment import evaluate_run
-    from .summaries import summarise_run, summary_table
+    from .experiment import evaluate_run, summarise_run, summary_table
 
     try:
         frame = evaluate_run(run, episodes, batch=batch)

@@ -13,6 +13,7 @@ from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.bench.audit import judge_result
+from logtriage.bench.episode_log import Journal, read_trajectories
 from logtriage.bench.evaluation import (
     EPISODES,
     Plan,
@@ -27,7 +28,6 @@ from logtriage.bench.evaluation import (
 from logtriage.bench.registry import Player, behind_endpoint, make_policy, scripted
 from logtriage.bench.rollouts import HOPELESS, rollout, rollout_each, solved
 from logtriage.bench.score_tables import detection_table, score_table
-from logtriage.bench.trajectories import Journal, read_trajectories
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
 from logtriage.play.tools import ToolSession

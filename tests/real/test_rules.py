@@ -4,7 +4,7 @@ import pytest
 
 from logtriage.play.observation import CallTime, LineCount, Measure, Observation
 from logtriage.real.cases import SOURCES
-from logtriage.real.evidence import gather
+from logtriage.real.grounding import gather
 from logtriage.real.real_episode import RealEpisode
 from logtriage.real.rules import RULES, RankingPolicy, commonest, random_ranking, ranking_policy
 from logtriage.world.call_graph import CallGraph, Service

@@ -3,7 +3,7 @@
 import pytest
 
 from logtriage.play.observation import CallTime, LineCount, Measure, Observation
-from logtriage.real.evidence import gather
+from logtriage.real.grounding import gather
 from logtriage.real.unexplained import shares, suspicion, votes
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert

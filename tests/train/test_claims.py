@@ -3,10 +3,9 @@
 import pytest
 
 from logtriage.train.base_model import build_base
-from logtriage.train.experiment import evaluate_run
+from logtriage.train.experiment import evaluate_run, summarise_run
 from logtriage.train.grpo import train
 from logtriage.train.presets import make_config
-from logtriage.train.summaries import summarise_run
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from test_command_line import run as run_command
 from trl import GRPOTrainer
 
 from logtriage.adapters.remote import Server
-from logtriage.bench.runs import Gpu, keep_until, last_checkpoint, model_of
+from logtriage.bench.runs import Gpu, keep_until, last_checkpoint, model_of, weights_digest
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from logtriage.train import grpo
@@ -32,13 +32,13 @@ from logtriage.train.experiment import (
     compare_transcripts,
     evaluate_checkpoints,
     evaluate_run,
+    first_and_last,
 )
 from logtriage.train.grpo import LONGEST, check_route, incident_rows, on_this_machine, train
 from logtriage.train.loop import KeptTrainer
 from logtriage.train.presets import PRESETS, make_config
 from logtriage.train.processes import locked
 from logtriage.train.settings import TrainingConfig
-from logtriage.train.summaries import first_and_last
 from logtriage.train.trainer import MetricsLog
 from logtriage.world.tasks import TASKS
 

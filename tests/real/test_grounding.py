@@ -3,7 +3,7 @@
 import pytest
 
 from logtriage.play.observation import CallTime, LineCount, Measure, Observation
-from logtriage.real.evidence import LEAST_SPREAD, farthest, gather, z_score
+from logtriage.real.grounding import LEAST_SPREAD, farthest, gather, z_score
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert, Metric
 
