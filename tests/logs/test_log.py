@@ -25,30 +25,20 @@ def test_standard_input_and_files_are_one_log(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "way"), [(b"\x1f\x8b\x08\x00", "gzip -dc"), (b"\xff\xfeE\x00", "iconv -f UTF-16")]
-)
-def test_what_is_packed_or_wide_is_refused_with_a_way(tmp_path, data, way):
-    file = tmp_path / "web.log"
-    file.write_bytes(data)
-    with pytest.raises(ValueError, match=way):
-        read_log([file])
-
-
-@pytest.mark.parametrize(
-    ("name", "way"),
+    ("name", "data", "way"),
     [
-        ("a b;rm.gz", "gzip -dc '{}/a b;rm.gz' | ... triage -"),
-        ("$(x).gz", "gzip -dc '{}/$(x).gz' | ... triage -"),
-        ("a\x1b[2J.gz", None),
+        ("web.log", b"\xff\xfeE\x00", "iconv -f UTF-16"),
+        ("a b;rm.gz", b"\x1f\x8b\x08\x00", "gzip -dc '{}/a b;rm.gz' | ... triage -"),
+        ("$(x).gz", b"\x1f\x8b\x08\x00", "gzip -dc '{}/$(x).gz' | ... triage -"),
+        ("a\x1b[2J.gz", b"\x1f\x8b\x08\x00", "unpack it on the way"),
     ],
 )
-def test_a_command_takes_a_file_name_for_no_more_than_a_name(tmp_path, name, way):
+def test_a_command_takes_a_file_name_for_no_more_than_a_name(tmp_path, name, data, way):
     file = tmp_path / name
-    file.write_bytes(b"\x1f\x8b\x08\x00")
+    file.write_bytes(data)
     with pytest.raises(ValueError) as told:
         read_log([file])
-    assert str(told.value).isprintable()
-    assert str(told.value).endswith(way.format(tmp_path) if way else "unpack it on the way")
+    assert str(told.value).isprintable() and way.format(tmp_path) in str(told.value)
     with pytest.raises(ValueError, match=r"gzip -dc - \| "):
         read_log(["-"], stdin=io.BytesIO(b"\x1f\x8b\x08\x00"))
 

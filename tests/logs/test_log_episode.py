@@ -38,9 +38,8 @@ SHOWN_LINES = [
 def test_lines_are_shown_as_the_simulator_writes_them():
     episode = pasted("\n".join(LINES))
     assert episode.opening.lines == SHOWN_LINES
-    for name, line in zip(
-        ("api-gateway", "payment-service", "payment-db"), SHOWN_LINES, strict=False
-    ):
+    for line in SHOWN_LINES[:3]:
+        name = line.split()[1]
         assert episode.act(Action("request_more_logs", (name,))).lines == [line]
     assert episode.act(Action("request_more_logs", ("all",))).lines == SHOWN_LINES
     told = episode.act(Action("request_more_logs", ("user-db",)))
@@ -59,17 +58,13 @@ def test_what_the_simulator_prints_is_shown_unchanged(task):
 
 def test_answers_are_noted_and_nothing_is_scored():
     episode = pasted("user-db is down")
-    episode.act(Action("classify_severity", ("P1",)))
     episode.act(Action("identify_root_cause", ("user-db",), 0.7))
     episode.act(Action("remediate", ("restart", "user-db")))
-    episode.act(Action("escalate", ("dba",)))
     assert episode.act(Action("resolve")).done
     record = episode.record
-    assert (record.severity, record.root_cause, record.team) == ("P1", "user-db", "dba")
-    assert record.remediations == [("restart", "user-db")] and record.confidence == 0.7
-    assert (record.closed_by, record.steps, episode.score) == ("resolve", 5, None)
-    with pytest.raises(ValueError, match="No further action"):
-        episode.act(Action("resolve"))
+    assert (record.root_cause, record.confidence) == ("user-db", 0.7)
+    assert record.remediations == [("restart", "user-db")]
+    assert (record.closed_by, record.steps, episode.score) == ("resolve", 3, None)
 
 
 def test_it_answers_in_the_words_of_an_episode():
@@ -95,15 +90,16 @@ def test_an_agent_that_never_ends_is_ended():
     assert answers[-1].done and episode.record.closed_by == "timeout"
 
 
-@pytest.mark.parametrize("text", ["", " \n\n"])
-def test_no_line_is_refused(text):
-    with pytest.raises(ValueError, match="paste some log lines"):
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (" \n\n", "paste some log lines"),
+        ("web: 502\norders: timeout", "none of the 2 lines names a service .*user-db.*; give"),
+    ],
+)
+def test_a_log_that_cannot_be_asked_about_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
         pasted(text)
-
-
-def test_lines_of_another_cluster_are_refused():
-    with pytest.raises(ValueError, match=r"none of the 2 lines names a service .*user-db.*; give"):
-        pasted("web: 502\norders: timeout")
 
 
 def test_of_a_window_the_trouble_is_shown_and_counted():
@@ -142,10 +138,9 @@ def test_a_log_that_names_nobody_can_be_asked_about():
     ]
 
 
-@pytest.mark.parametrize("policy", ["trace", "loudest", "random"])
-@pytest.mark.parametrize("name", ["json", "text"])
-def test_scripted_policies_play_it(policy, name):
-    told = ask(make_policy(policy), LogEpisode(read_text(samples.written(name))))
+@pytest.mark.parametrize("policy", ["trace", "random"])
+def test_scripted_policies_play_it(policy):
+    told = ask(make_policy(policy), LogEpisode(read_text(samples.written("text"))))
     assert told.closed_by and told.decisions >= 1 and told.messages == []
 
 

@@ -41,13 +41,13 @@ def tally(kinds=20, rate=0.5, bursty=False, injected=None, seed=0):
 @pytest.mark.parametrize("bursty", [False, True])
 @pytest.mark.parametrize(("kinds", "rate"), [(3, 0.05), (20, 0.5), (60, 0.1)])
 def test_noise_has_no_window(kinds, rate, bursty):
-    found = [tally(kinds, rate, bursty, seed=seed) for seed in range(6)]
-    assert [find_window(one, slots_of(one)) for one in found] == [None] * 6
+    found = [tally(kinds, rate, bursty, seed=seed) for seed in range(4)]
+    assert [find_window(one, slots_of(one)) for one in found] == [None] * 4
 
 
 @pytest.mark.parametrize(("first", "last"), [(60, 120), (70, 90), (110, 120)])
 def test_new_trouble_has_a_window_where_it_is(first, last):
-    for seed in range(5):
+    for seed in range(3):
         one = tally(injected=(first, last, 2, 3), seed=seed)
         window = find_window(one, slots_of(one))
         begins, ends = START + first * SLOT, START + last * SLOT
@@ -62,32 +62,32 @@ def test_a_log_that_begins_in_trouble_is_told_from_what_comes_after():
     assert window.begins_log and window.usual[0] == window.end
 
 
-def test_a_busy_hour_is_no_bad_hour():
-    # Errors that grow as everything does are no incident.
+def steady(level, seconds):
+    """An hour of a service's calm lines, and a line of a level that is to be counted."""
     made = Tally(lambda text: "")
     made.services = ["web"]
-    made.shapes = [Shape(CALM, 1, "", "x", (0, 0)), Shape(WARN, 2, "", "y", (0, 0))]
+    made.shapes = [Shape(CALM, 1, "", "x", (0, 0)), Shape(level, 2, "", "y", (0, 0))]
+    made.counts = {(START + second, 0, 0): 1 for second in range(0, 3600, seconds)}
+    return made
+
+
+def test_a_busy_hour_is_no_bad_hour():
+    # Errors that grow as everything does are no incident.
+    made = steady(WARN, 60)
     for minute in range(60):
         lines = 400 if minute >= 40 else 100
         made.counts[START + minute * 60, 0, 0] = lines
         made.counts[START + minute * 60, 0, 1] = lines // 20
     assert find_window(made, slots_of(made)) is None
-    made.counts = {key: 100 if key[2] == 0 else lines for key, lines in made.counts.items()}
+    made.counts |= {key: 100 for key in made.counts if key[2] == 0}
     assert find_window(made, slots_of(made)).start == START + 40 * 60
 
 
 def test_few_lines_make_a_window_only_if_they_are_fatal():
-    def log(level):
-        made = Tally(lambda text: "")
-        made.services = ["web"]
-        made.shapes = [Shape(CALM, 1, "", "x", (0, 0)), Shape(level, 2, "", "y", (0, 0))]
-        made.counts = {(START + second, 0, 0): 1 for second in range(0, 3600, 10)}
-        made.counts[START + 3500, 0, 1] = 1
-        return made
-
-    assert find_window(log(WARN), slots_of(log(WARN))) is None
-    found = find_window(log(FATAL), slots_of(log(FATAL)))
-    assert found is not None and found.start == START + 3500
+    warned, died = steady(WARN, 10), steady(FATAL, 10)
+    warned.counts[START + 3500, 0, 1] = died.counts[START + 3500, 0, 1] = 1
+    assert find_window(warned, slots_of(warned)) is None
+    assert find_window(died, slots_of(died)).start == START + 3500
 
 
 def test_times_far_from_the_others_do_not_stretch_the_log():

@@ -181,9 +181,8 @@ async def play(url, number, barrier):
     """Every observation of one session and its last state, played among all others."""
     (task, split, index), actions = script(number)
     async with LogtriageEnv(base_url=url) as env:
-        seen = [
-            await env.reset(task=task, split=split, index=index, episode_id=f"session {number}")
-        ]
+        where = {"task": task, "split": split, "index": index}
+        seen = [await env.reset(**where, episode_id=f"session {number}")]
         await barrier.wait()  # nobody goes on before everybody is there
         for kind, value in actions:
             if not seen[-1].done:
@@ -224,10 +223,9 @@ def fill(url):
     """Another process holds all sessions of the server; waits until there is room for that."""
     until = time.monotonic() + 20
     command = [sys.executable, "-c", CROWD, url.replace("http", "ws") + "/ws", str(SESSIONS)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     while True:
-        crowd = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        crowd = subprocess.Popen(command, **pipes)
         if crowd.stdout.readline() == "in\n":
             return crowd
         crowd.wait()
@@ -284,12 +282,8 @@ def test_the_client_works_without_await(url):
     with LogtriageEnv(base_url=url).sync() as env:
         result = env.reset(task="single_crash", split="train", index=4)
         assert result.observation.max_steps == 8 and result.reward == 0.0 and not result.done
-        blame = TriageAction(
-            action_type="identify_root_cause",
-            value="user-db",
-            confidence=0.25,
-            reasoning="é 🙂 \u0000",
-        )
+        named = {"action_type": "identify_root_cause", "value": "user-db", "confidence": 0.25}
+        blame = TriageAction(**named, reasoning="é 🙂 \u0000")
         assert env.step(blame).observation.notice == "root cause noted: user-db"
         assert env.step(TriageAction(action_type="resolve")).done
         state = env.state()
@@ -317,9 +311,8 @@ def test_only_what_the_environment_shows_is_on_the_wire(url, task):
                 assert state["data"]["score"] == {}
             if incident.injection:
                 names = {incident.injection.fault.name, repr(incident.injection.intensity)}
-                assert not any(
-                    name in frame for name in names - {"crash", "overload"} for frame in wire.frames
-                )
+                frames = "".join(wire.frames)
+                assert not [name for name in names - {"crash", "overload"} if name in frames]
         assert not TRUTH & set().union(*(keys(json.loads(frame)) for frame in wire.frames))
 
 
@@ -354,11 +347,7 @@ def test_the_runtime_plan_plays_to_the_end(url):
 
 
 def test_the_task_api_over_http_is_the_environments(url):
-    env = TriageEnvironment()
+    env, ask = TriageEnvironment(), {"split": "test", "start": 4, "stop": 7}
     assert requests.get(f"{url}/logtriage/splits", timeout=10).json() == env.list_splits()
-    ask = {"split": "test", "start": 4, "stop": 7}
     tasks = requests.post(f"{url}/logtriage/task_range", json=ask, timeout=10).json()["tasks"]
     assert tasks == env.get_task_range("test", 4, 7)
-    with Wire(url) as wire:
-        by_number = wire.say("reset", {"split": "test", "index": 4})
-        assert by_number == wire.say("reset", tasks[0])
