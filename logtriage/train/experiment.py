@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ import pandas as pd
 from ..bench.audit import judge_result
 from ..bench.evaluation import Plan, evaluate
 from ..bench.intervals import (
+    Interval,
     mean_interval,
     paired_gain,
     share_of_ceiling,
@@ -68,13 +69,12 @@ def first_of(split: str) -> int:
 
 
 def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: Any) -> Path:
-    """The embedded base model that a preset for a CPU starts from, built where it is not there yet.
+    """The base model that a preset for a CPU starts from, built where it is not there yet.
 
     Args:
         preset: `novice`, `expert` or `general`.
         folder: of the track; its base is `base/` in there.
-        base: folder of another base to start from, or to make an expert of; empty for one in
-            `folder`.
+        base: another base to start from, or to make an expert of.
         options: of `build_base`.
     """
     folder = Path(folder)
@@ -84,14 +84,13 @@ def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: 
 
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:
-    """A run's model as a greedy policy: with the weights (or the adapter) in a folder, or, for
-    None, as it started.
+    """A run's model as a greedy policy: with the weights or the adapter in a folder, or, for None,
+    as it started.
     """
     settings = record_of(run)["settings"]
     base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
-    source, adapter = (weights or base), None
-    if weights is not None and (weights / "adapter_config.json").exists():
-        source, adapter = base, weights
+    adapter = weights if weights and (weights / "adapter_config.json").exists() else None
+    source = weights if weights and not adapter else base
     return in_memory(
         quantised_name(source) if in_4bit else source,
         name,
@@ -114,17 +113,18 @@ def before_and_after(run: Path) -> dict[str, Player]:
 
 def _results(
     path: Path,
-    players: Sequence[Player],
+    players: Iterable[Player],
     splits: Sequence[str],
     episodes: int,
-    batch: int,
-    progress: bool,
+    batch: int = 100,
+    progress: bool = True,
     judge: Judge | None = None,
 ) -> pd.DataFrame:
-    """The rows of all players on the first held-out incidents of the splits: those that a file
-    holds, or the same file of another run of its sweep, and else those of episodes that are played
-    now. The file then holds them all, and what else it held of the same models.
+    """The rows of all players on the first held-out incidents of the splits: those in the file, or
+    in the same file of another run of the sweep; the others are played. The file then holds them
+    all, and what else it held of the same models.
     """
+    players = list(players)
     kept, frames, added = _read(path), [], False
     for split in splits:
         plan = Plan(list(TASKS), split, episodes, first_of(split))
@@ -173,9 +173,7 @@ def _beside(path: Path, key: str, plan: Plan) -> pd.DataFrame | None:
 
 
 def weights_of(player: Player) -> str:
-    """What a card knows a model by: the digest of the weights that were trained; empty for a
-    script.
-    """
+    """The digest of the weights that were trained; empty for a script."""
     return player.settings.get("adapter") or player.settings.get("weights", "")
 
 
@@ -187,83 +185,66 @@ def evaluate_run(
     batch: int = 100,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Greedy rollouts of the run's model before training and, where that has ended, after, and of
-    scripted policies, on the same held-out incidents. Kept in `evaluation.parquet`.
+    """Play the run's model before training, after it where that has ended, and scripted policies on
+    the same held-out incidents. Kept in `evaluation.parquet`, beside other splits.
 
     Args:
-        run: the run's folder.
+        run: folder.
         episodes: incidents of each task.
-        split: of the incidents; of `train` it is the tuning slice, which nothing is trained on (see
-            `first_of`). Results on other splits stay in the file.
+        split: of the incidents; of `train` it is the tuning slice, see `first_of`.
         references: names of scripted policies.
         batch: incidents handed to a policy at once.
         progress: whether to show bars.
 
     Returns:
-        The rows of `base`, `trained` and the references on this split, with the columns `weights`
-        (see `weights_of`) and `key`.
+        The rows of `base`, `trained` and the references, with the columns `weights` and `key`.
     """
-    run = Path(run)
-    players = [*before_and_after(run).values(), *map(scripted, references)]
-    path = run / "evaluation.parquet"
+    path = Path(run) / "evaluation.parquet"
+    players = [*before_and_after(path.parent).values(), *map(scripted, references)]
     return _results(path, players, [split], episodes, batch, progress)
 
 
 def evaluate_checkpoints(
-    run: str | Path,
-    episodes: int = 60,
-    split: str = "test",
-    batch: int = 100,
-    progress: bool = True,
+    run: str | Path, episodes: int = 60, batch: int = 100, progress: bool = True
 ) -> pd.DataFrame:
-    """Greedy rollouts of every checkpoint on the first held-out incidents of each task, with the
-    column `step`. Kept in `checkpoints.parquet`; the arguments are those of `evaluate_run`.
-
-    Raises:
-        FileNotFoundError: the run has no checkpoints.
+    """Play every checkpoint on the first incidents of `test`; kept in
+    `checkpoints.parquet`. `FileNotFoundError` when there is none.
     """
-    run = Path(run)
-    folders = sorted(run.glob("checkpoint-*"), key=step_of)
+    path = Path(run) / "checkpoints.parquet"
+    folders = sorted(path.parent.glob("checkpoint-*"), key=step_of)
     if not folders:
         raise FileNotFoundError(f"{run} has no checkpoints to evaluate; train it first")
-    players = [model_player(run, folder, folder.name) for folder in folders]
-    path = run / "checkpoints.parquet"
-    return _results(path, players, [split], episodes, batch, progress)
+    players = [model_player(path.parent, folder, folder.name) for folder in folders]
+    return _results(path, players, ["test"], episodes, batch, progress)
 
 
-def evaluate_splits(
-    run: str | Path, episodes: int = 100, batch: int = 100, progress: bool = True
-) -> pd.DataFrame:
-    """Greedy rollouts of the run's model, before and after, on the splits that hold something new.
-    Kept in `splits.parquet`; the arguments are those of `evaluate_run`.
+def evaluate_splits(run: str | Path, episodes: int = 100) -> pd.DataFrame:
+    """Play the run's model, before and after, on the splits that hold something new. Kept in
+    `splits.parquet`.
     """
-    run = Path(run)
+    path = Path(run) / "splits.parquet"
     new = [split for split in SPLITS if split.startswith("unseen")]
-    players = list(before_and_after(run).values())
-    return _results(run / "splits.parquet", players, new, episodes, batch, progress)
+    return _results(path, before_and_after(path.parent).values(), new, episodes)
 
 
-def audit_run(run: str | Path, episodes: int = 200, progress: bool = True) -> pd.DataFrame:
-    """Whether the run's model, before and after, knew what it answered (see `bench.audit`) in
-    greedy play on `test`. Kept in `audit.parquet`; the arguments are those of `evaluate_run`.
+def audit_run(run: str | Path, episodes: int = 200) -> pd.DataFrame:
+    """Audit the run's model, before and after, on `test` (see `bench.audit`). Kept in
+    `audit.parquet`.
     """
-    run = Path(run)
-    players = list(before_and_after(run).values())
-    path = run / "audit.parquet"
-    return _results(path, players, ["test"], episodes, 50, progress, judge_result)
+    path = Path(run) / "audit.parquet"
+    players = before_and_after(path.parent).values()
+    return _results(path, players, ["test"], episodes, 50, judge=judge_result)
 
 
-def compare_transcripts(
-    run: str | Path, task: str = "cascading_failure", split: str = "test"
-) -> dict[str, Any]:
-    """Conversations about the same held-out incident, before and after training; kept in
+def compare_transcripts(run: str | Path) -> dict[str, Any]:
+    """Conversations about the same cascade of `test`, before and after training; kept in
     `transcripts.json`.
 
     It is the first one that the base fails and the trained model solves: a choice made to show a
     difference. `telling` is False when there is none such, and the first incident stands in.
     Averages are in `evaluation.parquet`.
     """
-    run = Path(run)
+    run, task, split = Path(run), "cascading_failure", "test"
     path, models = run / "transcripts.json", before_and_after(run)
     weights = {name: weights_of(player) for name, player in models.items()}
     asked = {"task": task, "split": split, "weights": weights, "benchmark": BENCHMARK_VERSION}
@@ -281,16 +262,10 @@ def compare_transcripts(
     for name, player in models.items():
         policy, episode = player.make(0), Episode(incident)
         (played,) = policy.play([episode])
-        comparison[name] = {
-            "score": final_score(episode)._asdict(),
-            "messages": list(played.messages),
-        }
-    comparison["truth"] = {
-        "root": incident.root,
-        "severity": incident.severity,
-        "remedy": incident.remedy,
-        "team": incident.team,
-    }
+        score = final_score(episode)._asdict()
+        comparison[name] = {"score": score, "messages": list(played.messages)}
+    truth = ("root", "severity", "remedy", "team")
+    comparison["truth"] = {name: getattr(incident, name) for name in truth}
     write_text(path, json.dumps(comparison, indent=1) + "\n")
     return comparison
 
@@ -372,7 +347,7 @@ def summary_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
         if isinstance(value, dict):
             return f"{value['base']:.2f} → {value['trained']:.2f}"
         if isinstance(value, (list, tuple)):
-            return "{:.2f} [{:.2f}, {:.2f}]".format(*value)
+            return f"{Interval(*value):.2f}"
         return f"{value:.2f}" if isinstance(value, float) else value
 
     table = pd.DataFrame(
@@ -386,59 +361,56 @@ def summary_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return table.fillna("-")
 
 
-def summarise_seeds(runs: Sequence[str | Path], split: str = "test") -> pd.DataFrame:
-    """Several training seeds together, from their `evaluation.parquet`: one row per task.
-
-    Args:
-        runs: folders, each the run of one seed, evaluated on the same incidents.
-        split: of these incidents.
+def summarise_seeds(runs: Sequence[str | Path]) -> pd.DataFrame:
+    """Several training seeds together, from what their `evaluation.parquet` holds of `test`.
 
     Returns:
-        Columns task, benchmark, seeds and episodes (incidents of each); base, trained and gain,
-        means over seeds with intervals in which seeds and incidents are resampled; share_of_belief
-        and over_trace (how much better than the script `trace`) likewise, where every run has
-        played those, else None; smallest_gain, of a seed; the references' mean scores; and base and
-        trained shares of faults detected, false alarms dismissed and faults dismissed, nan where a
-        task has none.
+        One row per task: task, benchmark, seeds and episodes (incidents of each); base, trained and
+        gain, means over seeds with intervals in which seeds and incidents are resampled;
+        share_of_belief and over_trace (how much better than that script) likewise, None unless
+        every run has played those; smallest_gain, of a seed; the references' mean scores; and the
+        shares of `DETECTION` before and after, nan where a task has none.
 
     Raises:
         ValueError: when the runs were not evaluated on the same incidents.
     """
-    folders = [Path(run) for run in runs]
-    frames = [pd.read_parquet(folder / "evaluation.parquet") for folder in folders]
-    frames = [frame[frame["split"] == split] for frame in frames]
+    frames = [pd.read_parquet(Path(run) / "evaluation.parquet") for run in runs]
+    frames = [frame[frame["split"] == "test"] for frame in frames]
     base, trained = ([one[one.policy == name] for one in frames] for name in ("base", "trained"))
     changes, gained, rows = stratum_changes(base, trained), gains(base, trained), []
+    played = [name for name in REFERENCES if all((one.policy == name).any() for one in frames)]
     for task in gained:
-
-        def scores(policy: str, task: str = task) -> np.ndarray:
-            """Scores of a policy in all runs, (seeds, incidents)."""
-            own = [one[(one.task == task) & (one.policy == policy)] for one in frames]
-            return np.stack([rows.sort_values("index")["score"] for rows in own])
-
-        before, after = scores("base"), scores("trained")
-        played = [name for name in REFERENCES if all((one.policy == name).any() for one in frames)]
-        share = two_way_share(after, scores(CEILING)[0]) if CEILING in played else None
-        strata = changes[changes.task == task].set_index(["stratum", "group"])
+        scores = {  # of a policy in all runs, (seeds, incidents)
+            policy: np.stack(
+                [
+                    one[(one.task == task) & (one.policy == policy)].sort_values("index")["score"]
+                    for one in frames
+                ]
+            )
+            for policy in ("base", "trained", *played)
+        }
+        before, after = scores["base"], scores["trained"]
         row: dict[str, Any] = {
             "task": task,
             "benchmark": frames[0]["benchmark"].iloc[0],
-            "seeds": len(folders),
+            "seeds": len(frames),
             "episodes": before.shape[1],
             "base": two_way_mean([before]),
             "trained": two_way_mean([after]),
             "gain": gained[task],
-            f"share_of_{CEILING}": share,
-            f"over_{TEACHER}": two_way_mean([after - scores(TEACHER)])
-            if TEACHER in played
-            else None,
+            f"share_of_{CEILING}": None,
+            f"over_{TEACHER}": None,
             "smallest_gain": (after - before).mean(axis=1).min(),
-            **{name: scores(name).mean() for name in played},
+            **{name: scores[name].mean() for name in played},
         }
+        if CEILING in played:
+            row[f"share_of_{CEILING}"] = two_way_share(after, scores[CEILING][0])
+        if TEACHER in played:
+            row[f"over_{TEACHER}"] = two_way_mean([after - scores[TEACHER]])
+        strata = changes[(changes.task == task) & (changes.group == "")].set_index("stratum")
         for name in DETECTION:
             for policy in ("base", "trained"):
-                has = (name, "") in strata.index
-                row[f"{name}_{policy}"] = strata.loc[(name, ""), policy] if has else float("nan")
+                row[f"{name}_{policy}"] = strata[policy].get(name, float("nan"))
         rows.append(row)
     return pd.DataFrame(rows)
 
