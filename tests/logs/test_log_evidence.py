@@ -48,12 +48,6 @@ def test_who_is_named_is_told_by_the_share_of_lines():
     assert found["cart-db"].mass == 0.0 and found["cart-db"].troubles == []
 
 
-def test_with_known_names_nobody_else_is_found():
-    rows = [(300 + i, "ERROR web-app: call to cart-db failed") for i in range(30)]
-    found = weigh(log_of(rows, ["web-app"]).tally, window(300, 360), ["web-app"])
-    assert set(found) == {"web-app"} and found["web-app"].names == {}
-
-
 @pytest.mark.parametrize(
     ("text", "host"),
     [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logtriage.logs.measures import alerts, compare, is_unusual, read_measures, sigmas, table
+from logtriage.logs.measures import compare, is_unusual, read_measures, sigmas
 from logtriage.logs.window import Window
 
 AT = 1795316400
@@ -36,15 +36,6 @@ def test_columns_stand_in_any_order_and_gaps_are_left_out(tmp_path):
         ",web-0,x,2026-11-22 03:00:01+00:00,rate\r\nnan,web-0,x,1795316402,rate\r\n"
     )
     assert read_measures(written(tmp_path, text)) == {("web", "rate"): [(AT, 1.0)]}
-
-
-def test_errors_and_latencies_are_the_table_and_its_alerts(tmp_path):
-    lines = ["time,service,metric,value"]
-    lines += rows("web", "errors_pct", 0, 30) + rows("web", "p95_ms", 100, 120)
-    lines += rows("cart", "latency_p95_ms", 20, 900)
-    found = table(compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW))
-    assert [row.text for row in found] == ["cart - 900ms 21", "web 30% 120ms 101"]
-    assert [one.text for one in alerts(found)] == ["cart p95 900ms", "web errors 30%"]
 
 
 @pytest.mark.parametrize(

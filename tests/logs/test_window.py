@@ -6,7 +6,7 @@ import pytest
 
 from logtriage.logs.levels import CALM, FATAL, WARN
 from logtriage.logs.tally import Shape, Tally
-from logtriage.logs.window import find_window, gain, slots_of, span, spread
+from logtriage.logs.window import find_window, slots_of, span
 
 START = 1_795_316_000
 SLOT = 30  # seconds, of the noise below
@@ -95,25 +95,3 @@ def test_times_far_from_the_others_do_not_stretch_the_log():
     one.counts[10, 0, 0] = one.counts[2_000_000_000, 0, 0] = 1
     first, last = span(one)
     assert START <= first <= last < START + 3600
-
-
-def test_a_log_of_one_second_or_of_no_time_has_no_slots():
-    one = Tally(lambda text: "")
-    assert slots_of(one) is None
-    one.counts = {(-1, 0, 0): 5, (START, 0, 0): 9}
-    assert slots_of(one) is None
-
-
-def test_two_rates_tell_counts_better_than_one():
-    assert gain(10, 10, 10, 10) == 0.0 and gain(1, 10, 10, 10) == 0.0
-    assert gain(120_000, 10, 100_000, 10) == 0.0  # beyond chance, and no incident
-    assert gain(10, 10, 0, 10) == pytest.approx(10 * 0.6931, rel=1e-3)
-    assert gain(40, 10, 10, 10) > gain(20, 10, 10, 10) > 0.0
-    assert gain(5, 10, 0, 0) == 0.0
-
-
-def test_what_varies_by_itself_counts_for_less():
-    assert spread([3] * 60) == 1.0
-    # A step is no variation.
-    assert spread([0] * 30 + [50] * 30) == pytest.approx(1.0)
-    assert spread([0, 40] * 30) > 10
