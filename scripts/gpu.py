@@ -4,7 +4,7 @@
    its losses are finite, and it resumes from a checkpoint.
 2. *Memory*: a model of Qwen2.5-3B's shape with random weights and Qwen's tokenizer, in 4 bit, is
    trained and evaluated in what a T4 has. A random model never calls a tool, so its turns are
-   generated for their cost and then replaced (see `random_qwen`): the longest episodes that the
+   generated for their cost and then replaced (see `follow_script`): the longest episodes that the
    preset allows.
 
 Each case has a process of its own that takes itself for a T4 (see `as_a_t4`). Kernels compiled for
@@ -31,14 +31,14 @@ from statistics import mean
 from typing import Annotated, Any
 
 import pandas as pd
+import tokens
 import torch
 import typer
-from random_qwen import follow_script, random_model, words
 
 from logtriage.bench.runs import environment_record, find_gpu, read_jsonl, record_of
-from logtriage.play.conversation import opening_messages
+from logtriage.play.actions import Action
+from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
@@ -47,7 +47,7 @@ from logtriage.train import cost, grpo
 from logtriage.train.cost import GIB, T4, estimate
 from logtriage.train.presets import make_config
 from logtriage.train.settings import TrainingConfig
-from logtriage.world.tasks import TASKS
+from logtriage.world.tasks import SEVERITIES, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "gpu"
@@ -100,6 +100,77 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
         return pool.submit(function, *arguments).result()
 
 
+# -- a model that has learned nothing, and what it is made to say --------------------------------
+
+
+def random_model(shape: cost.Model, folder: Path) -> int:
+    """Save a Qwen2 decoder of this shape with random weights and Qwen's tokenizer; returns how many
+    weights it has. In fp16 as on the hub; without a GPU in fp32, in which a CPU computes.
+    """
+    from transformers import AutoModelForCausalLM, Qwen2Config
+
+    gpu = torch.cuda.is_available()
+    tokenizer = tokens.tokenizer()
+    config = Qwen2Config(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_value_heads,
+        max_position_embeddings=32768,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e6},
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    torch.manual_seed(0)
+    with torch.device("cuda" if gpu else "cpu"):
+        dtype = torch.float16 if gpu else torch.float32
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model.num_parameters()
+
+
+def words(tokenizer: Any, count: int) -> list[int]:
+    """Ids of so many tokens of text that says nothing; none where the count is below 1."""
+    return tokenizer.encode(" and", add_special_tokens=False)[-1:] * count
+
+
+def follow_script(tokenizer: Any, turn_tokens: int) -> None:
+    """Replace every turn that a trainer of this process generates from now on.
+
+    A turn is generated as ever, for its time and memory, and is as long as a turn may be: words
+    without a meaning, and a call for the logs of `all`. The first also states a severity, each
+    episode of a group another one: equal rewards would leave nothing to learn.
+    """
+    from logtriage.train.trainer import IncidentTrainer
+
+    generate = IncidentTrainer._generate_single_turn
+    opens = tokenizer.convert_tokens_to_ids("<|im_start|>")
+
+    def turn(actions: Sequence[Action]) -> list[int]:
+        calls = [json.dumps(tool_call(action)["function"]) for action in actions]
+        text = "".join(f"\n<tool_call>\n{call}\n</tool_call>" for call in calls)
+        said = tokenizer.encode(text + tokenizer.eos_token, add_special_tokens=False)
+        return words(tokenizer, turn_tokens - len(said)) + said
+
+    def scripted(trainer: Any, prompt_ids: list[list[int]], *others: Any, **named: Any) -> Any:
+        generate(trainer, prompt_ids, *others, **named)
+        turns = []
+        for place, ids in enumerate(prompt_ids):
+            actions = [Action("request_more_logs", ("all",))]
+            if ids.count(opens) == 3:  # system, user, and the turn to come
+                severity = SEVERITIES[place % len(SEVERITIES)]
+                actions.insert(0, Action("classify_severity", (severity,)))
+            turns.append(turn(actions))
+        return turns, None
+
+    IncidentTrainer._generate_single_turn = scripted
+
+
 # -- cases, each of which runs in a process of its own ---------------------------------------------
 
 
@@ -128,21 +199,6 @@ def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: b
     return {**memory(), "trained": True}
 
 
-def opening_ids(tokenizer: Any, episodes: int) -> list[list[int]]:
-    """Ids that so many episodes of `test` begin with, of each task in turn."""
-    names = list(TASKS)
-    played = [Episode.open(names[i % len(names)], "test", i) for i in range(episodes)]
-    return [
-        tokenizer.apply_chat_template(
-            opening_messages(render(episode.opening, episode.incident.topology)),
-            tools=tool_schemas(),
-            add_generation_prompt=True,
-            return_dict=False,
-        )
-        for episode in played
-    ]
-
-
 def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
     """So many episodes written at once by our `Writer`, all until they are `completion_tokens`
     long: peak, seconds, whether they fit.
@@ -157,7 +213,16 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
         written[seat] += len(turn) + len(reply)
         return reply if written[seat] < config.completion_tokens else None
 
-    openings = opening_ids(tokenizer, batch)
+    names = list(TASKS)
+    openings = [
+        tokenizer.apply_chat_template(
+            tokens.opening(Episode.open(names[index % len(names)], "test", index)),
+            tools=tool_schemas(),
+            add_generation_prompt=True,
+            return_dict=False,
+        )
+        for index in range(batch)
+    ]
     began, fits = time.perf_counter(), True
     try:
         writer = Writer(model, 0.0, config.turn_tokens, tokenizer.eos_token_id)

@@ -2,7 +2,7 @@
 
 The tokenizer's vocabulary is a file of the package `dashscope`, and TRL has Qwen2.5's chat
 template, so no model hub is asked. Text is counted as a model reads it: rendered by that template,
-tools and all.
+tools and all. Importing this imports neither transformers nor TRL, which must come after Unsloth.
 """
 
 from __future__ import annotations
@@ -15,10 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import tiktoken
-from tables import write_tables
-from tiktoken.load import load_tiktoken_bpe
-from transformers.utils.chat_template_utils import render_jinja_template
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import Message, opening_messages, tool_call
@@ -35,12 +31,8 @@ RESULTS = ROOT / "results" / "tokens" / "tokens.csv"
 INCIDENTS = 100  # a task, of `train`
 CALLS = 5  # of a message that says all there is to say
 
-# How Qwen2.5 splits text before merging, and its special tokens in the order of their ids: both of
-# `tokenizer.json` of Qwen/Qwen2.5-3B-Instruct. The merges are those of Qwen's first tokenizer.
-SPLIT = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
+# Qwen2.5's special tokens in the order of their ids, as in `tokenizer.json` of
+# Qwen/Qwen2.5-3B-Instruct. The merges are those of Qwen's first tokenizer.
 SPECIAL = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>"),
     *("<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>"),
@@ -48,45 +40,38 @@ SPECIAL = (
     *("<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"),
     *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),
 )
-TURN = "<|im_start|>"  # opens a message; a special token, so what it parts is tokenized apart
-ANSWER = f"{TURN}assistant\n"
+ANSWER = "<|im_start|>assistant\n"
 
 
-def vocabulary_file() -> str:
-    """Path of Qwen's merges and single bytes, a line each with its rank."""
+@cache
+def tokenizer() -> Any:
+    """Qwen2.5's tokenizer with TRL's template, from Qwen's file of merges and single bytes."""
+    from transformers import AddedToken, Qwen2Tokenizer
+    from transformers.convert_slow_tokenizer import TikTokenConverter
+
     path = next(file for file in files("dashscope") or () if file.name == "qwen.tiktoken").locate()
-    return str(path)
-
-
-@cache
-def tokenizer() -> tiktoken.Encoding:
-    """Qwen2.5's byte pair encoding."""
-    ranks = load_tiktoken_bpe(vocabulary_file())
-    special = {text: len(ranks) + place for place, text in enumerate(SPECIAL)}
-    return tiktoken.Encoding(
-        "qwen2.5", pat_str=SPLIT, mergeable_ranks=ranks, special_tokens=special
+    vocabulary, merges = TikTokenConverter().extract_vocab_merges_from_model(str(path))
+    qwen = Qwen2Tokenizer(vocabulary, merges, additional_special_tokens=[])
+    # As in Qwen's own, what opens and closes a call is no special token: decoding keeps it.
+    first_plain = SPECIAL.index("<tool_call>")
+    qwen.add_tokens(
+        [
+            AddedToken(text, special=place < first_plain, normalized=False)
+            for place, text in enumerate(SPECIAL)
+        ]
     )
-
-
-@cache
-def _count_part(text: str) -> int:
-    return len(tokenizer().encode(text, allowed_special="all"))
-
-
-def count(text: str) -> int:
-    """Tokens of a text, in which special tokens are what they look like."""
-    first, *others = text.split(TURN)
-    return _count_part(first) + sum(_count_part(TURN + part) for part in others)
-
-
-@cache
-def template(short: bool) -> str:
-    """TRL's template for Qwen2.5, or the one with tools said short."""
+    qwen.eos_token, qwen.pad_token = "<|im_end|>", "<|endoftext|>"
     spec = find_spec("trl")
     assert spec is not None and spec.submodule_search_locations
     folder = Path(spec.submodule_search_locations[0])
-    text = (folder / "chat_templates" / "qwen2_5.jinja").read_text()
-    return short_template(text) if short else text
+    qwen.chat_template = (folder / "chat_templates" / "qwen2_5.jinja").read_text()
+    return qwen
+
+
+@cache
+def count(text: str) -> int:
+    """Tokens of a text, in which special tokens are what they look like."""
+    return len(tokenizer().encode(text, add_special_tokens=False))
 
 
 def rendered(
@@ -96,11 +81,13 @@ def rendered(
     short: bool = False,
 ) -> str:
     """Messages as a model reads them; `answering` opens its next message."""
-    ((text,), _) = render_jinja_template(
-        [list(messages)],
-        tools=list(tools) if tools is not None else None,
-        chat_template=template(short),
+    template = tokenizer().chat_template
+    text: str = tokenizer().apply_chat_template(
+        list(messages),
+        tools=tools,
+        chat_template=short_template(template) if short else template,
         add_generation_prompt=answering,
+        tokenize=False,
     )
     return text
 
@@ -202,6 +189,8 @@ def counts(incidents: int) -> pd.DataFrame:
 
 def main() -> None:
     """Count, and write the table of docs/t4.md."""
+    from tables import write_tables
+
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     counts(INCIDENTS).to_csv(RESULTS, index=False)
     write_tables()

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import gpu
 import pytest
-import random_qwen
-import tokens
 from transformers import AutoTokenizer
 
 from logtriage.train.cost import Model
@@ -21,15 +19,10 @@ def test_without_a_gpu_a_sentence(tmp_path, monkeypatch):
     assert "no NVIDIA GPU" in gpu.refusal(tmp_path)
 
 
-def test_the_random_model_has_the_shape_and_qwens_tokenizer(tmp_path):
-    assert random_qwen.random_model(TOY, tmp_path) == TOY.parameters
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    assert type(tokenizer).__name__ == "Qwen2Tokenizer"  # as Qwen's own: it gets the short tools
-    episode = tokens.Episode.open("cascading_failure", "train", 3)
-    text = tokens.rendered(tokens.one_by_one(episode), tokens.tool_schemas())
-    ids = tokenizer.encode(text, add_special_tokens=False)
-    assert ids == tokens.tokenizer().encode(text, allowed_special="all")
-    assert "<tool_call>" in tokenizer.decode(ids, skip_special_tokens=True)
+def test_the_random_model_has_the_shape_that_is_costed(tmp_path):
+    assert gpu.random_model(TOY, tmp_path) == TOY.parameters
+    # as Qwen's own: it gets the short tools
+    assert type(AutoTokenizer.from_pretrained(tmp_path)).__name__ == "Qwen2Tokenizer"
 
 
 @pytest.mark.slow

@@ -7,10 +7,11 @@ import tokens
 
 def test_the_tokenizer_is_qwens():
     # 151,643 merges and single bytes, 22 special tokens: the `len(tokenizer)` of Qwen2.5.
-    assert tokens.tokenizer().n_vocab == 151_665
-    assert tokens.tokenizer().encode("<tool_call>", allowed_special="all") == [151_657]
-    text = "<|im_start|>user\nWho pages 12 teams?<|im_end|>\n<|im_start|>assistant\n"
-    assert tokens.count(text) == len(tokens.tokenizer().encode(text, allowed_special="all"))
+    qwen = tokens.tokenizer()
+    assert len(qwen) == 151_665 and type(qwen).__name__ == "Qwen2Tokenizer"
+    ids = qwen.encode("<|im_start|><tool_call>")
+    assert ids == [151_644, 151_657]
+    assert qwen.decode(ids, skip_special_tokens=True) == "<tool_call>"
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@
 
 A source is one file, `<source>.json.gz`, with its attribution; `LICENSES/` holds the licences. It
 holds the rows that an agent is shown, as arrays with the fields of `play.observation` in order.
-`scripts/real_cases.py` makes the cases from the public repositories.
+`scripts/real_cases.py` of commit 264b8c9 made the cases from the public repositories.
 """
 
 from __future__ import annotations
