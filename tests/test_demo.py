@@ -3,9 +3,8 @@
 import demo
 import pandas as pd
 
-from logtriage.bench.evaluation import Plan
 from logtriage.bench.registry import make_policy, scripted
-from logtriage.bench.rollouts import rollout
+from logtriage.bench.rollouts import Plan, rollout
 from logtriage.train import experiment
 from logtriage.world.tasks import TASKS
 

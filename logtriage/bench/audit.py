@@ -30,14 +30,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..ceiling.belief import check_enumerable, prior_of
+from ..ceiling.belief import prior_of
 from ..ceiling.lookahead import Lookahead
 from ..ceiling.posterior import Posterior
 from ..play.actions import ALL_SERVICES, Action
-from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
+from ..play.episode import BaseEpisode, final_score
 from ..play.observation import Observation
-from ..policies.policy import BATCH, Policy
-from ..world.tasks import TASKS, Task
+from ..world.tasks import TASKS
 from .intervals import two_way_share
 from .registry import make_policy
 from .rollouts import CORE, Result, rollout
@@ -162,54 +161,27 @@ def judge_result(result: Result) -> dict[str, object]:
     return dict.fromkeys(COLUMNS) if result.row["error"] else judge(result.episode)
 
 
-def audit(
-    policy: Policy,
-    tasks: Sequence[str | Task],
-    split: str = "test",
-    episodes: int = 200,
-    first: int = 0,
-    batch: int = BATCH,
-    progress: bool = True,
-    open_episode: OpenEpisode = Episode.open,
-) -> pd.DataFrame:
-    """`rollout` with the columns `COLUMNS`; the policy plays as it would without.
-
-    Raises:
-        ValueError: for a task of two faults, before anything is played.
-        ConnectionError: as `rollout`.
-    """
-    for task in tasks:
-        check_enumerable(task)
-    return rollout(
-        policy, tasks, split, episodes, first, batch, progress, open_episode, judge_result
-    )
-
-
 def audit_policies(
-    policies: Sequence[str] = AUDITED, split: str = "test", incidents: int = 200, processes: int = 2
+    policies: Sequence[str] = AUDITED, incidents: int = 200, processes: int = 2
 ) -> pd.DataFrame:
-    """The audit of policies of the registry on the three tasks, without the column `seconds`."""
+    """The audit of policies of the registry on the three tasks of `test`, without `seconds`."""
     from joblib import Parallel, delayed
 
     def play(policy: str, task: str) -> pd.DataFrame:
-        rows = audit(make_policy(policy), [task], split, incidents, progress=False)
+        rows = rollout(
+            make_policy(policy), [task], episodes=incidents, progress=False, judge=judge_result
+        )
         return rows[[*CORE, *COLUMNS]].drop(columns="seconds")
 
-    jobs = [(policy, task) for policy in policies for task in TASKS]
-    return pd.concat(
-        Parallel(n_jobs=processes)(delayed(play)(*job) for job in jobs), ignore_index=True
+    played = Parallel(n_jobs=processes)(
+        delayed(play)(policy, task) for policy in policies for task in TASKS
     )
+    return pd.concat(played, ignore_index=True)
 
 
 def audits_of_runs(folder: str | Path, base: str, trained: str) -> pd.DataFrame:
-    """The audits of a track's training seeds (`folder/seed-*/audit.parquet`) together.
-
-    Args:
-        folder: of the track.
-        base, trained: what the model before and after training is to be called.
-
-    Raises:
-        FileNotFoundError: when it holds none.
+    """The audits of a track's training seeds (`folder/seed-*/audit.parquet`) together; `base` and
+    `trained` are what the model before and after training is to be called.
     """
     paths = sorted(Path(folder).glob("seed-*/audit.parquet"))
     if not paths:
@@ -230,21 +202,19 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     frame = frame[frame["verdict"].notna()]  # an episode that failed was not audited
     seeds = frame["seed"].fillna("") if "seed" in frame else ""
-    attempts = frame.get("attempt", 0)
-    frame = frame.assign(seed=seeds, attempt=attempts)
+    frame = frame.assign(seed=seeds, attempt=frame.get("attempt", 0))
     for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
         verdicts = part.pivot(index=["seed", "attempt"], columns="index", values="verdict")
         verdicts = verdicts.dropna(axis="columns").to_numpy()  # of all attempts
         grounded, right = verdicts == "grounded", np.isin(verdicts, ("grounded", "lucky"))
         asked, regret = part["weighed"].sum(), part["question_regret"] * part["weighed"]
+        share = two_way_share(grounded, right) if right.sum() >= FEWEST else None
         rows.append(
             {
                 "policy": policy,
                 "task": task,
                 **{verdict: (part["verdict"] == verdict).mean() for verdict in VERDICTS},
-                "grounded_share_of_right": two_way_share(grounded, right)
-                if right.sum() >= FEWEST
-                else None,
+                "grounded_share_of_right": share,
                 "questions": part["questions"].mean(),
                 "question_regret": regret.sum() / asked if asked else float("nan"),
                 "answer_regret": part["answer_regret"].mean(),

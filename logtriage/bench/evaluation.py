@@ -24,47 +24,13 @@ from ..real.real_episode import REAL
 from ..world.tasks import check_index, check_split, check_tasks
 from ..world.topology import Topology
 from .audit import audit_table
-from .episode_log import Journal
+from .episode_log import Journal, key_of
 from .intervals import KEYS, mean_interval
 from .registry import Player
-from .rollouts import Judge, Key, Result, frame_of, rollout_each, scored
+from .rollouts import EPISODES, Judge, Key, Plan, Result, frame_of, rollout_each, scored
 from .score_tables import detection_table, score_table
 
-EPISODES = 200  # incidents of each simulated task, unless asked otherwise
 MOST_ERRORS = 5  # kinds of errors that are shown
-
-
-class Plan(NamedTuple):
-    """Which episodes are to be played.
-
-    Attributes:
-        tasks: names.
-        split: of the incidents.
-        episodes: incidents of each task.
-        first: the first one's index.
-        attempts: at each incident.
-    """
-
-    tasks: Sequence[str]
-    split: str = "test"
-    episodes: int = EPISODES
-    first: int = 0
-    attempts: int = 1
-
-    @property
-    def indices(self) -> range:
-        """Of the incidents of each task."""
-        return range(self.first, self.first + self.episodes)
-
-    @property
-    def keys(self) -> list[Key]:
-        """Every episode of a policy."""
-        return [
-            (task, index, attempt)
-            for task in dict.fromkeys(self.tasks)
-            for attempt in range(self.attempts)
-            for index in self.indices
-        ]
 
 
 def make_plan(
@@ -79,7 +45,7 @@ def make_plan(
 
     Args:
         tasks: names; `all` for the three simulated ones, `real` by itself.
-        split, first, attempts: as of a `Plan`; of real incidents the split is their source.
+        split: of real incidents their source.
         episodes: incidents of each task; by default `EPISODES`, or all that are real.
         topology: a custom call graph.
 
@@ -89,7 +55,8 @@ def make_plan(
     check_index(first)
     if REAL not in tasks:
         check_split(split, topology)
-        return Plan(check_tasks(tasks), split, episodes or EPISODES, first, attempts)
+        names = list(dict.fromkeys(check_tasks(tasks)))
+        return Plan(names, split, episodes or EPISODES, first, attempts)
     if set(tasks) != {REAL} or topology is not None:
         raise ValueError(
             "real incidents are scored by the root cause alone, and on call graphs of their own; "
@@ -112,7 +79,7 @@ class Evaluation(NamedTuple):
         frame: one row per episode that was planned and played, now or before, with the columns
             `rollouts.COLUMNS`, and those of the audit if asked for.
         unplayed: how many were planned and never begun.
-        reason: why; empty when there are none.
+        reason: why.
     """
 
     frame: pd.DataFrame
@@ -133,11 +100,9 @@ def evaluate(
 
     Args:
         players: each plays the whole plan; one that has played all of it is not made.
-        plan: which episodes.
-        journal: where they are kept; None to keep none.
-        judge: adds columns to each row, see `audit.judge`.
+        judge: adds columns to each row, see `audit.judge_result`.
         batch: most episodes that are open at once; halved where a GPU's memory does not suffice.
-        open_episode: as in `rollouts.rollout`.
+        open_episode: as in `rollouts.rollout_each`.
         progress: whether to show bars.
 
     Raises:
@@ -162,38 +127,26 @@ def evaluate(
         ) as bar:
             try:
                 for result in _play(policy, plan, rows, batch, open_episode):
-                    kept = result if judge is None else _judged(result, judge)
+                    for name, value in judge(result).items() if judge else ():
+                        result.row[name] = None if value != value else value  # JSON has no nan
                     if journal is not None:
-                        journal.add(kept)
-                    rows[_key(kept.row)] = kept.row
+                        journal.add(result)
+                    rows[key_of(result.row)[1]] = result.row
                     bar.update()
             except ConnectionError as error:
                 reason = str(error)
         unplayed += len(keys) - len(rows)
-    frames = [frame_of(rows.values(), plan.tasks) for rows in found.values()]
+    frames = [frame_of(rows.values(), plan.names) for rows in found.values()]
     return Evaluation(pd.concat(frames, ignore_index=True), unplayed, reason)
-
-
-def _key(row: dict[str, Any]) -> Key:
-    return row["task"], row["index"], row["attempt"]
-
-
-def _judged(result: Result, judge: Judge) -> Result:
-    """The result with further columns; JSON has no nan, so it is None there."""
-    added = {name: None if value != value else value for name, value in judge(result).items()}
-    return result._replace(row=result.row | added)
 
 
 def _play(
     policy: Policy, plan: Plan, rows: dict[Key, Any], batch: int, open_episode: OpenEpisode
 ) -> Iterator[Result]:
     """The episodes of the plan that `rows`, which the caller adds to, does not hold."""
-    tasks = list(dict.fromkeys(plan.tasks))
     while True:
         try:
-            yield from rollout_each(
-                policy, tasks, plan.split, plan.indices, plan.attempts, batch, open_episode, {*rows}
-            )
+            yield from rollout_each(policy, plan, batch, open_episode, {*rows})
             return
         except RuntimeError as error:  # torch, which has the type, is slow to import
             if type(error).__name__ != "OutOfMemoryError" or batch == 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -16,11 +17,12 @@ from tqdm import tqdm
 
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..play.scoring import PARTS, Score
-from ..policies.policy import BATCH, Played, Policy
+from ..policies.policy import BATCH, Policy, Tokens
 from ..world.cluster import Cluster
 from ..world.incidents import Incident
 from ..world.tasks import BENCHMARK_VERSION, Task
 
+EPISODES = 200  # incidents of each task, unless asked otherwise
 ERROR = "error"  # what closed an episode that could not be played to its end
 HOPELESS = 10  # errors in a row after which no further episode is begun
 
@@ -34,11 +36,10 @@ class Row(BaseModel):
     An episode that ended in an error has no score: the parts of it are None.
 
     Attributes:
-        score, severity, root_cause, remediation, escalation, speed, cost, gate: see `Score`.
+        score, and its parts up to gate: see `Score`.
         confidence: stated with the first service blamed, or with `ignore`.
         seconds: wall-clock, the policy's thinking included; the mean over those played together.
         attempt: at this incident, from 0.
-        solved: see `solved`.
         blamed: the services blamed, in order, with spaces between.
         prompt_tokens, completion_tokens: None where nobody counted.
     """
@@ -76,14 +77,35 @@ CORE = COLUMNS[: COLUMNS.index("attempt")]  # what one attempt that was played t
 OF_THE_SCORE = ("score", *PARTS, "cost", "gate")  # None for an episode without a score
 
 
-class Result(NamedTuple):
-    """An episode that was played.
-
-    Attributes:
-        row: a value for each of `COLUMNS`.
-        episode: all that was done and seen.
-        messages: the conversation, if there was one.
+class Plan(NamedTuple):
+    """Which episodes are to be played: of each task the incidents from `first` on, each in so many
+    attempts.
     """
+
+    tasks: Sequence[str | Task]
+    split: str = "test"
+    episodes: int = EPISODES
+    first: int = 0
+    attempts: int = 1
+
+    @property
+    def indices(self) -> range:
+        """Of the incidents of each task."""
+        return range(self.first, self.first + self.episodes)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the tasks."""
+        return [task.name if isinstance(task, Task) else task for task in self.tasks]
+
+    @property
+    def keys(self) -> list[Key]:
+        """Every episode of a policy."""
+        return [*product(self.names, self.indices, range(self.attempts))]
+
+
+class Result(NamedTuple):
+    """An episode that was played, its row, and the conversation if there was one."""
 
     row: dict[str, Any]
     episode: BaseEpisode
@@ -108,12 +130,8 @@ def solved(score: Score) -> bool:
 def episode_row(
     episode: BaseEpisode, policy: str, seconds: float, failed: bool = False
 ) -> dict[str, Any]:
-    """An episode as the first columns of a row, up to `benchmark`.
-
-    Args:
-        episode: closed, unless it `failed`: then it has no score.
-        policy: its name.
-        seconds: as in `Row`.
+    """An episode as the first columns of a row, up to `benchmark`; one that `failed` has no score,
+    and any other is closed.
     """
     incident, record = episode.incident, episode.record
     score = None if failed else final_score(episode)
@@ -133,33 +151,28 @@ def episode_row(
 
 
 def result_row(
-    episode: BaseEpisode, policy: str, seconds: float = 0.0, attempt: int = 0, error: str = ""
+    episode: BaseEpisode,
+    policy: str,
+    seconds: float = 0.0,
+    attempt: int = 0,
+    error: str = "",
+    tokens: Tokens | None = None,
 ) -> dict[str, Any]:
-    """An episode as a whole row, but for the tokens.
-
-    Args:
-        episode: closed, unless there is an error.
-        policy: its name.
-        seconds, attempt: as in `Row`.
-        error: why it could not be played to its end.
-    """
+    """An episode as a whole row; it is closed, unless there is an error."""
     return {
         **episode_row(episode, policy, seconds, bool(error)),
         "attempt": attempt,
         "solved": None if error else solved(final_score(episode)),
         "blamed": " ".join(dict.fromkeys(episode.record.root_causes)),
         "error": error,
-        "prompt_tokens": None,
-        "completion_tokens": None,
+        "prompt_tokens": tokens and tokens.prompt,
+        "completion_tokens": tokens and tokens.completion,
     }
 
 
 def rollout_each(
     policy: Policy,
-    tasks: Sequence[str | Task],
-    split: str,
-    indices: Sequence[int],
-    attempts: int = 1,
+    plan: Plan,
     batch: int = BATCH,
     open_episode: OpenEpisode = Episode.open,
     skip: Collection[Key] = (),
@@ -167,10 +180,11 @@ def rollout_each(
     """Play `policy` and yield every episode as it ends, in whatever order they end.
 
     Args:
-        policy, tasks, split, batch, open_episode: as in `rollout`.
-        indices: of the incidents of each task.
-        attempts: at each incident.
-        skip: episodes that are not played.
+        policy: any.
+        plan: which episodes; those in `skip` are not played.
+        batch: most episodes that are open at once.
+        open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
+            on a server, `functools.partial(Episode.open, topology=...)` on a custom call graph.
 
     Raises:
         ConnectionError: after `HOPELESS` errors in a row, once the episodes under way have ended.
@@ -178,46 +192,35 @@ def rollout_each(
     opening: dict[int, float] = {}  # seconds that it took to open an episode, by its id
     errors = 0
 
-    def opened(task: str | Task, attempt: int) -> Iterator[BaseEpisode]:
-        name = task.name if isinstance(task, Task) else task
-        for index in indices:
+    def opened(task: str | Task, name: str, attempt: int) -> Iterator[BaseEpisode]:
+        for index in plan.indices:
             if errors >= HOPELESS:
                 return
             if (name, index, attempt) in skip:
                 continue
             began = time.perf_counter()
-            episode = open_episode(task, split, index)
+            episode = open_episode(task, plan.split, index)
             opening[id(episode)] = time.perf_counter() - began
             yield episode
 
-    for task in tasks:
-        policy.prepare(task, split)
-        for attempt in range(attempts):
-            for played in policy.play_each(opened(task, attempt), batch, attempt):
-                errors = errors + 1 if played.error else 0
-                yield _result(played, policy.name, opening.pop(id(played.episode)), attempt)
-                if played.error:
-                    played.episode.leave()
+    for task, name in zip(plan.tasks, plan.names, strict=True):
+        policy.prepare(task, plan.split)
+        for attempt in range(plan.attempts):
+            for one in policy.play_each(opened(task, name, attempt), batch, attempt):
+                errors = errors + 1 if one.error else 0
+                seconds = opening.pop(id(one.episode)) + one.seconds
+                row = result_row(one.episode, policy.name, seconds, attempt, one.error, one.tokens)
+                yield Result(row, one.episode, one.messages)
+                if one.error:
+                    one.episode.leave()
             if errors >= HOPELESS:
                 raise ConnectionError(
-                    f"{policy.name}: {errors} errors in a row, the last one: {played.error}"
+                    f"{policy.name}: {errors} errors in a row, the last one: {one.error}"
                 )
 
 
-def _result(played: Played, policy: str, opening: float, attempt: int) -> Result:
-    seconds = opening + played.seconds
-    row = result_row(played.episode, policy, seconds, attempt, played.error)
-    if played.tokens is not None:
-        row |= {
-            "prompt_tokens": played.tokens.prompt,
-            "completion_tokens": played.tokens.completion,
-        }
-    return Result(row, played.episode, played.messages)
-
-
-def frame_of(rows: Iterable[dict[str, Any]], tasks: Sequence[str | Task]) -> pd.DataFrame:
+def frame_of(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> pd.DataFrame:
     """Rows as a frame: tasks in the given order, then by attempt and index."""
-    names = [task.name if isinstance(task, Task) else task for task in tasks]
 
     def place(row: dict[str, Any]) -> tuple[int, int, int]:
         return names.index(row["task"]), row["attempt"], row["index"]
@@ -237,7 +240,7 @@ def rollout(
     policy: Policy,
     tasks: Sequence[str | Task],
     split: str = "test",
-    episodes: int = 200,
+    episodes: int = EPISODES,
     first: int = 0,
     batch: int = BATCH,
     progress: bool = True,
@@ -247,16 +250,10 @@ def rollout(
     """Play `policy` on incidents `first` to `first + episodes - 1` of each task.
 
     Args:
-        policy: any `Policy`.
         tasks: names, or custom tasks.
-        split: split name.
-        episodes: incidents of each task.
-        first: first index.
-        batch: most incidents handed to the policy at once.
+        batch, open_episode: as in `rollout_each`.
         progress: whether to show a bar.
-        open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
-            on a server, `functools.partial(Episode.open, topology=...)` on a custom call graph.
-        judge: adds columns, see `audit.judge`.
+        judge: adds columns, see `audit.judge_result`.
 
     Returns:
         One row per episode with the columns `COLUMNS`, tasks in the given order. An episode that
@@ -265,11 +262,11 @@ def rollout(
     Raises:
         ConnectionError: when an endpoint failed `HOPELESS` times in a row.
     """
-    indices = range(first, first + episodes)
-    played = rollout_each(policy, tasks, split, indices, batch=batch, open_episode=open_episode)
-    bar = tqdm(played, policy.name, len(tasks) * episodes, disable=not progress, leave=False)
+    plan = Plan(tasks, split, episodes, first)
+    played = rollout_each(policy, plan, batch, open_episode)
+    bar = tqdm(played, policy.name, len(plan.keys), disable=not progress, leave=False)
     rows = [result.row if judge is None else result.row | judge(result) for result in bar]
-    return frame_of(rows, tasks)
+    return frame_of(rows, plan.names)
 
 
 def user_errors(

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from ..bench.audit import judge_result
-from ..bench.evaluation import Plan, evaluate
+from ..bench.evaluation import evaluate
 from ..bench.intervals import (
     Interval,
     mean_interval,
@@ -39,7 +39,7 @@ from ..bench.intervals import (
     two_way_share,
 )
 from ..bench.registry import Player, in_memory, scripted
-from ..bench.rollouts import Judge
+from ..bench.rollouts import Judge, Plan
 from ..bench.runs import model_of, record_of, step_of, write_text
 from ..bench.strata import gains, label, stratum_changes
 from ..play.conversation import Message

@@ -12,7 +12,7 @@ from test_command_line import refusal
 
 from logtriage.adapters.gymnasium import TriageGym
 from logtriage.adapters.remote import Server
-from logtriage.bench.audit import audit
+from logtriage.bench.audit import judge_result
 from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import rollout
 from logtriage.play.actions import Action, action_values
@@ -42,9 +42,12 @@ def test_scripted_policies_earn_the_same(server, split):
 @pytest.mark.parametrize("policy", ["novice", "belief"])
 def test_belief_and_audit_need_nothing_that_is_not_on_the_wire(server, policy):
     here, there = (
-        audit(make_policy(policy), list(TASKS), "test", 2, progress=False, open_episode=opened)
+        rollout(
+            make_policy(policy), list(TASKS), "test", 2, progress=False, open_episode=opened,
+            judge=judge_result,
+        )
         for opened in (Episode.open, server.open)
-    )
+    )  # fmt: skip
     pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))
 
 

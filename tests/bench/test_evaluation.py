@@ -15,8 +15,6 @@ from test_command_line import run as run_command
 from logtriage.bench.audit import judge_result
 from logtriage.bench.episode_log import Journal, read_trajectories
 from logtriage.bench.evaluation import (
-    EPISODES,
-    Plan,
     attempts_table,
     describe_errors,
     evaluate,
@@ -26,7 +24,7 @@ from logtriage.bench.evaluation import (
     report,
 )
 from logtriage.bench.registry import Player, behind_endpoint, make_policy, scripted
-from logtriage.bench.rollouts import HOPELESS, rollout, rollout_each, solved
+from logtriage.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each, solved
 from logtriage.bench.score_tables import detection_table, score_table
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
@@ -99,7 +97,7 @@ def test_every_episode_is_accounted_for_and_none_is_played_twice(failure, path, 
             return EndpointPolicy(url, "toy", workers=2, timeout=0.6)
 
         with Journal(path, SETTINGS) as journal:
-            each = rollout_each(policy(), plan.tasks, "test", plan.indices)
+            each = rollout_each(policy(), plan)
             for result in islice(each, 3):  # then the process dies
                 journal.add(result)
             each.close()

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from talking_server import call, refused, said, talking
 
 from logtriage.bench.episode_log import Journal, read_trajectories
-from logtriage.bench.evaluation import Plan, evaluate
+from logtriage.bench.evaluation import evaluate
 from logtriage.bench.registry import Player, behind_endpoint, scripted
 from logtriage.bench.replay import DRIFT, FORGED, MATCH, MISSING, UNSCORED, replay, replay_line
+from logtriage.bench.rollouts import Plan
 from logtriage.play.actions import Action
 from logtriage.play.conversation import TEXT, tool_call
 from logtriage.policies.policy import ConversationPolicy
