@@ -170,6 +170,7 @@ def steps_of(point):
     return [*map(json.loads, file.read_text().splitlines())] if file.exists() else []
 
 
+@pytest.mark.slow
 def test_every_point_is_executed_once_although_a_worker_is_killed(tmp_path):
     # Two workers: one point fails, one is slow, and the slow one's worker dies. Its point must go
     # on at the worker that is left, which has to be free first, and lose none of its steps.
