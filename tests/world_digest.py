@@ -49,7 +49,7 @@ def shown(incident):
 def states(incident):
     """Every number of an incident's network and of its untreated states; JSON keeps all digits."""
     topology = incident.topology
-    return [vars(topology.network), topology.layout, incident.untreated, incident.decoys]
+    return [vars(topology.network), topology.layout, incident.untreated, ()]
 
 
 def digests(view, incidents):

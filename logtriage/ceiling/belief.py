@@ -34,11 +34,6 @@ def check_enumerable(task: str | Task) -> Task:
     return settings
 
 
-def _shares_graph(task: Task, split: str) -> bool:
-    """Whether incidents share a call graph, whose prior is then worth keeping."""
-    return split != "unseen_topology" and not task.services
-
-
 def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
     """The prior of an incident's call graph, task and split; kept where incidents share a graph.
 
@@ -47,7 +42,7 @@ def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
     """
     topology = simulated(graph)
     assert task is not None  # a simulated incident has settings
-    make_prior = cached_prior if _shares_graph(task, split) else Prior
+    make_prior = Prior if split == "unseen_topology" else cached_prior
     return make_prior(topology, task, split)
 
 
@@ -61,7 +56,7 @@ class BeliefPolicy(Policy):
 
     def prepare(self, task: str | Task, split: str) -> None:
         settings = check_enumerable(task)
-        if _shares_graph(settings, split):
+        if split != "unseen_topology":
             cached_prior(DEFAULT_TOPOLOGY, settings, split)
 
     def _open(self, episode: BaseEpisode) -> None:

@@ -3,8 +3,8 @@
 `Posterior` applies Bayes' rule to each observation, with the distributions of `telemetry`, over the
 hypotheses of a `Prior`. It never reads an incident's truth. Approximate are the intensity, a grid
 (a figure is compared within half the distance to the neighbours on it, and what the grid excludes
-keeps a chance of `EPSILON`), and decoys, taken as drawn again for each observation. Of a log line
-only its reading counts, not the numbers in it: a coarser observation, not a wrong one.
+keeps a chance of `EPSILON`). Of a log line only its reading counts, not the numbers in it: a
+coarser observation, not a wrong one.
 
 Shapes: `H` living hypotheses, `S` services, `Q` lengths of time for which a root's output may be
 suppressed. Likelihoods are (H, 2): while the root prints, and while its output is suppressed.
@@ -21,7 +21,6 @@ from scipy.special import ndtr
 from ..play.actions import ALL_SERVICES
 from ..play.observation import Observation
 from ..world import telemetry
-from ..world.faults import faults_at
 from ..world.wording import Reading, read_line
 from .prior import Prior
 
@@ -252,11 +251,11 @@ class Posterior:
         kinds = [telemetry.VOLUME[service.kind] for service in self.topology.services]
         return volume * np.array(kinds)
 
-    def line_shares(self, at: int, step: int, decoy: bool = False) -> dict[str, np.ndarray]:
+    def line_shares(self, at: int, step: int) -> dict[str, np.ndarray]:
         """`Telemetry.line_weights` of service `at` by kind of line, as shares of their sum, (H,)
-        each; with `decoy`, those of a service that hints at a remedy though it is no root.
+        each.
         """
-        key = (at, step, decoy)
+        key = (at, step)
         if key in self._known:
             return self._known[key]
         degraded, here = self.states("degraded", step), self._root == at
@@ -264,7 +263,7 @@ class Posterior:
         below = degraded[:, list(self.topology.below[at])].any(1)
         weights = {
             "proof": self.task.proof * visible,
-            "hint": self.task.hint * (np.where(here, visible, 1.0) if decoy else visible),
+            "hint": self.task.hint * visible,
             "callee": telemetry.CALLEE_WEIGHT * below,
             "own": telemetry.OWN_WEIGHT * degraded[:, at],
             "benign": np.full(len(here), self.task.noise),
@@ -275,33 +274,15 @@ class Posterior:
         return self._known[key]
 
     def line_chance(self, at: int, readings: Sequence[Reading], step: int) -> np.ndarray:
-        """Chance of lines of service `at` with these readings, (H,), whether it is a decoy or not.
-
-        Decoys are taken as drawn again for each observation: exact only without decoys.
-        """
-        chance = self._line_chance(at, readings, step)
-        if not self.task.decoys:
-            return chance
-        remedies = sorted({fault.remedy for fault in faults_at(self.topology.services[at])})
-        as_decoy = np.zeros(len(self.alive))
-        for remedy in remedies:
-            as_decoy += self._line_chance(at, readings, step, remedy) / len(remedies)
-        innocent = len(self.topology.services) - (self._root >= 0)
-        share = np.where(self._root == at, 0.0, self.task.decoys / innocent)
-        return (1.0 - share) * chance + share * as_decoy
-
-    def _line_chance(
-        self, at: int, readings: Sequence[Reading], step: int, decoy: str = ""
-    ) -> np.ndarray:
-        """The same when it is known to be a decoy for this remedy, or none."""
+        """Chance of lines of service `at` with these readings, (H,)."""
         chance = np.ones(len(self.alive))
         for reading in readings:
-            chance = chance * self._reading_chance(at, reading, step, decoy)
+            chance = chance * self._reading_chance(at, reading, step)
         return chance
 
-    def _reading_chance(self, at: int, reading: Reading, step: int, decoy: str) -> np.ndarray:
+    def _reading_chance(self, at: int, reading: Reading, step: int) -> np.ndarray:
         """Chance of one line, (H,); 1 for text without a known reading."""
-        shares = self.line_shares(at, step, bool(decoy))
+        shares = self.line_shares(at, step)
         if reading.kind not in shares:
             return np.ones(len(self.alive))
         chance, fault = shares[reading.kind], self.prior.fault[self.alive]
@@ -310,7 +291,7 @@ class Posterior:
             return chance * proved[fault]
         if reading.kind == "hint":
             own = np.array([one.remedy == reading.subject for one in self.prior.faults])[fault]
-            return chance * np.where(self._root == at, own, decoy == reading.subject)
+            return chance * (own & (self._root == at))
         if reading.kind == "callee":
             chance = chance * self._callee_share(at, self.topology.position[reading.subject], step)
         elif reading.kind != "own":

@@ -75,7 +75,6 @@ class Prior:
             grid.intensity,
             grid.ramp,
             task.lead[1] + task.max_steps,
-            task.lag,
         )
         degraded = is_degraded(topology, states)
         self._keep_trajectories(states, degraded, grid)

@@ -23,7 +23,6 @@ def simulate(
     intensities: np.ndarray,
     ramps: np.ndarray,
     ticks: int,
-    lag: int = 1,
 ) -> dict[str, np.ndarray]:
     """`cluster.untreated_states` for many injections with onset 1 at once.
 
@@ -31,7 +30,6 @@ def simulate(
         topology: the call graph.
         faults, positions, intensities, ramps: of each run, (R,).
         ticks: how far.
-        lag: ticks after which a service feels its neighbours.
 
     Returns:
         The fields of `cluster.State`, each (R, ticks + 1, S).
@@ -59,10 +57,7 @@ def simulate(
     history = [(load, latency, errors, pool, cpu)]
     for tick in range(1, ticks + 1):
         strength = intensities * np.minimum(1.0, tick / ramps)
-        # A service reads its neighbours as they were `lag` ticks ago, and itself as it was just
-        # now.
-        load_perceived, latency_perceived, errors_perceived = history[max(0, tick - lag)][:3]
-        demand = external + (load_perceived @ share) * (1.0 + cluster.RETRIES * errors)
+        demand = external + (load @ share) * (1.0 + cluster.RETRIES * errors)
         demand[rows, positions] += (
             effect["load"] * strength * np.array(network.rest_load)[positions]
         )
@@ -71,23 +66,23 @@ def simulate(
             1 + cluster.CACHE_COST * effect["cache"] * strength
         )
         busy = demand / capacity
-        response = idle / (1.0 - np.minimum(busy, cluster.QUEUE_LIMIT)) + latency_perceived @ wait.T
+        response = idle / (1.0 - np.minimum(busy, cluster.QUEUE_LIMIT)) + latency @ wait.T
         response[rows, positions] += effect["latency"] * strength * idle[positions]
         succeeds = np.ones(demand.shape)
         for caller, callees in enumerate(network.callees):
             if network.routes[caller]:
-                succeeds[:, caller] -= errors_perceived @ wait[caller]
+                succeeds[:, caller] -= errors @ wait[caller]
             else:
                 for callee, _ in callees:
-                    succeeds[:, caller] *= 1.0 - errors_perceived[:, callee]
+                    succeeds[:, caller] *= 1.0 - errors[:, callee]
         succeeds[rows, positions] *= 1.0 - effect["errors"] * strength
         succeeds *= np.minimum(1.0, TIMEOUT_MS / response)
         response = np.minimum(response, TIMEOUT_MS)
         used = demand * response / 1000.0 / network.pool_size
         used[rows, positions] += effect["pool"] * strength
         succeeds /= np.maximum(1.0, used) * np.maximum(1.0, busy)
-        load, errors = demand, 1.0 - succeeds
-        history.append((load, response, errors, used, busy))
+        load, latency, errors = demand, response, 1.0 - succeeds
+        history.append((load, latency, errors, used, busy))
     return {
         name: np.stack([state[i] for state in history], 1)
         for i, name in enumerate(cluster.State._fields)

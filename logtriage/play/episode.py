@@ -170,11 +170,7 @@ class Episode(BaseEpisode):
 
     def __init__(self, incident: Incident) -> None:
         self.cluster = Cluster(
-            incident.topology,
-            incident.injections,
-            incident.untreated,
-            incident.arrival,
-            incident.task.lag,
+            incident.topology, incident.injections, incident.untreated, incident.arrival
         )
         self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
         faults = incident.task.faults

@@ -105,8 +105,7 @@ class TrainedConstantPolicy(ConstantPolicy):
         super()._open(episode)
 
     def _train(self, task: Task, topology: Topology) -> tuple[Action, ...]:
-        graph = None if task.services else topology
-        return tuple(best_constant_script(task, self._incidents, graph))
+        return tuple(best_constant_script(task, self._incidents, topology))
 
 
 class OraclePolicy(ConstantPolicy):

@@ -1,8 +1,8 @@
 """The simulator: the state of every service, one tick of 30 s, and what a remediation does to it.
 
 Everything here is deterministic; chance lives in `incidents` (what happens) and `telemetry` (what
-is seen of it). A tick reads only an earlier state of the neighbours (`lag` ticks ago, by default
-the previous one), so a disturbance needs one tick per hop, both up and down:
+is seen of it). A tick reads only the previous state, so a disturbance needs one tick per hop, both
+up and down:
 
 * load comes down the calls, and failed calls are retried: `demand = external + sum(load * share) *
   (1 + RETRIES * errors)`
@@ -84,7 +84,6 @@ def next_state(
     previous: State,
     strengths: dict[int, tuple[Fault, float]],
     reach: tuple[int, ...],
-    perceived: State,
 ) -> tuple[State, bool]:
     """One tick on, and whether anything moved.
 
@@ -93,14 +92,12 @@ def next_state(
         previous: the state now.
         strengths: position to the fault at work there and its present intensity.
         reach: positions that these faults can touch (`Topology.reach`); others stay as they are.
-        perceived: the state in which neighbours are perceived: `previous`, or an earlier one.
     """
     # The hot loop of the whole project: lists instead of objects, and names bound outside of it.
     network = topology.network
     callers, callees, routes = network.callers, network.callees, network.routes
     external, idle_latency = network.external, network.idle_latency
     capacities, pool_sizes = network.capacity, network.pool_size
-    load_perceived, latency_perceived, errors_perceived, _, _ = perceived
     load_before, latency_before, errors_before, pool_before, cpu_before = previous
     load, latency, errors = load_before[:], latency_before[:], errors_before[:]
     pool, cpu = pool_before[:], cpu_before[:]
@@ -109,7 +106,7 @@ def next_state(
         # What arrives: users, the callers' calls, and retries of what failed here before.
         demand = 0.0
         for j, share in callers[i]:
-            demand += load_perceived[j] * share
+            demand += load_before[j] * share
         demand = external[i] + demand * (1.0 + RETRIES * errors_before[i])
         idle, capacity = idle_latency[i], capacities[i]
         succeeds = 1.0
@@ -129,13 +126,13 @@ def next_state(
         if routes[i]:  # each request goes to one of the callees
             lost = 0.0
             for j, share in callees[i]:
-                response += share * latency_perceived[j]
-                lost += share * errors_perceived[j]
+                response += share * latency_before[j]
+                lost += share * errors_before[j]
             succeeds *= 1.0 - lost
         else:  # each request needs all of them
             for j, _ in callees[i]:
-                response += latency_perceived[j]
-                succeeds *= 1.0 - errors_perceived[j]
+                response += latency_before[j]
+                succeeds *= 1.0 - errors_before[j]
         if response > TIMEOUT_MS:  # the share that waits longer gives up
             succeeds *= TIMEOUT_MS / response
             response = TIMEOUT_MS
@@ -161,36 +158,29 @@ def next_state(
 
 
 def untreated_states(
-    topology: Topology, injections: tuple[Injection, ...], ticks: int, lag: int = 1
+    topology: Topology, injections: tuple[Injection, ...], ticks: int
 ) -> list[State]:
     """States of ticks 0 to `ticks` when nobody does anything.
 
-    Tick 0 is at rest, and each `onset` counts from there. `lag` is the number of ticks after which
-    a service feels its neighbours.
+    Tick 0 is at rest, and each `onset` counts from there.
     """
     states = [rest_state(topology)]
     if not injections:
         return states * (ticks + 1)
     reach = topology.reach(*[injection.position for injection in injections])
-    # From this tick on strengths are constant; so a tick that moves nothing ends all movement,
-    # once whatever moved last has been felt by the neighbours.
-    reached = max([injection.onset + injection.ramp - 1 for injection in injections])
+    # From this tick on strengths are constant, and a tick that moves nothing ends all movement.
+    constant_from = max([injection.onset + injection.ramp - 1 for injection in injections])
     strengths: dict[int, tuple[Fault, float]] = {}
-    still_since = reached
     for tick in range(1, ticks + 1):
-        if tick <= reached:
+        if tick <= constant_from:
             strengths = {
                 one.position: (one.fault, one.strength(tick))
                 for one in injections
                 if tick >= one.onset
             }
-        perceived = states[tick - lag] if tick > lag else states[0]
-        state, moved = next_state(topology, states[-1], strengths, reach, perceived)
+        state, moved = next_state(topology, states[-1], strengths, reach)
         states.append(state)
-        if moved:
-            if tick > still_since:
-                still_since = tick
-        elif tick >= still_since + lag:
+        if not moved and tick > constant_from:
             states.extend([state] * (ticks - tick))
             break
     return states
@@ -206,7 +196,6 @@ class Cluster:
         injections: the faults at work, at different services; none for a false alarm.
         untreated: from `untreated_states`, long enough for the whole episode.
         tick: the tick at which the agent arrives.
-        lag: ticks after which a service feels its neighbours.
     """
 
     def __init__(
@@ -215,9 +204,8 @@ class Cluster:
         injections: tuple[Injection, ...],
         untreated: list[State],
         tick: int,
-        lag: int = 1,
     ) -> None:
-        self.topology, self.tick, self.lag = topology, tick, lag
+        self.topology, self.tick = topology, tick
         # What has not been remediated, and the positions that any of it could ever touch.
         self.active = {injection.position: injection for injection in injections}
         self.reach = topology.reach(*self.active)
@@ -228,14 +216,11 @@ class Cluster:
         """Let one tick pass."""
         self.tick += 1
         if self._diverged:
-            perceived = self.states[max(0, self.tick - self.lag)]
             strengths = {
                 position: (one.fault, one.strength(self.tick))
                 for position, one in self.active.items()
             }
-            self.states.append(
-                next_state(self.topology, self.states[-1], strengths, self.reach, perceived)[0]
-            )
+            self.states.append(next_state(self.topology, self.states[-1], strengths, self.reach)[0])
 
     def remediate(self, remedy: str, position: int) -> None:
         """Apply a remedy now.

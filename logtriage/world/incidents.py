@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
@@ -16,7 +15,6 @@ from typing import NamedTuple
 
 from .call_graph import Service
 from .cluster import Injection, State, is_degraded, severity_of, untreated_states, user_impact
-from .exact import shuffled
 from .faults import Fault, faults_at
 from .tasks import Task, check_index, check_split, check_task
 from .topology import DEFAULT_TOPOLOGY, Topology, random_topology
@@ -26,12 +24,12 @@ INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
 # four tasks in all splits needed 18 at most. Reached within a fraction of a second.
 MOST_DRAWS = 300
 HELD_OUT_PAIRS = 5  # one (service, fault) pair in five never occurs in train
-
-
-class UnplayableError(ValueError):
-    """The task, in this split, has no incident on this call graph; the message names the setting
-    that cannot be met.
-    """
+# Setting of a task that no draw met to what can be done.
+FIXES = {
+    "below_edge": "raise intensity or lead, lower ramp, or set below_edge to False",
+    "intensity": "widen the range of intensity, so that severities are clear of their boundaries",
+    "outage": "change intensity, or set outage to None",
+}
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ class Incident:
     `injections` are the faults, none for a false alarm; `severity` is that of the untreated world.
 
     `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root
-    speaks by itself; `decoys` are positions of innocent services and the remedies they hint at;
-    `varied_wording` is whether the logs use the templates that no split has (see `wording`).
+    speaks by itself; `varied_wording` whether the logs use the templates that no split has (see
+    `wording`).
     """
 
     task: Task
@@ -53,7 +51,6 @@ class Incident:
     severity: str
     arrival: int
     quiet_until: int
-    decoys: tuple[tuple[int, str], ...]
     untreated: list[State] = field(repr=False, compare=False)
     varied_wording: bool = False
 
@@ -145,46 +142,35 @@ def sample_incident(
             changes, and only in train, so that nothing is measured on it.
 
     Raises:
-        ValueError: for an unknown task or split, an index out of range, a topology together with
-            what draws a random one, or varied wording in another split than train.
-        UnplayableError: when the task has no incident on the call graph, or none was found in
-            `MOST_DRAWS` draws; the message names the setting and a suggested fix.
+        ValueError: for an unknown task or split, an index out of range, a topology in a split that
+            draws its own, or varied wording in another split than train; and when the task has no
+            incident on the call graph, or none was found in `MOST_DRAWS` draws.
     """
     settings = check_task(task)
     check_split(split, topology)
     check_index(index)
     if varied_wording and split != "train":
         raise ValueError(f"varied wording is for training alone; choose split train, not {split}")
-    stream = f"{settings.name}/{split}/{index}"
-    random = Random(f"{stream}/incident")
-    graph = _call_graph(settings, split, topology, random)
-    pairs = _playable_pairs(settings, split, graph)
-    course: _Course | None = None
-    missed: list[str] = []  # the setting that turned each try away
+    random = Random(f"{settings.name}/{split}/{index}/incident")
+    if topology is None:
+        topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
+    pairs = _playable_pairs(settings, split, topology)
 
-    # Every number drawn from `random` below decides the ones after it: the order is the incident.
+    # Every number drawn from `random` decides the ones after it: the order is the incident.
     if random.random() < settings.false_alarms:
-        course = _false_alarm(random, settings, graph)
-    outage = None
-    if course is None and settings.outage is not None:
-        outage = random.random() < settings.outage
-    for _ in range(MOST_DRAWS):
-        if course is not None:
-            break
-        course = _fault_course(random, settings, graph, pairs, outage, missed)
-    if course is None:
-        raise UnplayableError(_why_unplayable(settings, split, topology, missed, outage))
-    assert course.severity is not None  # or the try would have been missed
+        course = _false_alarm(random, settings, topology)
+    else:
+        course = _real_fault(random, settings, split, topology, pairs)
+    assert course.severity is not None  # such a try is drawn again
     return Incident(
         settings,
         split,
         index,
-        graph,
+        topology,
         course.injections,
         course.severity,
         course.arrival,
         course.quiet_until,
-        _draw_decoys(graph, settings, stream, {one.position for one in course.injections}),
         course.states,
         varied_wording,
     )
@@ -200,25 +186,6 @@ class _Course(NamedTuple):
     severity: str | None  # None: too near a boundary to call
 
 
-def _call_graph(task: Task, split: str, topology: Topology | None, random: Random) -> Topology:
-    """The graph that the incident is on: a custom one, a random one, or the default."""
-    if topology is None:
-        if task.services:
-            return random_topology(random, task.services, task.services)
-        return random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
-    if task.services:
-        raise ValueError(
-            f"services={task.services} asks for a random call graph; set it to 0, or leave out the "
-            "topology"
-        )
-    if task.decoys >= len(topology.services):
-        raise UnplayableError(
-            f"decoys={task.decoys} must be fewer than the {len(topology.services)} services of the "
-            "call graph; lower it"
-        )
-    return topology
-
-
 def _playable_pairs(task: Task, split: str, topology: Topology) -> dict[int, tuple[Fault, ...]]:
     """`candidate_pairs`, enough of them for the task's faults."""
     pairs = candidate_pairs(topology, task.below_edge, split)
@@ -231,7 +198,7 @@ def _playable_pairs(task: Task, split: str, topology: Topology) -> dict[int, tup
         ways = ["let services call more of the others", "choose a task without below_edge"]
     if split != "unseen_topology":
         ways.append("choose another split")
-    raise UnplayableError(
+    raise ValueError(
         f"task {task.name} needs {needed}{where} with a fault that split {split} allows there, "
         f"and this call graph has {len(pairs)}; {', or '.join(ways)}"
     )
@@ -243,36 +210,39 @@ def _false_alarm(random: Random, task: Task, topology: Topology) -> _Course:
     return _Course(arrival, arrival, (), states, "P3")
 
 
-def _fault_course(
-    random: Random,
-    task: Task,
-    topology: Topology,
-    pairs: dict[int, tuple[Fault, ...]],
-    outage: bool | None,
-    missed: list[str],
-) -> _Course | None:
-    """Draw faults and their places, and up to `INTENSITY_DRAWS` times how hard they are; None when
-    no try meets the task. What each try missed is added to `missed`.
+def _real_fault(
+    random: Random, task: Task, split: str, topology: Topology, pairs: dict[int, tuple[Fault, ...]]
+) -> _Course:
+    """Draw faults and their places, and up to `INTENSITY_DRAWS` times how hard they are, until a
+    try meets the task.
     """
-    # Services uniformly, then their faults.
-    positions, faults = list(pairs), dict[int, Fault]()
-    while len(faults) < task.faults:
-        position = positions[int(random.random() * len(positions))]
-        faults[position] = pairs[position][int(random.random() * len(pairs[position]))]
-    low, high = task.intensity
-    for _ in range(INTENSITY_DRAWS):
-        course = _draw_course(random, task, topology, faults, (low, high))
-        miss = _what_is_missed(task, topology, course, outage)
-        if not miss:
-            return course
-        missed.append(miss)
-        # Effects grow with intensity, so the next try can be aimed.
-        tried = [injection.intensity for injection in course.injections]
-        if miss == "below_edge" or (miss == "outage" and outage):
-            low = min(tried)
-        elif miss == "outage":
-            high = max(tried)
-    return None
+    outage = None if task.outage is None else random.random() < task.outage
+    missed: Counter[str] = Counter()
+    for _ in range(MOST_DRAWS):
+        # Services uniformly, then their faults.
+        positions, faults = list(pairs), dict[int, Fault]()
+        while len(faults) < task.faults:
+            position = positions[int(random.random() * len(positions))]
+            faults[position] = pairs[position][int(random.random() * len(pairs[position]))]
+        low, high = task.intensity
+        for _ in range(INTENSITY_DRAWS):
+            course = _draw_course(random, task, topology, faults, (low, high))
+            miss = _what_is_missed(task, topology, course, outage)
+            if not miss:
+                return course
+            missed[miss] += 1
+            # Effects grow with intensity, so the next try can be aimed.
+            tried = [injection.intensity for injection in course.injections]
+            if miss == "below_edge" or (miss == "outage" and outage):
+                low = min(tried)
+            elif miss == "outage":
+                high = max(tried)
+    setting, times = missed.most_common(1)[0]
+    raise ValueError(
+        f"task {task.name} found no incident of split {split} in {MOST_DRAWS} draws: {setting}="
+        f"{vars(task)[setting]} was missed in {times} of {missed.total()} tries, with intensity="
+        f"{task.intensity}, lead={task.lead}, ramp={task.ramp}; {FIXES[setting]}"
+    )
 
 
 def _draw_course(
@@ -292,7 +262,7 @@ def _draw_course(
         strength = low + skewed * skewed * (high - low)
         ramp = _draw(random, task.ramp)
         injections.append(Injection(fault, position, strength, onset=1, ramp=ramp))
-    states = untreated_states(topology, tuple(injections), arrival + task.max_steps, task.lag)
+    states = untreated_states(topology, tuple(injections), arrival + task.max_steps)
     severity = severity_of(*user_impact(topology, states))
     return _Course(arrival, arrival + quiet, tuple(injections), states, severity)
 
@@ -321,50 +291,6 @@ def _has_degraded_caller(topology: Topology, position: int, state: State) -> boo
     )
 
 
-def _why_unplayable(
-    task: Task, split: str, topology: Topology | None, missed: list[str], outage: bool | None
-) -> str:
-    """What an `UnplayableError` says after the last draw: the setting missed most, and a fix."""
-    setting, times = Counter(missed).most_common(1)[0]
-    why, fix = {
-        "below_edge": (
-            "no caller of the root was degraded when the agent arrived",
-            "raise intensity or lead, lower ramp or lag, or set below_edge to False",
-        ),
-        "intensity": (
-            "every effect was too near a boundary between severities",
-            "widen the range of intensity",
-        ),
-        "outage": ("every fault became an outage (P1)", "lower intensity or raise outage"),
-    }[setting]
-    if setting == "outage" and outage:
-        why, fix = "no fault became an outage (P1)", "raise intensity or lower outage"
-    graph = "" if topology is None else ", or change the call graph"
-    return (
-        f"task {task.name} found no incident of split {split} in {MOST_DRAWS} draws: "
-        f"{setting}={vars(task)[setting]} was missed in {times} of {len(missed)} tries; {why}. "
-        f"With intensity={task.intensity}, lead={task.lead}, ramp={task.ramp}, lag={task.lag}: "
-        f"{fix}{graph}"
-    )
-
-
 def _draw(random: Random, bounds: tuple[int, int]) -> int:
     """A whole number, uniform over the range, both ends included."""
     return bounds[0] + int(random.random() * (bounds[1] - bounds[0] + 1))
-
-
-def _draw_decoys(
-    topology: Topology, task: Task, stream: str, roots: Collection[int]
-) -> tuple[tuple[int, str], ...]:
-    """Innocent services, each with a remedy that some fault there would need; from a stream of
-    their own.
-    """
-    if not task.decoys:
-        return ()
-    random = Random(f"{stream}/decoys")
-    innocent = [i for i in range(len(topology.services)) if i not in roots]
-    drawn = []
-    for position in shuffled(random, innocent)[: task.decoys]:
-        remedies = sorted({fault.remedy for fault in faults_at(topology.services[position])})
-        drawn.append((position, remedies[int(random.random() * len(remedies))]))
-    return tuple(drawn)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .topology import DEFAULT_TOPOLOGY, MOST_SERVICES, SMALLEST_RANDOM, Topology
+from .topology import Topology
 
 SPLITS = {
     "train": "the training distribution",
@@ -52,9 +52,6 @@ class Task:
         outage: share of faults that must become an outage (P1), while the rest must not; None for
             as it comes.
         below_edge: whether the root must be called by a service that is degraded on arrival.
-        lag: ticks until a service feels what its neighbours do.
-        decoys: innocent services that print hints of some remedy when they are asked.
-        services: size of a random call graph; 0 for the split's own.
         faults: at work at once, at different services; 1 or 2.
 
     Raises:
@@ -75,9 +72,6 @@ class Task:
     false_alarms: float = 0.0
     outage: float | None = None
     below_edge: bool = False
-    lag: int = 1
-    decoys: int = 0
-    services: int = 0
     faults: int = 1
 
     def __post_init__(self) -> None:
@@ -116,15 +110,6 @@ class Task:
         possible = self.outage is None or is_number(self.outage, 0, 1)
         yield "outage", possible, "a number from 0 to 1, or None"
         yield "below_edge", isinstance(self.below_edge, bool), "True or False"
-        # With a longer lag than lead, the agent would arrive before any neighbour felt the fault.
-        rule = f"a whole number from 1 to {self.lead[0]}, the shortest lead"
-        yield "lag", is_whole(self.lag, 1, self.lead[0]), rule
-        sized = is_whole(self.services, SMALLEST_RANDOM, MOST_SERVICES)
-        rule = f"0, or a whole number from {SMALLEST_RANDOM} to {MOST_SERVICES}"
-        yield "services", sized or is_whole(self.services, 0, 0), rule
-        most = (self.services or len(DEFAULT_TOPOLOGY.services)) - 1
-        rule = f"a whole number from 0 to {most}, fewer than there are services"
-        yield "decoys", is_whole(self.decoys, 0, most), rule
 
 
 def is_whole(value: Any, lowest: int, highest: int) -> bool:

@@ -192,7 +192,6 @@ class Telemetry:
     def __init__(self, incident: Incident, cluster: Cluster, random: Random) -> None:
         self.incident, self.cluster, self.random = incident, cluster, random.random
         self.topology, self.task = incident.topology, incident.task
-        self.decoys = dict(incident.decoys)
         self._at_rest = [False] * len(self.topology.services)
         self._has_row: dict[int, bool] = {}  # by position; known from the first metrics table on
         self._seen_tick, self._degraded = -1, self._at_rest
@@ -249,8 +248,6 @@ class Telemetry:
         if injection is not None:
             visible = min(1.0, (cluster.tick - injection.onset + 1) / injection.ramp)
             proof, hint = task.proof * visible, task.hint * visible
-        elif position in self.decoys:
-            hint = task.hint
         for other in self.topology.below[position]:
             if degraded[other]:
                 callee = CALLEE_WEIGHT
@@ -315,8 +312,7 @@ class Telemetry:
         if kind == "proof":
             return (self.cluster.active[position].fault.name, service_kind), position
         if kind == "hint":
-            remedy = self.decoys.get(position) or self.cluster.active[position].fault.remedy
-            return (remedy, service_kind), position
+            return (self.cluster.active[position].fault.remedy, service_kind), position
         if kind not in ("callee", "own"):
             return (service_kind,), position
         random, other = self.random, position

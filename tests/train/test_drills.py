@@ -28,19 +28,10 @@ WORLD = {
 }
 ANSWERS = ("root", "severity", "remedy", "team")
 SECRETS = {
-    Incident: (
-        *ANSWERS,
-        "injections",
-        "injection",
-        "decoys",
-        "untreated",
-        "arrival",
-        "quiet_until",
-    ),
+    Incident: (*ANSWERS, "injections", "injection", "untreated", "arrival", "quiet_until"),
     Cluster: ("active", "reach", "states"),
     Telemetry: (
         "cluster",
-        "decoys",
         "suppressed",
         "degraded",
         "own_degradation",

@@ -17,7 +17,7 @@ def inject(name, service, intensity=1.0, ramp=1):
 
 
 def test_rest_is_a_fixed_point():
-    state, moved = next_state(SHOP, rest_state(SHOP), {}, SHOP.reach(5), rest_state(SHOP))
+    state, moved = next_state(SHOP, rest_state(SHOP), {}, SHOP.reach(5))
     assert not moved
     for now, before in zip(state, rest_state(SHOP), strict=True):
         assert now == pytest.approx(before, abs=1e-9)

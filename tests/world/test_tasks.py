@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logtriage.world.incidents import UnplayableError, sample_incident
+from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import (
     ALL_TASKS,
     MAX_INDEX,
@@ -47,9 +47,6 @@ BAD = {
     "false_alarms": (-0.1, 1, NAN, False, None),
     "outage": (7, -0.1, NAN, True, "1"),
     "below_edge": (1, 0, None, "yes"),
-    "lag": (0, 3, 1.0, True, None),
-    "decoys": (-1, 7, 1.5, True, None),
-    "services": (1, 4, 31, -5, 7.5, True, None, "9"),
     "faults": (0, 3, 1.0, True, None, "1"),
 }
 
@@ -76,9 +73,9 @@ def test_an_episode_is_longer_than_its_fewest_steps():
 
 
 IMPOSSIBLE = {
-    "outage=1.0 .* no fault became": {"outage": 1.0, "intensity": (0.0, 0.01)},
-    "outage=0.0 .* every fault became": {"outage": 0.0, "intensity": (0.999, 1.0), "lead": (9, 9)},
-    "below_edge=True .* no caller": {"outage": None, "intensity": (0.0, 0.01)},
+    "outage=1.0 was missed": {"outage": 1.0, "intensity": (0.0, 0.01)},
+    "outage=0.0 was missed": {"outage": 0.0, "intensity": (0.999, 1.0), "lead": (9, 9)},
+    "below_edge=True was missed": {"outage": None, "intensity": (0.0, 0.01)},
 }
 
 
@@ -86,7 +83,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("told", IMPOSSIBLE)
 def test_what_cannot_be_met_is_told_at_once(told, split):
     began = time.process_time()
-    with pytest.raises(UnplayableError, match=f"^task cascading_failure .*{told}"):
+    with pytest.raises(match=f"^task cascading_failure .*{told}"):
         for index in range(50):  # a share of 0 or 1 leaves an incident or two that can be met
             sample_incident(replace(TASKS["cascading_failure"], **IMPOSSIBLE[told]), split, index)
     assert time.process_time() - began < 2.0
@@ -107,9 +104,6 @@ tasks = st.builds(
     false_alarms=st.floats(0.0, 1.0, exclude_max=True),
     outage=st.none() | number,
     below_edge=st.booleans(),
-    lag=st.just(1),
-    decoys=st.integers(0, 4),
-    services=st.sampled_from([0, 5, 30]),
 )
 
 
@@ -118,7 +112,7 @@ tasks = st.builds(
 def test_any_valid_task_has_an_incident_or_says_which_setting_forbids_it(task, split, index):
     try:
         incident = sample_incident(task, split, index)
-    except UnplayableError as error:
+    except ValueError as error:
         assert task.name in str(error)
     else:
         assert incident == sample_incident(task, split, index)

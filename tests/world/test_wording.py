@@ -105,12 +105,8 @@ def test_varied_wording_changes_the_words_alone():
             sample_incident(task, "train", index, varied_wording=choice) for choice in (False, True)
         )
         assert plain == sample_incident(task, "train", index) and plain != other
-        assert (plain.injections, plain.severity, plain.decoys, plain.arrival) == (
-            other.injections,
-            other.severity,
-            other.decoys,
-            other.arrival,
-        )
+        for field in ("injections", "severity", "arrival"):
+            assert getattr(plain, field) == getattr(other, field)
         here, there = eyes(plain), eyes(other)
         assert (here.alerts(), here.metrics()) == (there.alerts(), there.metrics())
         for telemetry, seen in ((here, usual), (there, varied)):
