@@ -116,13 +116,18 @@ class Score(NamedTuple):
 def score(record: Record, incident: Incident) -> Score:
     """The score of a closed episode: a pure function of what was done and what was true.
 
-    Two faults are judged one by one, and every number is the mean over both.
+    Two faults are judged one by one, each without the answers that were right for the other, and
+    every number is the mean over both.
     """
     speed = _speed(record, incident)
-    scores = [_score_fault(part, fault, speed) for part, fault in per_fault(record, incident)]
-    if len(scores) == 1:
-        return scores[0]
-    return Score(*[total(values) / len(scores) for values in zip(*scores, strict=True)])
+    if len(incident.injections) < 2:
+        return _score_fault(record, incident, speed)
+    one, other = single_faults(incident)
+    scores = [
+        _score_fault(_concerning(record, one, other), one, speed),
+        _score_fault(_concerning(record, other, one), other, speed),
+    ]
+    return Score(*[total(values) / 2 for values in zip(*scores, strict=True)])
 
 
 def _score_fault(record: Record, incident: Incident, speed: float) -> Score:
@@ -186,17 +191,6 @@ def _gate(record: Record, incident: Incident) -> float:
 def single_faults(incident: Incident) -> list[Incident]:
     """The incident as if each of its faults were the only one; empty for a false alarm."""
     return [replace(incident, injections=(injection,)) for injection in incident.injections]
-
-
-def per_fault(record: Record, incident: Incident) -> list[tuple[Record, Incident]]:
-    """What was done and what was true, once a fault; a false alarm and a single fault as they are.
-
-    Of two faults, each is judged without the answers that were right for the other.
-    """
-    if len(incident.injections) < 2:
-        return [(record, incident)]
-    one, other = single_faults(incident)
-    return [(_concerning(record, one, other), one), (_concerning(record, other, one), other)]
 
 
 def _concerning(record: Record, fault: Incident, other: Incident) -> Record:

@@ -83,11 +83,6 @@ class Incident:
             return None
         return self.injection.fault.owner_at(self.topology.services[self.injection.position])
 
-    @property
-    def held_out_wording(self) -> bool:
-        """Whether the logs use only templates that never occur in train."""
-        return self.split == "unseen_wording"
-
     def stream(self, name: str) -> Random:
         """A fresh random stream of this incident under `name`."""
         return Random(f"{self.task.name}/{self.split}/{self.index}/{name}")

@@ -160,11 +160,6 @@ def _compile(template: str) -> Template:
     for literal, name, _, _ in string.Formatter().parse(text):
         parts.append(literal.replace("%", "%%") if "{" in text else literal)
         if name:
-            if name not in ("n", *_FIELDS):
-                raise ValueError(
-                    f"wording: unknown field {{{name}}} in {template!r:.60}; "
-                    f"choose one of {', '.join(sorted(('n', *_FIELDS)))}"
-                )
             parts.append("%s")
             fields.append(None if name == "n" else _FIELDS[name])
     return Template(level, "".join(parts), tuple(fields))
@@ -292,8 +287,8 @@ class Telemetry:
         service, random = self.topology.services[position], self.random
         state = self.cluster.states[self.cluster.tick]
         key, other = self._subject(kind, position)
-        incident = self.incident
-        templates = _templates(kind, key, incident.held_out_wording, incident.varied_wording)
+        held_out = self.incident.split == "unseen_wording"
+        templates = _templates(kind, key, held_out, self.incident.varied_wording)
         level, text, fields = templates[int(random() * len(templates))]
         if fields:
             values = [

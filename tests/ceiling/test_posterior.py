@@ -87,7 +87,7 @@ def telemetry_of(prior, h, quiet=0):
     states = untreated_states(prior.topology, injections, prior.task.lead[1] + prior.task.max_steps)
     incident = Incident(
         *(prior.task, "train", 0, prior.topology, injections, severity, arrival),
-        *(arrival + quiet, (), states),
+        *(arrival + quiet, states),
     )
     cluster = Cluster(prior.topology, injections, incident.untreated, arrival)
     return incident, cluster, Telemetry(incident, cluster, Random("telemetry"))
