@@ -1,14 +1,8 @@
-"""Trajectories: episodes in a file of JSON lines, written as they end, and never played twice.
+"""Episodes in a file of JSON lines, written as they end, and never played twice.
 
 The first line is the header: the settings that make the rows comparable. Every other line is an
-episode, with all that was done and seen, so the file is also what `replay` confirms:
-
-| field | holds |
-|---|---|
-| row | a value for each column of `rollouts.Row`, and of the audit if asked for |
-| opening | what the agent read first |
-| steps | action, value, confidence and the text that it brought; for no valid action, why |
-| messages | the conversation, where there was one |
+episode, with all that was done and seen, so the file is also what `replay` confirms; `Line` has its
+fields.
 
 A line is on disk (fsync) before the next episode counts, and a last line that a killed process left
 half-written is dropped. A lock keeps a second process from writing the same file. Nothing of the
@@ -46,7 +40,7 @@ class StepLine(BaseModel, extra="forbid"):
 
 
 class Function(BaseModel, extra="allow"):
-    """A tool that was called."""
+    """A tool and its arguments."""
 
     name: str
     arguments: Any
@@ -74,7 +68,14 @@ class MessageLine(BaseModel, extra="allow"):
 
 
 class Line(BaseModel, extra="forbid"):
-    """A line of a file: only its shape; `replay` finds out whether what it says is so."""
+    """A line of a file: only its shape; `replay` finds out whether what it says is so.
+
+    Attributes:
+        row: a value for each column of `rollouts.Row`, and of the audit if asked for.
+        opening: what the agent read first.
+        steps: what was done, and the text that it brought.
+        messages: the conversation, where there was one.
+    """
 
     row: Row
     opening: str
@@ -104,10 +105,9 @@ def as_line(result: Result) -> dict[str, Any]:
         }
         for action, observation in episode.history
     ]
-    opening = render(episode.opening, episode.incident.topology)
     return {
         "row": result.row,
-        "opening": opening,
+        "opening": render(episode.opening, episode.incident.topology),
         "steps": steps,
         "messages": list(result.messages),
     }
@@ -124,7 +124,7 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[Any], int]:
     Raises:
         ValueError: for a file of something else, and for a line that is no JSON, except the last.
     """
-    whole, lines = 0, []
+    whole, lines, line = 0, [], b""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
@@ -136,16 +136,11 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[Any], int]:
                 raise ValueError(
                     f"{path}, line {number}, is no JSON; fix it, or take the line out"
                 ) from None
-    alien = ValueError(f"{path} is no file of `evaluate --trajectories`; name another")
-    if not lines:
-        with path.open("rb") as file:
-            begun = file.read(len(BEGINS))
-        if begun != BEGINS[: len(begun)]:  # whatever else it is, it is somebody's
-            raise alien
-        return {}, [], 0
-    head = lines[0]
+    if not lines and line.startswith(BEGINS[: len(line)]):
+        return {}, [], 0  # nothing yet, or a part of the header
+    head = lines[0] if lines else None
     if not (isinstance(head, dict) and head.get("logtriage") == KIND):
-        raise alien
+        raise ValueError(f"{path} is no file of `evaluate --trajectories`; name another")
     if head.get("format") != FORMAT:
         raise ValueError(f"{path} is of format {head.get('format')!r:.20}, known is {FORMAT}")
     if not isinstance(head.get("settings"), dict):
@@ -162,9 +157,8 @@ class Journal:
         retry_errors: whether episodes that ended in an error count as not played.
 
     Attributes:
-        path: of the file.
-        rows: of the episodes in it, by policy and `Key`; the last one where an episode is in it
-            twice, since it was played again after an error.
+        rows: of the episodes in it, by policy and `Key`; of one that was played again after an
+            error, the last.
 
     Raises:
         ValueError: when another process writes the file, when its episodes were played with other
@@ -172,7 +166,6 @@ class Journal:
     """
 
     def __init__(self, path: Path, settings: dict[str, Any], retry_errors: bool = False) -> None:
-        self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
         try:
@@ -183,12 +176,11 @@ class Journal:
                 "--trajectories"
             ) from None
         try:
-            self.rows = self._read({"benchmark": BENCHMARK_VERSION, **settings})
+            rows = _reopened(path, {"benchmark": BENCHMARK_VERSION, **settings})
         except BaseException:
             self._lock.release()
             raise
-        if retry_errors:
-            self.rows = {key: row for key, row in self.rows.items() if not row["error"]}
+        self.rows = {key: row for key, row in rows.items() if not (retry_errors and row["error"])}
         self._file = path.open("ab")
 
     def __enter__(self) -> Journal:
@@ -196,26 +188,6 @@ class Journal:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _read(self, settings: dict[str, Any]) -> dict[tuple[str, Key], dict[str, Any]]:
-        """The rows in the file, which ends with a whole line from now on."""
-        before, lines, whole = read_trajectories(self.path) if self.path.exists() else ({}, [], 0)
-        if not lines:
-            head = {"logtriage": KIND, "format": FORMAT, "settings": settings}
-            self.path.write_text(json.dumps(head) + "\n")
-            return {}
-        _check_alike(self.path, before, settings)
-        rows = {}
-        for number, line in enumerate(lines, start=2):
-            try:
-                parse_line(line)
-            except ValueError as error:
-                raise ValueError(
-                    f"{self.path}, line {number}, is {error}; fix it, or take the line out"
-                ) from None
-            rows[key_of(line["row"])] = line["row"]
-        os.truncate(self.path, whole)
-        return rows
 
     def add(self, result: Result) -> None:
         """Write an episode; it is on disk when this returns."""
@@ -230,15 +202,31 @@ class Journal:
         self._lock.release()
 
 
-def _check_alike(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Raise `ValueError` for settings that differ; it names them."""
+def _reopened(path: Path, settings: dict[str, Any]) -> dict[tuple[str, Key], dict[str, Any]]:
+    """The rows in a file, which ends with a whole line from now on; a new one gets its header."""
+    before, lines, whole = read_trajectories(path) if path.exists() else ({}, [], 0)
+    if not lines:
+        head = {"logtriage": KIND, "format": FORMAT, "settings": settings}
+        path.write_text(json.dumps(head) + "\n")
+        return {}
     differ = [
-        f"{name} ({before.get(name)!r:.60}, not {now.get(name)!r:.60})"
-        for name in sorted({*before, *now})
-        if before.get(name) != now.get(name)
+        f"{name} ({before.get(name)!r:.60}, not {settings.get(name)!r:.60})"
+        for name in sorted({*before, *settings})
+        if before.get(name) != settings.get(name)
     ]
     if differ:
         raise ValueError(
             f"{path} was played with another {', '.join(differ)}; ask for the same, or name "
             "another file by --trajectories"
         )
+    rows = {}
+    for number, line in enumerate(lines, start=2):
+        try:
+            parse_line(line)
+        except ValueError as error:
+            raise ValueError(
+                f"{path}, line {number}, is {error}; fix it, or take the line out"
+            ) from None
+        rows[key_of(line["row"])] = line["row"]
+    os.truncate(path, whole)
+    return rows

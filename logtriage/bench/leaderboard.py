@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .audit import is_grounded
 from .episode_log import read_trajectories
 from .evaluation import pass_all, pass_at
-from .intervals import KEYS, Interval, mean_interval, share_of_ceiling, stratified_mean
+from .intervals import KEYS, mean_interval, share_of_ceiling, stratified_mean
 from .replay import FORGED, MATCH, UNSCORED, Replayed
 from .rollouts import solved
 
@@ -40,7 +40,6 @@ class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
     Attributes:
         name: of the policy, in printable ASCII: a name in another script could look like another.
         about: what it is, or where to read of it.
-        benchmark, split: what was played.
         settings: of the evaluation.
         trajectories: SHA-256 of the file that it was made from.
         grounded: share of the episodes whose answer was right, and likelier than not by what had
@@ -108,44 +107,48 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
     names = sorted({one.row["policy"] for one in replayed if one.row})
     if len(names) != 1:
         raise ValueError(f"an entry is of one policy, {path} holds {', '.join(names) or 'none'}")
-    order = {task: place for place, task in enumerate(TASKS)}
     episodes, grounded, tokens, splits = [], [], [], set()
     for one in replayed:
         row, episode = one.row, one.episode
         assert row is not None and episode is not None  # it was confirmed
-        done = [
-            f"{action.type} {action.value}".rstrip() if action else REFUSED
-            for action, _ in episode.history
-        ]
         matched = one.verdict == MATCH
-        where = (row["task"], row["index"], row["attempt"])
         won = int(matched and row["solved"])
-        episodes.append((*where, row["score"], won, ", ".join(done)))
+        where = (row["task"], row["index"], row["attempt"])
+        episodes.append((*where, row["score"], won, _done(episode)))
         grounded.append(matched and is_grounded(episode))
         splits.add(row["split"])
         if row["prompt_tokens"] is not None:
             tokens.append(row["prompt_tokens"] + row["completion_tokens"])
+    order = {task: place for place, task in enumerate(TASKS)}
     episodes.sort(key=lambda one: (order.get(one[0], len(order)), one[2], one[1]))
+    fields = {
+        "name": name or names[0],
+        "about": about,
+        "benchmark": BENCHMARK_VERSION,
+        "split": ", ".join(sorted(splits)),
+        "settings": read_trajectories(path)[0],
+        "trajectories": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "grounded": _share(grounded),
+        "tokens": round(sum(tokens) / len(tokens), 1) if tokens else None,
+        "episodes": episodes,
+    }
+    return _whole("this entry", lambda: Entry.model_validate(fields))
+
+
+def _done(episode: BaseEpisode) -> str:
+    """What was done, as an entry holds it."""
+    actions = [action for action, _ in episode.history]
+    return ", ".join(f"{one.type} {one.value}".rstrip() if one else REFUSED for one in actions)
+
+
+def _whole(what: str | Path, make: Callable[[], Entry]) -> Entry:
+    """The entry that is made; `ValueError` for one that is none, or not whole."""
     try:
-        entry = Entry(
-            name=name or names[0],
-            about=about,
-            benchmark=BENCHMARK_VERSION,
-            split=", ".join(sorted(splits)),
-            settings=read_trajectories(path)[0],
-            trajectories=hashlib.sha256(path.read_bytes()).hexdigest(),
-            grounded=_share(grounded),
-            tokens=round(sum(tokens) / len(tokens), 1) if tokens else None,
-            episodes=episodes,
-        )
+        entry = make()
     except ValidationError as error:
-        raise _invalid("this entry", error) from None
-    _check_whole(entry)
-    return entry
-
-
-def _check_whole(entry: Entry) -> None:
-    """Raise `ValueError` unless the entry holds what every entry must."""
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{what} is no entry: {where}: {first['msg']}") from None
     played = {(task, index, attempt) for task, index, attempt, *_ in entry.episodes}
     last = max([FEWEST, *(index + 1 for _, index, _ in played)])
     # Counted and not listed: an index or an attempt may be any number.
@@ -159,12 +162,7 @@ def _check_whole(entry: Entry) -> None:
             f"{SPLIT}, each with as many attempts and once; {asked - right} are missing and "
             f"{len(entry.episodes) - right} too many, of split {entry.split}"
         )
-
-
-def _invalid(what: str | Path, error: ValidationError) -> ValueError:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(map(str, first["loc"]))
-    return ValueError(f"{what} is no entry: {where}: {first['msg']}")
+    return entry
 
 
 def _share(grounded: Sequence[bool]) -> float:
@@ -180,12 +178,7 @@ def as_text(entry: Entry) -> str:
 
 def read_entry(path: Path) -> Entry:
     """The entry in a file; `ValueError` for one that is none, or not whole."""
-    try:
-        entry = Entry.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise _invalid(path, error) from None
-    _check_whole(entry)
-    return entry
+    return _whole(path, lambda: Entry.model_validate_json(path.read_bytes()))
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -206,9 +199,8 @@ def check_entry(
     """What an entry says that is not so, one line per episode, after replaying it.
 
     Args:
-        entry: of this version of the benchmark.
         every: replay one episode in so many; only all of them can tell whether `grounded` is so.
-        open_episode: as in `rollouts.rollout`.
+        open_episode: as in `rollouts.rollout_each`.
     """
     grounded, wrong = [], 0
     for task, index, attempt, score, won, done in entry.episodes[::every]:
@@ -251,28 +243,21 @@ def _compare(episode: BaseEpisode, score: float | None, won: int) -> str:
 
 
 def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
-    """An entry as a row of the page, head to cell.
-
-    Args:
-        entry: any.
-        ceiling: that of `CEILING`, on at least the same incidents.
-    """
+    """An entry as a row of the page, head to cell; the `ceiling` holds at least its incidents."""
     frame, attempts = entry.frame, entry.attempts
-    strata = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
+    scores = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
     best = ceiling.frame.merge(frame[KEYS], on=KEYS)
-    counts = frame["solved"].to_numpy(int)
-    solved_cell = f"{np.mean([pass_at(1, attempts, won) for won in counts]):.2f}"
+    solved_cell = f"{_mean(pass_at, 1, entry):.2f}"
     if attempts > 1:
-        some = np.mean([pass_at(attempts, attempts, won) for won in counts])
-        every = np.mean([pass_all(attempts, attempts, won) for won in counts])
+        some, every = (_mean(estimate, attempts, entry) for estimate in (pass_at, pass_all))
         solved_cell += f"; of {attempts} one {some:.2f}, all {every:.2f}"
     return {
         "policy": entry.name,
         **{
-            task.replace("_", " "): _cell(mean_interval(own))
-            for task, own in zip(TASKS, strata, strict=True)
+            task.replace("_", " "): f"{mean_interval(own):.2f}"
+            for task, own in zip(TASKS, scores, strict=True)
         },
-        "mean": _cell(stratified_mean(strata)),
+        "mean": f"{stratified_mean(scores):.2f}",
         f"share of `{CEILING}`": f"{share_of_ceiling(frame, best).mean:.2f}",
         "solved": solved_cell,
         "grounded": f"{entry.grounded:.2f}",
@@ -283,5 +268,6 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
     }
 
 
-def _cell(interval: Interval) -> str:
-    return "{:.2f} [{:.2f}, {:.2f}]".format(*interval)
+def _mean(estimate: Callable[[int, int, int], float], k: int, entry: Entry) -> float:
+    """pass@k or pass^k, the mean over incidents."""
+    return float(np.mean([estimate(k, entry.attempts, won) for won in entry.frame["solved"]]))

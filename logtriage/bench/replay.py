@@ -29,7 +29,7 @@ from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.prompts import render
 from ..play.tools import ToolSession
 from ..world.tasks import BENCHMARK_VERSION
-from .episode_log import Line, parse_line, read_trajectories
+from .episode_log import Line, key_of, parse_line, read_trajectories
 from .rollouts import ERROR, OF_THE_SCORE, Key, Row, result_row
 
 MATCH, DRIFT, FORGED, UNSCORED, MISSING = ("MATCH", "DRIFT", "FORGED", "UNSCORED", "MISSING")
@@ -44,7 +44,7 @@ class Replayed(NamedTuple):
     Attributes:
         where: policy and `Key`; None where the line does not even say that.
         verdict: one of the five above.
-        reason: what differs; empty for a match.
+        reason: what differs.
         row: as it stands in the file; None where it cannot be read, or is missing.
         episode: as it was played here; None where it could not be.
     """
@@ -88,10 +88,10 @@ def replay(path: Path, open_episode: OpenEpisode = Episode.open) -> Iterator[Rep
 def _where(line: Any) -> tuple[str, Key] | None:
     """Which episode a line is; None for one that cannot be read."""
     try:
-        row = parse_line(line).row
+        parse_line(line)
     except ValueError:
         return None
-    return row.policy, (row.task, row.index, row.attempt)
+    return key_of(line["row"])
 
 
 def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
@@ -116,16 +116,14 @@ def replay_line(
 
     Args:
         line: as it stands in the file.
-        open_episode: as in `rollouts.rollout`.
-        settings: of the file's header; they say which policies are language models, whose
-            conversations must be there.
+        open_episode: as in `rollouts.rollout_each`.
+        settings: of the file's header; they say whose conversations must be there.
     """
-    where = _where(line)
     try:
         read = parse_line(line)
     except ValueError as error:
-        return Replayed(where, FORGED, str(error))
-    row = line["row"]
+        return Replayed(None, FORGED, str(error))
+    row, where = line["row"], key_of(line["row"])
     if read.row.benchmark != BENCHMARK_VERSION:
         reason = f"played with benchmark {read.row.benchmark:.20}, this is {BENCHMARK_VERSION}"
         return Replayed(where, DRIFT, reason, row)
