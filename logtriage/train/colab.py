@@ -35,11 +35,8 @@ def check_profile(profile: str) -> None:
 
 
 def choose_preset(profile: str) -> str:
-    """The preset of a profile: `cpu`, `t4`, `l4`, `a100`, or `auto` for the GPU that is there.
-
-    Raises:
-        ValueError: for an unknown profile.
-        RuntimeError: for `auto` without a GPU.
+    """The preset of a profile: `cpu`, `t4`, `l4`, `a100`, or `auto` for the GPU that is there;
+    `RuntimeError` for `auto` where there is none.
     """
     check_profile(profile)
     if profile == "cpu":
@@ -82,12 +79,8 @@ def problems() -> list[str]:
 
 
 def run_folder(keep: str, name: str) -> Path:
-    """Where a run is kept.
-
-    Args:
-        keep: a folder, or `auto`: Google Drive where the notebook's first cell has mounted it, else
-            `../runs`.
-        name: of the run, a folder in there.
+    """Where the run `name` is kept: in the folder `keep`, or for `auto` on Google Drive where the
+    notebook's first cell has mounted it, else in `../runs`.
     """
     if keep != "auto":
         return Path(keep) / name
@@ -96,11 +89,7 @@ def run_folder(keep: str, name: str) -> Path:
 
 def command(*arguments: object, **options: object) -> None:
     """Run `python -m logtriage ...` in a process of its own, which on Linux dies with this one, and
-    print its output as it comes.
-
-    Args:
-        arguments: its words.
-        options: its options; None and empty text leave one out.
+    print its output as it comes; an option of None or empty text is left out.
 
     Raises:
         RuntimeError: when it fails; its output is printed above.

@@ -22,6 +22,7 @@ from .. import REPOSITORY, __version__
 from ..bench.registry import make_policy
 from ..bench.rollouts import episode_row
 from ..bench.runs import read_jsonl, record_of
+from ..bench.score_tables import markdown
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode
 from ..play.prompts import render
@@ -29,8 +30,8 @@ from ..play.scoring import PARTS
 from ..play.tools import tool_schemas
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .drills import PUBLISHED_INDEX, open_varied
-from .hub import check_name, check_token, fresh_folder, upload
-from .model_card import markdown, render_template
+from .hub import check_name, fresh_folder
+from .model_card import render_template
 
 POLICIES = ("novice", "trace", "belief")  # one who is often wrong, a careful one, and the ceiling
 SCORED = ("score", *PARTS, "cost", "gate", "steps")
@@ -55,11 +56,8 @@ def scripted_rows(policy: str, incidents: int) -> Iterator[dict[str, Any]]:
 
 
 def run_rows(run: Path) -> Iterator[dict[str, Any]]:
-    """The conversations that a run kept, one per step, with the scores of those episodes.
-
-    Raises:
-        ValueError: when an incident is not what its coordinates say: it was of another version of
-            the benchmark.
+    """The conversations that a run kept, one per step, with the scores of those episodes;
+    `ValueError` when it was trained on another version of the benchmark.
     """
     varied = record_of(run)["settings"]["varied"]
     open_episode = open_varied if varied else Episode.open
@@ -90,16 +88,13 @@ def _row(
     step: int | None = None,
     varied: bool = False,
 ) -> dict[str, Any]:
-    """A row of the dataset."""
     return {
+        **{name: played[name] for name in ("task", "split", "closed_by")},
+        **{name: float(played[name]) for name in SCORED},
         "policy": policy,
-        "task": played["task"],
-        "split": played["split"],
         "index": int(played["index"]),
         "varied": varied,
         "step": step,
-        **{name: float(played[name]) for name in SCORED},
-        "closed_by": played["closed_by"],
         "benchmark": BENCHMARK_VERSION,
         "messages": [_message(message) for message in messages],
     }
@@ -125,11 +120,11 @@ def _message(message: Message) -> dict[str, Any]:
 def write_dataset(
     name: str, folder: str | Path, runs: Sequence[str | Path] = (), incidents: int = 500
 ) -> Path:
-    """Write the folder that is to be the dataset `name`, and return it: one table per policy or
-    run, `tools.json` and a card.
+    """Write the folder that is to be the dataset `name`, `owner/name`, and return it: one table per
+    policy or run, `tools.json` and a card.
 
     Args:
-        name: `owner/name`, which the card's snippet loads.
+        name: which the card's snippet loads.
         folder: written again; one that this function has not made must be empty.
         runs: folders of runs whose conversations are added to those of `POLICIES`.
         incidents: of each task, by each policy.
@@ -156,7 +151,7 @@ def write_dataset(
 
 def _schema() -> pa.Schema:
     """The types of the columns, the same whatever a table holds."""
-    text, number = pa.string(), pa.float64()
+    text = pa.string()
     call = pa.struct({"type": text, "function": pa.struct({"name": text, "arguments": text})})
     calls = pa.list_(call)
     message = pa.struct({"role": text, "content": text, "name": text, "tool_calls": calls})
@@ -164,7 +159,7 @@ def _schema() -> pa.Schema:
         {
             **dict.fromkeys(("policy", "task", "split"), text),
             **{"index": pa.int64(), "varied": pa.bool_(), "step": pa.int64()},
-            **dict.fromkeys(SCORED, number),
+            **dict.fromkeys(SCORED, pa.float64()),
             **{"closed_by": text, "benchmark": text, "messages": pa.list_(message)},
         }
     )
@@ -175,15 +170,14 @@ def _card(name: str, tables: dict[str, list[dict[str, Any]]]) -> DatasetCard:
     counts = []
     for one, rows in tables.items():
         frame = pd.DataFrame(rows)
-        means = frame.groupby("task", sort=False)["score"].mean()
+        first, last = (f"{index:,}" for index in (frame["index"].min(), frame["index"].max()))
+        means = frame.groupby("task", sort=False)["score"].mean().reindex(list(TASKS))
         counts.append(
             {
                 "configuration": f"`{one}`",
                 "conversations": f"{len(frame):,}",
-                "indices": f"{frame['index'].min():,} to {frame['index'].max():,}",
-                **{
-                    task.replace("_", " "): f"{means.get(task, float('nan')):.2f}" for task in TASKS
-                },
+                "indices": f"{first} to {last}",
+                **{task.replace("_", " "): f"{mean:.2f}" for task, mean in means.items()},
             }
         )
     total = sum(map(len, tables.values()))
@@ -212,29 +206,3 @@ def _card(name: str, tables: dict[str, list[dict[str, Any]]]) -> DatasetCard:
         benchmark=BENCHMARK_VERSION,
     )
     return DatasetCard(text)
-
-
-def publish_dataset(
-    name: str,
-    folder: str | Path,
-    runs: Sequence[str | Path] = (),
-    incidents: int = 500,
-    private: bool = False,
-    dry_run: bool = False,
-) -> str:
-    """Publish conversations as the dataset `name`, and return its address.
-
-    Args:
-        private: whether only its owner sees it.
-        dry_run: only write the folder, and return that.
-
-    The other arguments and errors are those of `write_dataset`.
-
-    Raises:
-        ValueError: also when nobody is logged in; nothing has been written then.
-        ConnectionError: when the Hub refuses it, or cannot be reached.
-    """
-    if not dry_run:
-        check_token()
-    written = write_dataset(name, folder, runs, incidents)
-    return str(written) if dry_run else upload(written, name, private, repo_type="dataset")

@@ -28,8 +28,6 @@ OVERHEAD = (0.4, 0.9)  # GiB of CUDA and its libraries
 
 @dataclass(frozen=True)
 class Range:
-    """From `low` to `high`."""
-
     low: float
     high: float
 
@@ -89,19 +87,11 @@ MODELS = {
 
 @dataclass(frozen=True)
 class KnownGpu:
-    """A GPU, and how fast it is at this work.
-
-    Attributes:
-        name: of the GPU.
-        gib: memory that a program can use, GiB.
-        tflops: matrix products in 16 bit, 10^12 operations a second.
-        decode: seconds of a decode step of Qwen2.5-3B; of another model in proportion to its
-            layers, since such steps wait for kernels to be launched.
-    """
-
     name: str
-    gib: float
-    tflops: Range
+    gib: float  # memory that a program can use
+    tflops: Range  # of matrix products in 16 bit
+    # Seconds of a decode step of Qwen2.5-3B; of another model in proportion to its layers, since
+    # such steps wait for kernels to be launched.
     decode: Range
 
 
@@ -115,17 +105,12 @@ A100 = KnownGpu("A100", 39.0, Range(80, 125), Range(0.025, 0.040))
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of a run and of one of its steps, GiB at the peak, and the GPU."""
+    """Seconds of a run and of one of its steps, and GiB at the peak; `fits`: even the most does."""
 
     seconds: Range
     step_seconds: Range
     gib: Range
-    gpu: KnownGpu
-
-    @property
-    def fits(self) -> bool:
-        """Whether even the most memory is there."""
-        return self.gib.high <= self.gpu.gib
+    fits: bool
 
     def __str__(self) -> str:
         return f"{self.seconds * (1 / 3600)} h and {self.gib} GiB"
@@ -138,17 +123,8 @@ def estimate(
     batch: int = 24,
     model: Model | None = None,
 ) -> Estimate:
-    """What a training run takes, with an evaluation before it and one after.
-
-    Args:
-        config: of the run.
-        gpu: it runs on.
-        held_out: incidents of each task in an evaluation; 0 for none.
-        batch: episodes that an evaluation plays at once.
-        model: shapes; by default those of the model that `config` names.
-
-    Raises:
-        ValueError: when the shapes of that model are not known.
+    """What a run takes, with an evaluation of `held_out` incidents of each task before and after,
+    `batch` at once; `ValueError` when `model` is not given and the config's is not known.
     """
     if model is None:
         known = [shape for name, shape in MODELS.items() if name.lower() in config.model.lower()]
@@ -176,40 +152,38 @@ def estimate(
     episodes = len(TASKS) * held_out
     evaluation = read(episodes * length) + decoded * -(-episodes // batch)
 
-    longest = PROMPT + config.completion_tokens
     together = max(config.episodes, batch if held_out else 0)
-    low = max(
-        _reading_gib(model, together, length), _gradient_gib(model, config.at_once, length, 4)
-    )
-    high = max(
-        _reading_gib(model, together, longest), _gradient_gib(model, config.at_once, longest, 12)
-    )
-    gib = Range(
-        _weights_gib(config, model, 0) + low + OVERHEAD[0],
-        _weights_gib(config, model, UNQUANTISED) + high + OVERHEAD[1],
-    )
-    return Estimate(step * config.steps + evaluation * 2, step, gib, gpu)
+
+    def peak(tokens: float, logit_bytes: int, unquantised: float, overhead: float) -> float:
+        reading = _reading_bytes(model, together, tokens)
+        gradient = _gradient_bytes(model, config.at_once, tokens, logit_bytes)
+        return (_weight_bytes(config, model, unquantised) + max(reading, gradient)) / GIB + overhead
+
+    # Logits in 16 bit with their gradient, or a copy of both in 32 bit beside.
+    low = peak(length, 4, 0.0, OVERHEAD[0])
+    high = peak(PROMPT + config.completion_tokens, 12, UNQUANTISED, OVERHEAD[1])
+    seconds = step * config.steps + evaluation * 2
+    return Estimate(seconds, step, Range(low, high), fits=high <= gpu.gib)
 
 
-def _weights_gib(config: TrainingConfig, model: Model, unquantised: float) -> float:
+def _weight_bytes(config: TrainingConfig, model: Model, unquantised: float) -> float:
     """The weights, and what is kept of those that are trained."""
     if not config.lora_rank:
-        return model.parameters * TRAINED / GIB
+        return model.parameters * TRAINED
     size = unquantised * 2 + (1 - unquantised) * NF4 if config.load_in_4bit else 2
     others = (model.parameters - model.linear) * 2 + model.adapter(config.lora_rank) * TRAINED
-    return (model.linear * size + others) / GIB
+    return model.linear * size + others
 
 
-def _reading_gib(model: Model, episodes: int, tokens: float) -> float:
+def _reading_bytes(model: Model, episodes: int, tokens: float) -> float:
     """Keys and values of all layers, and the MLP and residual stream of the layer at work."""
     kept = 2 * 2 * model.layers * model.key_value_heads * model.head_size
-    return episodes * tokens * (kept + 2 * (3 * model.intermediate + 3 * model.hidden)) / GIB
+    return episodes * tokens * (kept + 2 * (3 * model.intermediate + 3 * model.hidden))
 
 
-def _gradient_gib(model: Model, episodes: int, tokens: float, logit_bytes: int) -> float:
+def _gradient_bytes(model: Model, episodes: int, tokens: float, logit_bytes: int) -> float:
     """A checkpoint of the residual stream for each layer, one layer in full, and the logits of the
-    completion: in 16 bit with their gradient, or a copy of both in 32 bit beside.
+    completion.
     """
     layer = 2 * (6 * model.intermediate + 6 * model.hidden) + 2 * model.layers * model.hidden
-    logits = (tokens - PROMPT) * model.vocabulary * logit_bytes
-    return episodes * (tokens * layer + logits) / GIB
+    return episodes * (tokens * layer + (tokens - PROMPT) * model.vocabulary * logit_bytes)

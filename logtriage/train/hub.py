@@ -9,6 +9,7 @@ machine, where the same command continues it.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -21,9 +22,9 @@ from ..bench.runs import differing, last_checkpoint, record_of, step_of
 # What may go wrong between here and the Hub. Its own errors, and what is raised where the network
 # is switched off, are of these.
 UNREACHED = (httpx.HTTPError, OSError, RuntimeError, XetDownloadError)
+MARK = ".to-be-published"  # in a folder that `fresh_folder` has made; it is not uploaded
 # What of an earlier upload is deleted where it is not replaced: an adapter beside whole weights, or
 # a table of policies that were left out, would be loaded in place of what is new.
-MARK = ".to-be-published"  # in a folder that `fresh_folder` has made; it is not uploaded
 REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]
 
 
@@ -59,10 +60,8 @@ def check_access(keep: str, publish: str) -> None:
 
 
 def fresh_folder(folder: str | Path) -> Path:
-    """An empty folder, but for a mark, in place of what was written there before.
-
-    Raises:
-        ValueError: when the folder holds something without that mark.
+    """An empty folder, but for a mark, in place of what was written there before; `ValueError` when
+    it holds something without that mark.
     """
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
@@ -73,16 +72,27 @@ def fresh_folder(folder: str | Path) -> Path:
     return folder
 
 
-def upload(folder: Path, name: str, private: bool, repo_type: str = "model") -> str:
-    """Put a folder into a repository of the Hub (`model` or `dataset`) and return its address.
+def publish(
+    write: Callable[[], Path],
+    name: str,
+    private: bool = False,
+    dry_run: bool = False,
+    repo_type: str = "model",
+) -> str:
+    """Upload the folder that `write` returns to a repository of the Hub (`model` or `dataset`), and
+    return its address; with `dry_run` only write it, and return its path.
 
     A repository that is there stays as private as it is.
 
     Raises:
-        ValueError: when a run is kept there.
+        ValueError: when nobody is logged in, and nothing has been written then; when a run is kept
+            there; or as `write`.
         ConnectionError: when the Hub refuses it, or cannot be reached.
     """
-    api = HfApi()
+    if dry_run:
+        return str(write())
+    check_token()
+    folder, api = write(), HfApi()
     try:
         address = api.create_repo(name, repo_type=repo_type, private=private, exist_ok=True)
         there = api.list_repo_files(name, repo_type=repo_type)
@@ -185,9 +195,7 @@ def pull_run(name: str, run: str | Path) -> bool:
 
 
 def _progress(files: list[str]) -> tuple[bool, int]:
-    """How far a run with these files is: whether it is finished, and the last step that it can be
-    continued from, 0 for none.
-    """
+    """Whether a run with these files is finished, and its last complete checkpoint, 0 for none."""
     folders = [file.partition("/")[0] for file in files if file.endswith("/trainer_state.json")]
     steps = [step_of(folder) for folder in folders if folder.startswith("checkpoint-")]
     return any(file.startswith("model/") for file in files), max(steps, default=0)

@@ -1,9 +1,7 @@
-"""The model card of a run, from what lies in its folder: nothing in it is written by hand for one
-model.
+"""The model card of a run: `templates/model_card.md`, filled in from what lies in its folder.
 
-The card is `templates/model_card.md` with these facts filled in; its metadata is what the Hub
-shows beside it and finds it by. The scores of training that the reference project showed, of the
-first and the last ten episodes, are no result and are left out.
+The scores of training that the reference project showed, of the first and the last ten episodes,
+are no result and are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from .. import REPOSITORY, __version__
 from ..bench.intervals import paired_gain
 from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
+from ..bench.score_tables import markdown
 from ..bench.strata import (
     FEWEST,
     STRATA,
@@ -38,6 +37,10 @@ from .settings import TrainingConfig, lessons_of
 
 WEAKEST = 5  # strata that are named for being solved least
 
+TAGS = (
+    *("logtriage", "incident-response", "root-cause-analysis", "tool-use"),
+    *("reinforcement-learning", "grpo", "trl"),
+)
 CAPTIONS = {
     "learning.png": "The score as training went on.",
     "gain.png": "Held-out incidents, before and after training.",
@@ -57,41 +60,34 @@ class Licence(NamedTuple):
 QWEN_RESEARCH = Licence(
     "other", "qwen-research", "https://huggingface.co/Qwen/Qwen2.5-3B-Instruct/blob/main/LICENSE"
 )
-# Base model to its licence. The adapter, and the embedded model, are the project's own: MIT.
+APACHE = Licence("apache-2.0")
 LICENCES = {
-    "Qwen/Qwen2.5-0.5B-Instruct": Licence("apache-2.0"),
-    "Qwen/Qwen2.5-1.5B-Instruct": Licence("apache-2.0"),
+    "Qwen/Qwen2.5-0.5B-Instruct": APACHE,
+    "Qwen/Qwen2.5-1.5B-Instruct": APACHE,
     "Qwen/Qwen2.5-3B-Instruct": QWEN_RESEARCH,
-    "Qwen/Qwen2.5-7B-Instruct": Licence("apache-2.0"),
+    "Qwen/Qwen2.5-7B-Instruct": APACHE,
 }
 UNKNOWN = Licence("unknown")  # an identifier of the Hub's
-OWN = Licence("mit")
+OWN = Licence("mit")  # of the adapter, and of the embedded model
 
 
 class Subject(NamedTuple):
-    """What a card is about.
-
-    Attributes:
-        run: folder of the finished run.
-        name: of the repository, `owner/name`.
-        adapter: whether an adapter was trained, and not all weights.
-        merged: whether it was merged into its base.
-        base: the base's name on a hub; empty for one in a folder.
-        dataset: name of the published conversations; empty for none.
-    """
+    """What a card is about: the folder of a finished run, and the repository `owner/name`."""
 
     run: Path
     name: str
-    adapter: bool
-    merged: bool
-    base: str
-    dataset: str
+    adapter: bool  # an adapter was trained, and not all weights
+    merged: bool  # into its base
+    base: str  # its name on a hub; empty for one in a folder
+    dataset: str  # the published conversations; empty for none
+
+    @property
+    def title(self) -> str:
+        return self.name.partition("/")[2]
 
     @property
     def licence(self) -> Licence:
-        """Under which what is published stands: the base's, of which it is made or to which it
-        belongs.
-        """
+        """The base's, of which what is published is made or to which it belongs."""
         return LICENCES.get(self.base, UNKNOWN) if self.base else OWN
 
 
@@ -125,11 +121,11 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
         "model_card.md",
         metadata=_metadata(subject, found.get("rows", [])).to_yaml(),
         subject=subject,
-        title=subject.name.partition("/")[2],
+        title=subject.title,
         base=_base(subject),
         training=_training(record["settings"]),
         record=record,
-        minutes=_minutes(subject.run),
+        minutes=float(read_jsonl(subject.run / "metrics.jsonl")["seconds"].iloc[-1]) / 60.0,
         found=found,
         figures=figures,
         transcript=_transcript(subject.run),
@@ -145,10 +141,9 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
 
 
 def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
-    """What stands at the card's head; a result a task where there are any."""
+    """The card's head, with one result per task where there are any."""
     adapter = subject.adapter and not subject.merged
     licence = subject.licence
-    source = f"https://github.com/{REPOSITORY}"
     results = [
         EvalResult(
             task_type="text-generation",
@@ -162,7 +157,7 @@ def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
             metric_name=f"mean score of {row['episodes']} held-out incidents, 0 to 1",
             metric_value=round(row["trained"][0], 4),
             source_name="LogTriage",
-            source_url=source,
+            source_url=f"https://github.com/{REPOSITORY}",
             verified=False,
         )
         for row in rows
@@ -177,17 +172,8 @@ def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
         base_model=subject.base or None,
         base_model_relation=("adapter" if adapter else "finetune") if subject.base else None,
         datasets=[subject.dataset] if subject.dataset else None,
-        tags=[
-            "logtriage",
-            "incident-response",
-            "root-cause-analysis",
-            "tool-use",
-            "reinforcement-learning",
-            "grpo",
-            "trl",
-            *(["lora"] if subject.adapter else []),
-        ],
-        model_name=subject.name.partition("/")[2] if results else None,
+        tags=[*TAGS, *(["lora"] if subject.adapter else [])],
+        model_name=subject.title if results else None,
         eval_results=results or None,
     )
 
@@ -236,11 +222,6 @@ def _training(settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _minutes(run: Path) -> float:
-    """Minutes that the steps of training took."""
-    return float(read_jsonl(run / "metrics.jsonl")["seconds"].iloc[-1]) / 60.0
-
-
 def _transcript(run: Path) -> dict[str, Any]:
     """One held-out incident as the trained model played it, where the run keeps it."""
     path = run / "transcripts.json"
@@ -257,13 +238,6 @@ def _transcript(run: Path) -> dict[str, Any]:
         "trained": f"{kept['trained']['score']['total']:.2f}",
         "text": tell(kept["trained"]["messages"]),
     }
-
-
-def markdown(frame: pd.DataFrame) -> str:
-    """A table of text cells in Markdown."""
-    lines = [list(map(str, frame.columns)), ["---"] * len(frame.columns)]
-    lines += [[str(cell) for cell in row] for row in frame.itertuples(index=False, name=None)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def results_of(run: Path, file: str) -> pd.DataFrame | None:

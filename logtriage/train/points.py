@@ -44,23 +44,15 @@ class PointError(RuntimeError):
 
 @dataclass(frozen=True)
 class Point:
-    """One execution of a notebook.
+    """One execution of a notebook; `folder` and `seed` are among its `parameters`."""
 
-    Attributes:
-        row: name of the variation.
-        seed: of training.
-        notebook: the file.
-        parameters: of the notebook, `folder` and `seed` among them.
-    """
-
-    row: str
-    seed: int
+    row: str  # name of the variation
+    seed: int  # of training
     notebook: str
     parameters: dict[str, Any]
 
     @property
     def name(self) -> str:
-        """`<row>/seed-<seed>`."""
         return f"{self.row}/seed-{self.seed}"
 
     @property
@@ -70,7 +62,6 @@ class Point:
 
     @property
     def executed(self) -> Path:
-        """The executed notebook."""
         return self.folder / Path(self.notebook).name
 
     @property
@@ -198,7 +189,8 @@ def _kernel_manager(sockets: Path) -> type:
 def run_points(
     points: Sequence[Point], workers: int | None = None, scheduler: str = "", retries: int = 1
 ) -> dict[str, str]:
-    """Execute every point that is not finished, those begun before first.
+    """Execute every point that is not finished, those begun before first; return those that failed,
+    name to last error.
 
     A point is handed to a worker that is free, and to that one alone: when the worker is lost, the
     point goes to the next free one instead of queueing behind a busy one.
@@ -209,9 +201,6 @@ def run_points(
         scheduler: address of a Dask scheduler (`tcp://...`) whose workers do it instead; they may
             come and go.
         retries: how often a point that failed is tried again.
-
-    Returns:
-        The points that failed, name to last error.
 
     Raises:
         ValueError: when no scheduler answers, or it is lost for good.
@@ -276,9 +265,10 @@ def run_points(
                 tries[point.name] += error is not None
                 if error is None or tries[point.name] <= retries:  # busy, or lost on the way
                     queue.append(point)
+                elif isinstance(error, PointError):
+                    fail(point, str(error))
                 else:
-                    known = isinstance(error, PointError)
-                    fail(point, str(error) if known else f"{point.name}: {error!r}")
+                    fail(point, f"{point.name}: {error!r}")
     return failures
 
 

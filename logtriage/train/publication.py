@@ -29,7 +29,7 @@ from ..play.prompts import render
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import WHOLE
 from .drills import HOLDOUT_INDEX
-from .hub import check_name, check_token, fresh_folder, upload
+from .hub import check_name, fresh_folder, publish
 from .model_card import QWEN_RESEARCH, Subject, make_card
 
 # Of `model/`: the other files say where it was trained, or are TRL's.
@@ -82,7 +82,9 @@ def write_model(
         plot_learning([read_jsonl(run / "episodes.jsonl")]).save(folder / "learning.png")
     for notebook in run.glob("*.ipynb"):
         _copy_notebook(notebook, folder / notebook.name)
-    example = {"messages": _opening(), "tools": tool_schemas()}
+    episode = Episode.open(*EXAMPLE)
+    opening = opening_messages(render(episode.opening, episode.incident.topology))
+    example = {"messages": opening, "tools": tool_schemas()}
     (folder / "example.json").write_text(json.dumps(example, indent=1) + "\n")
     if subject.licence == QWEN_RESEARCH:
         (folder / "NOTICE").write_text(NOTICE)
@@ -98,26 +100,15 @@ def publish_model(
     dry_run: bool = False,
     dataset: str = "",
 ) -> str:
-    """Publish a finished run as the model `name`, and return its address.
-
-    Args:
-        private: whether only its owner sees it.
-        dry_run: only write the folder, `hub` in the run's, and return that.
-
-    The other arguments and errors are those of `write_model`.
-
-    Raises:
-        ValueError: also when nobody is logged in; nothing has been written then.
-        ConnectionError: when the Hub refuses it, or cannot be reached.
+    """Publish a finished run as the model `name`, and return its address; with `dry_run` only write
+    the folder, `hub` in the run's, and return that. Errors are those of `write_model` and
+    `hub.publish`.
     """
-    if not dry_run:
-        check_token()
-    written = write_model(run, name, Path(run) / "hub", merged, dataset)
-    return str(written) if dry_run else upload(written, name, private)
+    folder = Path(run) / "hub"
+    return publish(lambda: write_model(run, name, folder, merged, dataset), name, private, dry_run)
 
 
 def _subject(run: Path, name: str, merged: bool, dataset: str) -> Subject:
-    """What is to be published; errors as `write_model`."""
     if not (run / "model").is_dir() or not (run / "config.json").exists():
         raise ValueError(
             f"{run} is no finished run, which has config.json and model/; train it to its end"
@@ -178,9 +169,3 @@ def _without_folders(text: str | list[str]) -> str | list[str]:
     if isinstance(text, list):
         return [FOLDERS.sub("", line) for line in text]
     return FOLDERS.sub("", text)
-
-
-def _opening() -> list[dict[str, object]]:
-    """The opening conversation of the example."""
-    episode = Episode.open(*EXAMPLE)
-    return opening_messages(render(episode.opening, episode.incident.topology))

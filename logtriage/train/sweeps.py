@@ -57,8 +57,6 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 class SweepFile(BaseModel):
-    """A sweep as it is written."""
-
     model_config = ConfigDict(extra="forbid")
 
     about: str
@@ -72,24 +70,15 @@ class SweepFile(BaseModel):
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep that has been checked.
+    """A sweep that has been checked."""
 
-    Attributes:
-        name: of its file.
-        folder: of all its points.
-        file: as it is written.
-        rows: name to the parameters in which it differs, in order.
-        points: all of them; the first seed of every row first, so that a sweep that is stopped
-            early has something of each.
-        command: that runs it.
-    """
-
-    name: str
-    folder: Path
+    name: str  # of its file
+    folder: Path  # of all its points
     file: SweepFile
-    rows: dict[str, dict[str, Any]]
+    rows: dict[str, dict[str, Any]]  # name to the parameters in which it differs, in order
+    # The first seed of every row first: a sweep that is stopped early has something of each.
     points: tuple[Point, ...]
-    command: str
+    command: str  # that runs it
 
 
 class UniqueKeys(yaml.SafeLoader):
@@ -106,11 +95,8 @@ class UniqueKeys(yaml.SafeLoader):
 
 
 def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
-    """Read a sweep and check it, as far as that is possible without running it.
-
-    Args:
-        path: the YAML file.
-        folder: where everything goes; None for `runs/<its name>`.
+    """Read a sweep and check it, as far as that is possible without running it; it runs in `folder`,
+    by default `runs/<its name>`.
 
     Raises:
         ValueError: for what cannot be run: an unknown key, notebook, parameter or setting, a value
@@ -249,8 +235,8 @@ def _check_parameters(
 
 def _check_training(parameters: dict[str, Any], where: str) -> None:
     """Raise `ValueError` for settings that notebook 03 cannot train with."""
-    own = {name: parameters[name] for name in ("seed", "steps", "incidents") if name in parameters}
-    own = {name: value for name, value in own.items() if value or name == "seed"}
+    own = {name: parameters[name] for name in ("steps", "incidents") if parameters.get(name)}
+    own["seed"] = parameters["seed"]
     changes = parameters.get("changes", {})
     for name in ("model", *own):
         if name in changes:
@@ -267,10 +253,7 @@ def _check_training(parameters: dict[str, Any], where: str) -> None:
 
 def summarise_sweep(sweep: Sweep) -> list[Path]:
     """Write the summary of a finished sweep and return its files; none when the notebook plays no
-    held-out incidents.
-
-    Raises:
-        FileNotFoundError: when a point has no `evaluation.parquet`.
+    held-out incidents; `FileNotFoundError` when only some points have their `evaluation.parquet`.
     """
     from ..bench.analysis import gather, score  # what takes seconds to import
 

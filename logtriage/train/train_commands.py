@@ -18,6 +18,8 @@ SweepPath = Annotated[Path, typer.Argument(help="The sweep, a YAML file; see swe
 FolderPath = Annotated[
     Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
 ]
+Private = Annotated[bool, typer.Option("--private", help="Only its owner sees it.")]
+OnlyWrite = Annotated[bool, typer.Option("--dry-run", help="Only write the folder, to look at.")]
 
 
 def sweep(
@@ -269,14 +271,12 @@ def evaluate_run_command(
 def publish_model_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     name: Annotated[str, typer.Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
-    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
+    private: Private = False,
     merged: Annotated[
         bool, typer.Option("--merged", help="Merge the adapter into its base, in 16 bit.")
     ] = False,
     dataset: Annotated[str, typer.Option(help="A dataset of the Hub that the card names.")] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
-    ] = False,
+    dry_run: OnlyWrite = False,
 ) -> None:
     """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
     from .publication import publish_model
@@ -300,16 +300,21 @@ def publish_dataset_command(
     folder: Annotated[Path, typer.Option(help="What is published is written here.")] = Path(
         "runs/conversations"
     ),
-    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
-    ] = False,
+    private: Private = False,
+    dry_run: OnlyWrite = False,
 ) -> None:
     """Publish conversations of scripted policies, and of runs, on incidents of train."""
-    from .conversations import publish_dataset
+    from .conversations import write_dataset
+    from .hub import publish
 
     try:
-        where = publish_dataset(name, folder, run or [], incidents, private, dry_run)
+        where = publish(
+            lambda: write_dataset(name, folder, run or [], incidents),
+            name,
+            private,
+            dry_run,
+            repo_type="dataset",
+        )
         typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
     except (ValueError, OSError) as error:
         raise fail(error) from None

@@ -15,16 +15,15 @@ from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.play.episode import Episode, final_score
-from logtriage.play.prompts import SYSTEM_PROMPT, render
+from logtriage.play.prompts import SYSTEM_PROMPT
 from logtriage.play.scoring import PARTS
 from logtriage.play.tools import ToolSession, tool_schemas
-from logtriage.train.conversations import POLICIES, publish_dataset, write_dataset
+from logtriage.train.conversations import POLICIES, write_dataset
 from logtriage.train.drills import EXPERT_INDEX, PUBLISHED_INDEX
-from logtriage.world.tasks import SPLITS, TASKS
+from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 NAME = "you/logtriage-conversations"
-EVALUATED = [split for split in SPLITS if split != "train"]
 
 
 @pytest.fixture(scope="module")
@@ -65,46 +64,33 @@ def folder(run, tmp_path_factory):
 
 
 def rows_of(folder, configuration, tmp_path):
-    return list(
-        load_dataset(str(folder), configuration, split="train", cache_dir=str(tmp_path / "cache"))
-    )
+    cache = str(tmp_path / "cache")
+    return list(load_dataset(str(folder), configuration, split="train", cache_dir=cache))
 
 
 @pytest.mark.parametrize("configuration", [*POLICIES, "novice-seed-0"])
-def test_it_reads_back_and_holds_nothing_that_is_evaluated_on(configuration, folder, tmp_path):
+def test_every_conversation_is_of_train_and_can_be_played_again(configuration, folder, tmp_path):
+    # The calls, made in the incident that the row names, get the answers and the score of the row.
     rows = rows_of(folder, configuration, tmp_path)
     assert len(rows) == (2 if configuration == "novice-seed-0" else 2 * len(TASKS))
-    openings = {
-        render(episode.opening, episode.incident.topology)
-        for task in TASKS
-        for split in EVALUATED
-        for index in {row["index"] for row in rows}
-        for episode in [Episode.open(task, split, index)]
-    }
     for row in rows:
         assert row["split"] == "train" and row["policy"] == configuration
-        system, opening, *_ = row["messages"]
-        assert system["content"] == SYSTEM_PROMPT and opening["content"] not in openings
-        assert set(PARTS) <= row.keys() and 0.0 <= row["score"] <= 1.0
-
-
-@pytest.mark.parametrize("configuration", [*POLICIES, "novice-seed-0"])
-def test_every_conversation_can_be_played_again(configuration, folder, tmp_path):
-    # The calls, made in the incident that the row names, get the answers and the score of the row.
-    for row in rows_of(folder, configuration, tmp_path):
         session = ToolSession(Episode.open(row["task"], row["split"], row["index"]))
-        assert row["messages"][1]["content"] == session.opening
-        for message, answer in zip(row["messages"][2::2], row["messages"][3::2], strict=True):
+        system, opening, *turns = row["messages"]
+        assert (system["content"], opening["content"]) == (SYSTEM_PROMPT, session.opening)
+        for message, answer in zip(turns[::2], turns[1::2], strict=True):
             (call,) = message["tool_calls"]
             function = call["function"]
-            told = session.call(function["name"], json.loads(function["arguments"]))
-            assert (answer["role"], answer["content"]) == ("tool", told)
-        assert final_score(session.episode).total == pytest.approx(row["score"])
-
-
-def test_the_slice_is_nobody_elses(folder, tmp_path):
-    indices = {row["index"] for row in rows_of(folder, "trace", tmp_path)}
-    assert indices == {PUBLISHED_INDEX, PUBLISHED_INDEX + 1} and PUBLISHED_INDEX > EXPERT_INDEX
+            shown = session.call(function["name"], json.loads(function["arguments"]))
+            assert (answer["role"], answer["content"]) == ("tool", shown)
+        score = final_score(session.episode)
+        assert score.total == pytest.approx(row["score"])
+        assert {part: row[part] for part in PARTS} == pytest.approx(
+            {part: getattr(score, part) for part in PARTS}
+        )
+        if configuration == "trace":  # a slice that nobody else uses
+            assert row["index"] in (PUBLISHED_INDEX, PUBLISHED_INDEX + 1)
+            assert PUBLISHED_INDEX > EXPERT_INDEX
 
 
 def test_the_card_is_true_and_its_snippet_runs(folder):
@@ -115,11 +101,8 @@ def test_the_card_is_true_and_its_snippet_runs(folder):
     assert "| `trace` | 6 | 5,000,000 to 5,000,001 |" in text
     assert json.loads((folder / "tools.json").read_text()) == tool_schemas()
     (block,) = re.findall(r"```python\n(.*?)```", text, re.S)
-    environment = {
-        **os.environ,
-        "HF_DATASETS_CACHE": str(folder.parent / "cache"),
-        "HF_HUB_OFFLINE": "1",
-    }
+    cache = str(folder.parent / "cache")
+    environment = {**os.environ, "HF_DATASETS_CACHE": cache, "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", block],
         cwd=folder.parents[1],
@@ -132,7 +115,9 @@ def test_the_card_is_true_and_its_snippet_runs(folder):
 
 
 def test_it_goes_to_the_hub_as_a_dataset(fake_hub, tmp_path):
-    publish_dataset(NAME, tmp_path / "written", incidents=1)
+    at = ("--folder", tmp_path / "written", "--incidents", 1)
+    said = run_command("publish-dataset", NAME, *at).stdout
+    assert said.startswith("published at https://huggingface.co/")
     assert fake_hub.calls == [
         ("create", NAME, {"repo_type": "dataset", "private": False}),
         ("list", NAME, {}),

@@ -23,8 +23,8 @@ from logtriage.train.hub import (
     fresh_folder,
     keep_run,
     kept_files,
+    publish,
     pull_run,
-    upload,
 )
 from logtriage.train.presets import make_config
 
@@ -81,9 +81,9 @@ def test_what_is_new_replaces_weights_and_leaves_the_rest(fake_hub, tmp_path):
     for folder, name in ((before, "adapter_model.safetensors"), (now, "model.safetensors")):
         folder.mkdir()
         (folder / name).write_text("weights")
-    assert upload(before, "you/m", private=True) == "https://huggingface.co/you/m"
+    assert publish(lambda: before, "you/m", private=True) == "https://huggingface.co/you/m"
     (fake_hub.root / "you/m" / "LICENSE").write_text("put there by hand")
-    upload(now, "you/m", private=False)
+    publish(lambda: now, "you/m")
     assert files(fake_hub.root / "you/m") == {"LICENSE", "model.safetensors"}
     assert fake_hub.calls[0] == ("create", "you/m", {"repo_type": "model", "private": True})
 
@@ -106,11 +106,11 @@ def test_the_last_complete_checkpoint_is_kept_in_private(fake_hub, run):
 def test_a_kept_run_and_a_published_model_are_apart(fake_hub, run, tmp_path):
     keep_run(run, KEPT)
     with pytest.raises(ValueError, match=f"a run is kept in {KEPT}; publish under another name"):
-        upload(tmp_path, KEPT, private=True)
+        publish(lambda: tmp_path, KEPT)
     published = tmp_path / "published"
     published.mkdir()
     (published / "run.json").write_text("{}")
-    upload(published, "you/m", private=True)
+    publish(lambda: published, "you/m")
     with pytest.raises(ValueError, match="you/m holds a published model"):
         pull_run("you/m", run)
     fake_hub.create_repo("you/open", private=False, exist_ok=True)
@@ -148,7 +148,7 @@ def test_a_hub_that_cannot_be_reached_does_not_end_training(error, fake_hub, run
     with pytest.raises(ConnectionError, match=KEPT):
         pull_run(KEPT, tmp_path / "there")
     with pytest.raises(ConnectionError, match=KEPT):
-        upload(run, KEPT, private=True)
+        publish(lambda: run, KEPT)
 
 
 def test_training_is_kept_and_continued_elsewhere(fake_hub, tiny_base, tmp_path):
