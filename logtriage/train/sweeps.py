@@ -95,8 +95,8 @@ class UniqueKeys(yaml.SafeLoader):
 
 
 def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
-    """Read a sweep and check it, as far as that is possible without running it; it runs in `folder`,
-    by default `runs/<its name>`.
+    """Read a sweep, which is to run in `folder`, by default `runs/<its name>`, and check it as far
+    as that is possible without running it.
 
     Raises:
         ValueError: for what cannot be run: an unknown key, notebook, parameter or setting, a value
