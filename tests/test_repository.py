@@ -123,15 +123,10 @@ def test_a_module_has_one_name():
     assert sorted(set(names)) == sorted(names)
 
 
-def test_the_world_needs_the_standard_library_only_and_the_environment_no_torch():
-    code = """
-import sys
-import logtriage.world.telemetry
-assert not {'pydantic', 'numpy', 'openenv', 'torch'} & set(sys.modules)
-import logtriage.server.app, logtriage.adapters.remote, logtriage.bench.rollouts
-assert not {'torch', 'transformers', 'ipywidgets'} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+def test_the_world_needs_the_standard_library_only():
+    code = "import sys, logtriage.world.telemetry as _; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, capture_output=True)
+    assert not {b"pydantic", b"numpy", b"openenv", b"torch"} & set(done.stdout.split())
 
 
 def test_the_openenv_package_is_whole():
