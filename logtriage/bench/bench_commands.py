@@ -148,21 +148,24 @@ def evaluate_command(
         if adapter is not None and len(model or ()) != 1:
             raise ValueError("--adapter goes on one --model; name that one")
         _check_writable(json_path)
-        protocol = check_protocol(tools)
         graph = None if topology is None else load_topology(topology)
         plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
-        real = REAL in plan.tasks
+        real = REAL in plan.names
         if real and audited:
             raise ValueError(
                 "an audit weighs what was seen by the simulator's own model, and of real incidents "
                 "there is none; leave out --audit"
             )
-        for name in plan.tasks if audited else ():
-            check_enumerable(name)
-        if graph is not None:
-            for name in plan.tasks:  # rather now than after hours with a language model
+        for name in plan.names:  # rather now than after hours with a language model
+            if audited:
+                check_enumerable(name)
+            if graph is not None:
                 sample_incident(name, split, first, graph)
-        sampling: dict[str, Any] = {"protocol": protocol, "temperature": temperature, "seed": seed}
+        sampling: dict[str, Any] = {
+            "protocol": check_protocol(tools),
+            "temperature": temperature,
+            "seed": seed,
+        }
         models: list[Player] = [
             in_memory(one, "", load_in_4bit, adapter, **sampling, say=typer.echo)
             for one in model or ()
@@ -170,8 +173,7 @@ def evaluate_command(
         if endpoint:
             models.append(behind_endpoint(endpoint, endpoint_model, concurrency, **sampling))
         named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
-        make = real_policy if real else make_policy
-        players = [scripted(name, make) for name in named] + models
+        players = [scripted(name, real_policy if real else make_policy) for name in named] + models
         settings: dict[str, Any] = {
             "split": split,
             "audit": audited,
@@ -189,11 +191,8 @@ def evaluate_command(
                 "or leave out --resume and --retry-errors"
             )
         _check_writable(trajectories, made=bool(models))
-    except (ValueError, OSError) as error:
-        raise fail(error) from None
-    try:
+        journal = None
         with ExitStack() as stack:
-            journal = None
             if trajectories is not None:
                 journal = stack.enter_context(Journal(trajectories, settings, retry_errors))
             open_episode: OpenEpisode = partial(open_incident, topology=graph)
@@ -201,7 +200,7 @@ def evaluate_command(
                 open_episode = stack.enter_context(context.obj(env_url)).open
             judge = judge_result if audited else None
             found = evaluate(players, plan, journal, judge, open_episode=open_episode)
-    except (ConnectionError, ValueError, OSError) as error:  # a policy may refuse a task, too
+    except (ConnectionError, ValueError, OSError) as error:
         raise fail(error) from None
     if json_path is not None:  # first: whatever happens below, the episodes are there
         rows = json.loads(found.frame.to_json(orient="records"))
@@ -213,7 +212,7 @@ def evaluate_command(
     # a server may play on a custom call graph, and does not tell the truth
     truth = None if env_url or real else partial(with_truth, topology=graph)
     table = real_scores if real else score_table
-    typer.echo("\n".join(report(found.frame, attempts, truth, audited, table)))
+    typer.echo("\n".join(report(found.frame, attempts, truth, table)))
     if models and attempts > 1 and not temperature:
         typer.echo("greedy: a model's attempts are equal; --temperature makes others")
     if trajectories is not None:
@@ -289,10 +288,8 @@ def replay_command(
         policy, key = one.where or ("a line", ())
         where = " ".join(map(str, (policy, *key)))
         typer.echo(f"{one.verdict} {visible(where, 120)}: {visible(one.reason, 200)}")
-    counts = Counter(one.verdict for one in found)
-    typer.echo(
-        ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()) or "empty"
-    )
+    counts = Counter(one.verdict for one in found).most_common()
+    typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts) or "empty")
     if entry is not None:
         try:
             write_text(entry, as_text(make_entry(path, found, name, about)))

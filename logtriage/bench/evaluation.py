@@ -198,7 +198,6 @@ def report(
     frame: pd.DataFrame,
     attempts: int = 1,
     truth: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
-    audited: bool = False,
     table: Callable[[pd.DataFrame], pd.DataFrame] = score_table,
 ) -> Iterator[str]:
     """An evaluation as text for a terminal: scores, attempts, what was detected, errors, tokens and
@@ -207,9 +206,7 @@ def report(
     Args:
         frame: of an `Evaluation`.
         attempts: at each incident.
-        truth: adds what was true of each incident (see `strata.with_truth`); None where nobody
-            knows.
-        audited: whether the frame holds the audit.
+        truth: adds what was true of each incident (see `strata.with_truth`), where that is known.
         table: makes the table of scores.
     """
     played = scored(frame)
@@ -226,7 +223,7 @@ def report(
             f"{visible(str(name))}: {prompt:,.0f} prompt and {completion:,.0f} completion tokens, "
             f"{(prompt + completion) / len(group):,.0f} per episode"
         )
-    if audited and len(played):
+    if "verdict" in frame and len(played):
         yield "audit: how likely each answer was, by the exact posterior, when it was given"
         judged = audit_table(frame)
         shares = judged["grounded_share_of_right"]

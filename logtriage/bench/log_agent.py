@@ -27,8 +27,6 @@ class Diagnosis(NamedTuple):
     """What an agent makes of a log: its first answers, empty where it gave none.
 
     Attributes:
-        severity: P1, P2 or P3.
-        root_cause: the service where it says the trouble began.
         remedy: what it would do, and to which service.
         team: whom it would page.
         closed_by: `resolve`, `ignore` (a false alarm), or `timeout` when it did not end by itself.
@@ -56,13 +54,7 @@ class Diagnosis(NamedTuple):
 
 def load_agent(source: str | Path) -> LanguageModelPolicy:
     """A trained agent as a greedy policy: in 4 bit where it was trained so and there is an NVIDIA
-    GPU, else whole.
-
-    Args:
-        source: folder of a model or of an adapter, or the name of one on a hub.
-
-    Raises:
-        ValueError: when there is no such model.
+    GPU, else whole. The source is a folder or a hub name, of a model or of an adapter.
     """
     from peft import PeftConfig
     from transformers.utils import find_adapter_config_file
@@ -77,23 +69,15 @@ def load_agent(source: str | Path) -> LanguageModelPolicy:
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:
     """Have an agent read log lines, and say what it would do.
 
-    Args:
-        agent: from `load_agent`, or any policy that knows no simulator.
-        text: the lines; the agent reads the most unusual or the last of them, and may ask for those
-            of a service.
-        topology: the call graph of the cluster that they come from.
-
-    Raises:
-        ValueError: when there is no line, or none that names a service.
+    It reads the most unusual or the last of them, and may ask for those of a service. `ValueError`
+    when no line names a service of the call graph.
     """
     return ask(agent, LogEpisode(read_text(text, topology.names), topology))
 
 
 def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
-    """Have an agent play an episode that has no score, and say what it would do.
-
-    Raises:
-        ValueError: for a policy that can play only what is simulated.
+    """Have an agent play an episode that has no score, and say what it would do; `ValueError` for a
+    policy that can play only what is simulated.
     """
     (played,) = agent.play([episode])
     turns = sum(message["role"] == "assistant" for message in played.messages)

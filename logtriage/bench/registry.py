@@ -126,17 +126,17 @@ def in_memory(
     turn_tokens: int = TURN_TOKENS,
     say: Callable[[str], None] = print,
 ) -> Player:
-    """A language model in memory; `say` is called when tools have to be listed as text.
+    """A language model in memory, called `name` or like its source.
 
     Args:
-        source: folder or hub name. Weights in a folder are known by their digest, those of a hub
-            by their name.
-        name: of the policy; by default the source.
-        adapter: a LoRA adapter to put on top.
+        source, adapter: folder or hub name. Weights in a folder are known by their digest, those of
+            a hub by their name.
         load_in_4bit, protocol, temperature, seed, turn_tokens: as of `LanguageModelPolicy` and
             `load_player`.
+        say: is called when tools have to be listed as text.
     """
     name = name or str(source)
+    sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
     def make(begun: int) -> Policy:
         from ..policies.llm.language_models import LanguageModelPolicy
@@ -145,15 +145,8 @@ def in_memory(
         model, tokenizer, spoken = load_player(source, load_in_4bit, adapter, protocol)
         if spoken is not protocol:
             say(f"{name}: TRL does not know its chat template, so its tools are listed as text")
-        return LanguageModelPolicy(
-            model,
-            tokenizer,
-            name=name,
-            temperature=temperature,
-            turn_tokens=turn_tokens,
-            seed=seed,
-            protocol=spoken,
-        )
+        options = {"turn_tokens": turn_tokens, "protocol": spoken, **sampling}
+        return LanguageModelPolicy(model, tokenizer, name=name, **options)
 
     settings = {
         "weights": weights_digest(Path(source)) or str(source),
@@ -161,8 +154,7 @@ def in_memory(
         "precision": "4 bit" if load_in_4bit else "as saved",
         "prompt": prompt_digest(protocol),
         "turn tokens": turn_tokens,
-        "temperature": temperature,
-        "seed": seed,
+        **sampling,
     }
     return Player(name, settings, make)
 
@@ -176,19 +168,12 @@ def behind_endpoint(
     seed: int = 0,
 ) -> Player:
     """A language model behind an OpenAI-compatible endpoint."""
+    sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
     def make(begun: int) -> Policy:
         from ..policies.llm.endpoint import EndpointPolicy
 
-        return EndpointPolicy(
-            url, model, workers=concurrency, temperature=temperature, seed=seed, protocol=protocol
-        )
+        return EndpointPolicy(url, model, workers=concurrency, protocol=protocol, **sampling)
 
-    settings = {
-        "endpoint": url,
-        "weights": model,
-        "prompt": prompt_digest(protocol),
-        "temperature": temperature,
-        "seed": seed,
-    }
+    settings = {"endpoint": url, "weights": model, "prompt": prompt_digest(protocol), **sampling}
     return Player(model, settings, make)

@@ -83,13 +83,9 @@ def find_gpu() -> Gpu | None:
     torch is not asked: it would take some of the memory of the process that is to train.
     """
     asked = "--query-gpu=name,memory.total,compute_cap"
+    command = ["nvidia-smi", asked, "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(
-            ["nvidia-smi", asked, "--format=csv,noheader,nounits"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     gpus = answer.stdout.splitlines()
@@ -107,19 +103,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def weights_digest(folder: Path) -> str:
-    """Digest of the weights in a folder, by which a result knows its model; empty for a model of a
-    hub, which has no folder here.
-    """
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        return ""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    """Digest of the weights in a folder; empty for a model of a hub, which has no folder here."""
+    weights = [file.read_bytes() for file in sorted(folder.glob("*.safetensors"))]
+    return hashlib.sha256(b"".join(weights)).hexdigest()[:16] if weights else ""
 
 
 def keep_until(path: Path, step: int) -> None:
-    """Drop the lines of a JSONL file that belong to steps after `step`: they will be played again.
-
-    A last line that was cut off in the middle of writing goes too.
+    """Drop the lines of a JSONL file that belong to steps after `step`, and a half-written last
+    line: those steps will be played again.
     """
     if not path.exists():
         return
@@ -130,9 +121,8 @@ def keep_until(path: Path, step: int) -> None:
 
 
 def is_whole(checkpoint: Path) -> bool:
-    """Whether nothing of a checkpoint is missing: not when the process died while it was written,
-    and not when a folder that is copied elsewhere in the background, as on Google Drive, lost its
-    machine before all had arrived.
+    """Whether nothing of a checkpoint is missing: the process may have died while it was written,
+    or a folder on Google Drive may have lost its machine before all had arrived.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -197,15 +187,7 @@ def note_in_record(folder: Path, **notes: Any) -> None:
 
 
 def start_run(settings: dict[str, Any], folder: Path) -> None:
-    """Write the run's `config.json`, or check that it is the same run.
-
-    Args:
-        settings: all of them.
-        folder: the run's.
-
-    Raises:
-        ValueError: when the folder holds a run with other settings.
-    """
+    """Write the config of a run; `ValueError` when the folder holds one with other settings."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / "config.json").exists():
         changed = differing(record_of(folder)["settings"], settings)

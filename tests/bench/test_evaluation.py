@@ -158,7 +158,7 @@ def test_several_attempts_are_audited():
     # A table with one column per incident took two attempts for an error, after all was played.
     plan = Plan(["single_crash"], "test", 3, attempts=2)
     found = evaluate([scripted("random")], plan, judge=judge_result, progress=False)
-    text = "\n".join(report(found.frame, attempts=2, audited=True))
+    text = "\n".join(report(found.frame, attempts=2))
     assert "grounded" in text and "pass^k" in text and len(found.frame) == 6
 
 
