@@ -131,20 +131,6 @@ def tiny_base(tmp_path_factory):
     return build_base(tmp_path_factory.mktemp("tiny") / "base", **toy)
 
 
-@pytest.fixture(scope="session")
-def constant():
-    """The shipped open-loop policy, trained. Training takes a while, so one instance serves the
-    session.
-    """
-    from logtriage.bench.registry import make_policy
-    from logtriage.world.tasks import TASKS
-
-    policy = make_policy("constant")
-    for task in TASKS:
-        policy.prepare(task, "test")
-    return policy
-
-
 @pytest.fixture
 def fake_hub(tmp_path, monkeypatch):
     """A Hub in a folder, where somebody is logged in."""

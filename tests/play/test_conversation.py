@@ -12,21 +12,17 @@ from test_scoring import right_answers
 from logtriage.play.actions import ACTION_ARGUMENTS, Action, action_values
 from logtriage.play.conversation import (
     MOST_CALLS,
-    PROTOCOLS,
     answers,
     check_protocol,
     from_wire,
     instructions,
-    opening_messages,
     text_answers,
-    text_opening,
     to_wire,
     tool_call,
     unreadable,
     written_calls,
 )
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import SYSTEM_PROMPT
 from logtriage.play.tools import ToolSession
 
 
@@ -39,21 +35,12 @@ def assistant(*calls, content=""):
     return {"role": "assistant", "content": content, "tool_calls": list(calls)}
 
 
-def test_an_episode_starts_with_the_rules_and_the_opening(session):
-    assert opening_messages(session.opening) == [
-        {"role": "system", "content": SYSTEM_PROMPT},
-        {"role": "user", "content": session.opening},
-    ]
-
-
 def test_every_action_can_be_called(session):
     # The call of an action does what the action does, whatever its value.
-    topology = session.episode.incident.topology
-    for action_type, values in action_values(topology).items():
+    for action_type, values in action_values(session.episode.incident.topology).items():
         for value in values[:3]:
             action = Action.parse(action_type, value)
             call = tool_call(action)["function"]
-            assert tuple(call["arguments"]) == ACTION_ARGUMENTS[action_type]
             here = ToolSession(Episode.open("cascading_failure", "train", 0))
             there = Episode.open("cascading_failure", "train", 0)
             here.call(call["name"], call["arguments"])
@@ -70,11 +57,6 @@ def test_each_call_is_answered_in_turn(session):
     assert {answer["role"] for answer in answered} == {"tool"}
     assert answered[-1]["content"].endswith("Incident closed.")
     assert session.episode.score.total == 1.0
-
-
-def test_no_call_is_no_answer(session):
-    assert answers(session, {"role": "assistant", "content": "I give up."}) == []
-    assert session.episode.record.steps == 0
 
 
 def test_a_call_that_cannot_be_read_is_a_malformed_one(session):
@@ -119,17 +101,11 @@ def test_a_message_goes_over_the_wire_and_back():
     assert message["tool_calls"][0]["function"]["arguments"] == {"team": "sre"}  # left as it was
     silent = SimpleNamespace(content="I give up.", tool_calls=None)
     assert to_wire(from_wire(silent)) == {"role": "assistant", "content": "I give up."}
-
-
-def test_an_answer_that_answers_no_call_is_the_user_s():
     # The protocol allows a tool's message only where a call has an id for it.
     answer = {"role": "tool", "name": "unreadable", "content": "step 1 of 8"}
     assert to_wire(answer) == {"role": "user", "content": "step 1 of 8"}
-    assert to_wire({**answer, "tool_call_id": "a"}) == {
-        "role": "tool",
-        "content": "step 1 of 8",
-        "tool_call_id": "a",
-    }
+    answer = {"role": "tool", "content": "step 1 of 8", "tool_call_id": "a"}
+    assert to_wire({**answer, "name": "escalate"}) == answer
 
 
 # Calls written as text.
@@ -160,6 +136,7 @@ JSON = '{"name": "escalate", "arguments": {"team": "sre"}}'
         (f"I would write {JSON} here", []),  # nor is what is talked about
         ("<tool_call>{broken", [None]),
         ("<tool_call></tool_call>", [None]),
+        (f"<tool_call>{JSON}</tool_call>" * 50, [SRE] * MOST_CALLS),
         ('{"team": "sre"}', [None]),
         ("[]", [None]),
         ('{"name": 7}', [None]),
@@ -186,15 +163,9 @@ def test_fences_are_found_in_time(content):
     assert time.process_time() - began < 1.0
 
 
-def test_no_message_is_longer_than_an_incident():
-    assert len(written_calls(f"<tool_call>{JSON}</tool_call>" * 500)) == MOST_CALLS
-
-
 def test_the_prompt_names_every_tool_and_its_arguments():
     for name, arguments in ACTION_ARGUMENTS.items():
         assert f"- {name}({', '.join(arguments)}): " in instructions()
-    system, user = text_opening("step 0 of 8")
-    assert system["content"].endswith(instructions()) and user["content"] == "step 0 of 8"
     example = instructions().splitlines()[1]
     assert written_calls(example) == [SRE]  # it can be written as it is shown
 
@@ -219,6 +190,5 @@ def test_what_cannot_be_read_costs_a_step_and_silence_ends(session):
 
 
 def test_an_unknown_protocol_is_answered_with_the_known_ones():
-    assert [check_protocol(name) for name in PROTOCOLS] == list(PROTOCOLS.values())
     with pytest.raises(ValueError, match="'json'; choose native or text"):
         check_protocol("json")

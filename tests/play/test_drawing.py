@@ -56,34 +56,32 @@ def test_it_is_well_formed_whatever_the_graph():
 
 def test_everything_shown_is_drawn_and_the_newest_value_wins():
     opening = Observation(
-        0, 8, alerts=[Alert("api-gateway", "errors", 30)], lines=["ERROR api-gateway <script>"]
-    )
-    opening = opening._replace(
-        metrics=[Metric("user-db", 3, 20, 12), Metric("api-gateway", 31, 90, 56)]
+        *(0, 8),
+        alerts=[Alert("api-gateway", "errors", 30)],
+        metrics=[Metric("user-db", 3, 20, 12), Metric("api-gateway", 31, 90, 56)],
+        lines=["ERROR api-gateway <script>"],
     )
     later = Observation(1, 8, metrics=[Metric("user-db", 9, 40, 12)], lines=["WARN user-db slow"])
     html = draw(DEFAULT_TOPOLOGY, opening, [Step(Action("request_more_logs", ("user-db",)), later)])
     text = words(html)
-    assert "9% failed 40 ms" in text and "3% failed" not in text and "31% failed 90 ms" in text
-    assert (
-        "api-gateway errors 30%" in text
-        and "ERROR api-gateway <script>" in text
-        and "<script>" not in html
-    )
-    assert "user-db 9% 40 ms 12 ms now" in text and "api-gateway 31% 90 ms 56 ms step 0" in text
-    assert (
-        text.index("WARN user-db slow")
-        < text.index("step 0: the incident is reported")
-        < text.index("ERROR api-gateway")
-    )
+    for drawn in (
+        "9% failed 40 ms",
+        "31% failed 90 ms",
+        "api-gateway errors 30%",
+        "user-db 9% 40 ms 12 ms now",
+        "api-gateway 31% 90 ms 56 ms step 0",
+    ):
+        assert drawn in text
+    assert "3% failed 20 ms" not in text and "<script>" not in html
+    order = ("WARN user-db slow", "step 0: the incident is reported", "ERROR api-gateway <script>")
+    places = [text.index(line) for line in order]
+    assert places == sorted(places)
     boxes = {
-        box.get("class"): box for box in ElementTree.fromstring(f"<page>{html}</page>").iter("rect")
+        box.get("class") for box in ElementTree.fromstring(f"<page>{html}</page>").iter("rect")
     }
-    assert set(boxes) == {"failing alerted", "failing", "unseen"}
-    cured = Observation(2, 8, notice="did restart on user-db", alerts=[])
-    assert "alerts: none" in words(
-        draw(DEFAULT_TOPOLOGY, opening, [Step(Action("remediate", ("restart", "user-db")), cured)])
-    )
+    assert boxes == {"failing alerted", "failing", "unseen"}
+    healed = Step(Action("remediate", ("restart", "user-db")), Observation(2, 8, alerts=[]))
+    assert "alerts: none" in words(draw(DEFAULT_TOPOLOGY, opening, [healed]))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -126,31 +124,36 @@ def test_every_offered_action_is_valid_and_none_is_missing():
         assert env.step(TriageAction(**action)).error == ""
 
 
-def test_the_verdict_adds_up():
+def played(where, *actions):
+    """The environment after these actions, and the words of its drawing."""
     env = TriageEnvironment()
-    env.reset(task="cascading_failure", split="test", index=21)  # a crash of user-db, P1, for dba
-    for action in (
+    env.reset(**where)
+    for action in actions:
+        env.step(TriageAction(action_type=action.type, value=action.value))
+    return env, words(env.render_web({}))
+
+
+# A crash of user-db, P1, for dba.
+CRASH = {"task": "cascading_failure", "split": "test", "index": 21}
+
+
+def test_the_verdict_adds_up():
+    env, drawn = played(
+        CRASH,
         Action("classify_severity", ("P1",)),
         Action("remediate", ("scale", "user-db")),
         Action("remediate", ("restart", "user-db")),
         Action("identify_root_cause", ("user-db",)),
         Action("escalate", ("dba",)),
         Action("resolve"),
-    ):
-        assert "The gate" not in words(env.render_web({}))
-        env.step(TriageAction(action_type=action.type, value=action.value))
-    drawn, score = words(env.render_web({})), env.score
+    )
     root = ElementTree.fromstring(f"<page>{env.render_web({})}</page>")
     rows = list(root.find(".//div[@class='score']/table"))[1:]
-    shown = [float(row[-1].text) for row in rows]
     assert [row[1].text for row in rows[:4]] == ["P1", "user-db", "scale user-db", "dba"]
     assert [row[2].text for row in rows[:4]] == ["P1", "user-db", "restart user-db", "dba"]
-    assert (
-        len(shown) == 6
-        and shown[-1] == pytest.approx(-score.cost)
-        and score.cost > 0
-        and sum(shown) == pytest.approx(score.total, abs=0.003)
-    )
+    points = [float(row[-1].text) for row in rows]
+    assert len(points) == 6 and points[-1] == pytest.approx(-env.score.cost) and env.score.cost > 0
+    assert sum(points) == pytest.approx(env.score.total, abs=0.003)
     assert "The gate" not in drawn
 
 
@@ -163,32 +166,24 @@ NAMED, END = Action("identify_root_cause", ("user-db",)), Action("resolve")
     ([Action("ignore")], "a real fault was ignored"),
 ])  # fmt: skip
 def test_the_gate_says_why(actions, why):
-    env = TriageEnvironment()
-    env.reset(task="cascading_failure", split="test", index=21)
-    for action in actions:
-        env.step(TriageAction(action_type=action.type, value=action.value))
-    drawn = words(env.render_web({}))
-    assert (
-        env.score.gate == 0.0 and f"The gate makes it 0: {why}" in drawn and "score 0.00" in drawn
-    )
+    env, drawn = played(CRASH, *actions)
+    assert env.score.gate == 0.0 and "score 0.00" in drawn
+    assert f"The gate makes it 0: {why}" in drawn
 
 
 def test_two_faults_show_both_answers_and_half_a_gate():
-    env, where = TriageEnvironment(), {"task": "double_fault", "split": "test"}
-    found = (sample_incident(**where, index=index) for index in range(100))
+    found = (sample_incident("double_fault", "test", index) for index in range(100))
     incident = next(
         one
         for one in found
         if len({fault.team for fault in single_faults(one)}) == 2 and one.severity != "P3"
     )
-    roots, team = [fault.root for fault in single_faults(incident)], incident.team
-    env.reset(**where, index=incident.index)
-    for action in (
+    roots = [fault.root for fault in single_faults(incident)]
+    env, drawn = played(
+        {"task": "double_fault", "split": "test", "index": incident.index},
         *(Action("identify_root_cause", (root,)) for root in roots),
-        Action("escalate", (team,)),
+        Action("escalate", (incident.team,)),
         Action("resolve"),
-    ):
-        env.step(TriageAction(action_type=action.type, value=action.value))
-    drawn = words(env.render_web({}))
+    )
     assert env.score.gate == 0.5 and "The gate halves it" in drawn and "makes it 0" not in drawn
     assert drawn.count(" and ".join(roots)) == 2  # answered, and true

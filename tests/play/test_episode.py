@@ -1,8 +1,5 @@
 """Determinism and robustness of the core, by property."""
 
-import hashlib
-import json
-import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +18,7 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 
 ROOT = Path(__file__).parents[2]
-VERSIONS = sorted({"3.11", "3.12", "3.13", "{}.{}".format(*sys.version_info)})
+VERSIONS = sorted({"3.13", "{}.{}".format(*sys.version_info)})
 BAD_NAMES = ("all", "nobody", "")
 
 
@@ -61,45 +58,9 @@ def replay(task, split, index, actions):
 
 
 @given(cases())
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_any_episode_replays_byte_for_byte(case):
     assert replay(*case) == replay(*case)
-
-
-def test_episodes_do_not_depend_on_the_process(tmp_path):
-    # Hash order differs from process to process; a set or a hash in the wrong place would show
-    # here.
-    drawn = []
-
-    @given(cases())
-    @settings(max_examples=300, database=None)
-    def collect(case):
-        drawn.append(case)
-
-    collect()
-    path = tmp_path / "cases.json"
-    path.write_text(json.dumps(drawn))
-    code = (
-        "import json, sys, hashlib; sys.path.insert(0, 'tests/play'); from test_episode import"
-        " replay;print([hashlib.sha256(replay(*c).encode()).hexdigest() for c in"
-        f" json.load(open({str(path)!r}))])"
-    )
-    mine = str(
-        [
-            hashlib.sha256(replay(*case).encode()).hexdigest()
-            for case in json.loads(path.read_text())
-        ]
-    )
-    for seed in ("0", "4242"):
-        run = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-        )
-        assert run.stdout.strip() == mine
 
 
 def interpreters(version):

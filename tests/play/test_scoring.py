@@ -1,8 +1,7 @@
-"""Section by section, what the score promises; and every known way to cheat, over 200 held-out
+"""Section by section, what the score promises; and every known way to cheat, over 100 held-out
 incidents a task.
 """
 
-import copy
 import json
 import subprocess
 import sys
@@ -11,17 +10,22 @@ from random import Random
 
 import pytest
 
-from logtriage.play.actions import ACTION_TYPES, Action
+from logtriage.play.actions import ACTION_TYPES, Action, action_values
 from logtriage.play.episode import Episode
-from logtriage.play.scoring import WEIGHTS, Record, score
-from logtriage.policies.scripted import LoudestPolicy, OraclePolicy, RandomPolicy
+from logtriage.play.scoring import WEIGHTS
+from logtriage.policies.scripted import (
+    LoudestPolicy,
+    OraclePolicy,
+    RandomPolicy,
+    TrainedConstantPolicy,
+)
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
-INCIDENTS = 200
+INCIDENTS = 100
 
 
 def play(incident, actions):
@@ -50,33 +54,16 @@ def right_answers(i, team=None):
 
 
 IMPORT = """
-import sys, time
-began = time.process_time()
-import logtriage.play.episode
-seconds = time.process_time() - began
-heavy = {"openenv", "pydantic", "numpy", "torch", "pandas", "yaml", "jinja2"} & set(sys.modules)
-assert not heavy, f"an episode must not import {heavy}"
-print(seconds)
+import sys
+import logtriage.play.conversation, logtriage.play.episode
+heavy = {"openenv", "pydantic", "numpy", "torch", "transformers", "pandas", "yaml", "jinja2"}
+assert not heavy & set(sys.modules), f"playing must not import {heavy & set(sys.modules)}"
 """
 
 
-def test_an_episode_and_its_score_need_the_standard_library_only():
-    """Every worker process and every command pays for what playing an episode imports."""
-    runs = [
-        subprocess.run([sys.executable, "-c", IMPORT], check=True, capture_output=True, text=True)
-        for _ in range(3)
-    ]
-    assert min(float(run.stdout) for run in runs) < 0.2
-
-
-def test_the_score_is_a_pure_function_of_what_was_done_and_what_was_true():
-    incident = incident_where(lambda i: True)
-    record = Record("P1", [incident.root], [incident.team], [(incident.remedy, incident.root)])
-    record.closed_by, record.fault_active, record.steps = "resolve", False, 5
-    before = copy.deepcopy(record)
-    assert score(record, incident) == score(record, incident)
-    assert record == before
-    assert score(record, incident).root_cause == 1.0
+def test_playing_and_scoring_need_the_standard_library_only():
+    # Every worker process and every command pays for what playing an episode imports.
+    subprocess.run([sys.executable, "-c", IMPORT], check=True)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -110,18 +97,11 @@ def test_ignoring_a_real_p1_is_nothing():
 
 def test_the_first_answer_counts_and_answering_again_costs():
     incident = incident_where(lambda i: True)
+    severity, right, *rest = right_answers(incident)
     wrong = next(name for name in incident.topology.names if name != incident.root)
-    rest = right_answers(incident)[1:]
-    assert (
-        play(
-            incident,
-            [*right_answers(incident)[:2], Action("identify_root_cause", (wrong,)), *rest[1:]],
-        ).root_cause
-        == 1.0
-    )
-    changed = play(
-        incident, [right_answers(incident)[0], Action("identify_root_cause", (wrong,)), *rest]
-    )
+    wrong = Action("identify_root_cause", (wrong,))
+    assert play(incident, [severity, right, wrong, *rest]).root_cause == 1.0
+    changed = play(incident, [severity, wrong, right, *rest])
     assert changed.root_cause == 0.0 and changed.cost == pytest.approx(0.05)
 
 
@@ -130,15 +110,9 @@ def test_the_first_answer_counts_and_answering_again_costs():
 )
 def test_every_wrong_answer_earns_nothing_even_if_the_right_one_follows(at, part):
     incident = incident_where(lambda i: True)
-    answers, names = right_answers(incident), incident.topology.names
+    answers = right_answers(incident)
     right = answers[at]
-    values = (
-        SEVERITIES,
-        names,
-        [f"{remedy}:{name}" for remedy in REMEDIES for name in names],
-        TEAMS,
-    )[at]
-    for value in set(values) - {right.value}:
+    for value in set(action_values(incident.topology)[right.type]) - {right.value}:
         wrong = Action.parse(right.type, value)
         only = play(incident, [*answers[:at], wrong, *answers[at + 1 :]])
         first = play(incident, [*answers[:at], *[wrong] * 4, *answers[at:]])
@@ -179,51 +153,44 @@ def test_a_false_alarm_pays_in_full_for_p3_and_ignore_only():
         assert play(incident, [p3, extra, ignore]).total < 0.9
 
 
+def blame(topology):
+    return [Action("identify_root_cause", (name,)) for name in topology.names]
+
+
+P1, PAGES = Action("classify_severity", ("P1",)), [Action("escalate", (team,)) for team in TEAMS]
+LOGS, SEVERITY = (
+    Action("request_more_logs", ("all",)),
+    [Action("classify_severity", (severity,)) for severity in SEVERITIES],
+)
 CHEATS = {
     "do nothing": lambda topology: [],
     "say P3": lambda topology: [Action("classify_severity", ("P3",))],
-    "say P1": lambda topology: [Action("classify_severity", ("P1",))],
-    "garbage": lambda topology: cycle(
-        [Action("hack", ("the planet",)), Action("remediate", ("rm -rf", "/"))]
-    ),
-    "farm logs": lambda topology: cycle([Action("request_more_logs", ("all",))]),
+    "say P1": lambda topology: [P1],
+    "garbage": lambda topology: cycle([Action("hack"), Action("remediate", ("rm -rf", "/"))]),
+    "farm logs": lambda topology: cycle([LOGS]),
     "farm logs, then guess": lambda topology: (
-        [Action("request_more_logs", (name,)) for name in topology.names]
-        + [
-            Action("classify_severity", ("P1",)),
-            Action("identify_root_cause", (topology.names[-1],)),
-            Action("escalate", ("sre",)),
-        ]
+        [LOGS] * len(topology.names) + [P1, blame(topology)[-1], PAGES[0]]
     ),
-    "blame each service in turn": lambda topology: [
-        Action("identify_root_cause", (name,)) for name in topology.names
-    ],
-    "page every team": lambda topology: [
-        Action("classify_severity", ("P1",)),
-        *(Action("escalate", (team,)) for team in TEAMS),
-    ],
+    "blame each service in turn": blame,
+    "page every team": lambda topology: [P1, *PAGES],
     "try every remedy": lambda topology: [
         Action("remediate", (remedy, name)) for name in topology.names for remedy in REMEDIES
     ],
     "restart everything": lambda topology: [
-        Action("classify_severity", ("P1",)),
-        Action("escalate", ("backend",)),
+        P1,
+        PAGES[1],
         *(Action("remediate", ("restart", name)) for name in topology.names),
     ],
-    "answer each question with everything": lambda topology: [
-        *(Action("classify_severity", (s,)) for s in SEVERITIES),
-        *(Action("identify_root_cause", (n,)) for n in topology.names),
-    ],
+    "answer each question with everything": lambda topology: SEVERITY + blame(topology),
     **{
-        f"blame {name} and page every team": lambda topology, name=name: [
-            Action("classify_severity", ("P1",)),
-            Action("identify_root_cause", (name,)),
-            *(Action("escalate", (team,)) for team in TEAMS),
+        f"blame {name} and page every team": lambda topology, at=at: [
+            P1,
+            blame(topology)[at],
+            *PAGES,
         ]
-        for name in DEFAULT_TOPOLOGY.names
+        for at, name in enumerate(DEFAULT_TOPOLOGY.names)
     },
 }
-ENDINGS = {"walk away": [], "resolve": [Action("resolve")], "ignore": [Action("ignore")]}
 
 
 @pytest.fixture(scope="module")
@@ -256,36 +223,25 @@ def loudest(incidents):
     return mean_total(scores_of(LoudestPolicy(), incidents))
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", [[], [Action("resolve")], [Action("ignore")]])
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
-    scores = [
-        play(incident, chain(CHEATS[cheat](incident.topology), ENDINGS[ending]))
-        for incident in incidents
-    ]
-    assert mean_total(scores) < loudest - 0.02
+    played = [(one, chain(CHEATS[cheat](one.topology), ending)) for one in incidents]
+    assert mean_total([play(*one) for one in played]) < loudest - 0.02
 
 
-def test_nor_does_chance_or_the_best_open_loop_script(incidents, loudest, constant):
-    for policy in (RandomPolicy(), constant):
+def test_nor_does_chance_or_the_best_open_loop_script(incidents, loudest):
+    for policy in (RandomPolicy(), TrainedConstantPolicy(5)):
         assert mean_total(scores_of(policy, incidents)) < loudest - 0.02, policy.name
 
 
 def test_every_score_is_a_fraction_whatever_is_done(incidents):
     random = Random("scores")
     for incident in incidents:
-        names = incident.topology.names
-        values = {
-            "classify_severity": SEVERITIES,
-            "identify_root_cause": names,
-            "escalate": TEAMS,
-            "remediate": [f"{r}:{n}" for r in REMEDIES for n in names],
-            "request_more_logs": names,
-            "resolve": [""],
-            "ignore": [""],
-        }
+        values = action_values(incident.topology)
         kinds = random.choices(ACTION_TYPES, weights=(3, 3, 3, 3, 3, 1, 1), k=16)
-        check_range(play(incident, [(kind, random.choice(values[kind])) for kind in kinds]))
+        actions = [Action.parse(kind, random.choice(values[kind])) for kind in kinds]
+        check_range(play(incident, actions))
 
 
 def test_observations_and_scores_are_pinned_under_this_version():

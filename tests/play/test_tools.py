@@ -1,18 +1,13 @@
 """Incidents played by tool calls: a session, TRL's face over it, and the schemas of the tools."""
 
 import inspect
-import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.episode import Episode
-from logtriage.play.tools import MALFORMED_COST, ToolSession, TriageTools, tool_schemas
+from logtriage.play.tools import MALFORMED_COST, ToolSession, TriageTools
 
-ROOT = Path(__file__).parents[2]
 ROW = {"task": "single_crash", "split": "train", "index": 0}
 
 
@@ -98,13 +93,9 @@ def test_an_open_incident_is_rewarded_as_timed_out():
 
 def test_every_public_method_is_an_action_or_what_trl_asks_for():
     # As TRL finds its tools: whatever else were public, a model could call.
-    tools = TriageTools()
-    tools.reset(**ROW)
-    methods = dict(inspect.getmembers(tools, predicate=inspect.ismethod))
+    methods = dict(inspect.getmembers(TriageTools(), predicate=inspect.ismethod))
     public = {name for name in methods if not name.startswith("_")}
     assert public == {*ACTION_ARGUMENTS, "reset", "get_reward"}
-    for name, arguments in ACTION_ARGUMENTS.items():
-        assert tuple(inspect.signature(methods[name]).parameters) == arguments
 
 
 def test_a_method_is_the_call_of_its_name():
@@ -117,62 +108,16 @@ def test_a_method_is_the_call_of_its_name():
         assert tools.session.malformed == session.malformed == 0
 
 
-def test_schemas_are_those_of_transformers():
-    # TRL makes its own from the methods, and the tokenizer holds lines of them as single tokens:
-    # the same text to the letter, and so the same order of keys.
-    from transformers.utils import get_json_schema
-
-    methods = [getattr(TriageTools, name) for name in sorted(ACTION_ARGUMENTS)]
-    assert json.dumps(tool_schemas()) == json.dumps([get_json_schema(tool) for tool in methods])
-
-
-def test_playing_by_calls_needs_no_library_of_models():
-    code = """
-import sys
-from logtriage.play.conversation import tool_call
-from logtriage.play.tools import tool_schemas
-assert len(tool_schemas()) == 7
-assert not {"torch", "transformers", "trl"} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
-
-
 def test_what_was_done_is_remembered_in_order(session):
     session.call("request_more_logs", {"service": "all"})
     session.call("escalate", {"team": "ceo"})
     session.refuse("no call")
-    session.call("remediate", {"remedy": "scale", "service": "user-db"})
     session.call("resolve", {})
     session.call("resolve", {})
     history = session.episode.history
-    assert [step.action for step in history] == [
-        Action("request_more_logs", ("all",)),
-        None,
-        None,
-        Action("remediate", ("scale", "user-db")),
-        Action("resolve"),
-    ]
-    assert [step.observation.step for step in history] == [1, 2, 3, 4, 5]
+    done = [Action("request_more_logs", ("all",)), None, None, Action("resolve")]
+    assert [step.action for step in history] == done
+    assert [step.observation.step for step in history] == [1, 2, 3, 4]
     assert "unknown team" in history[1].observation.error
     assert history[2].observation.error == "no call"
     assert session.late == 1 and session.malformed == 3
-
-
-def test_what_is_seen_follows_from_the_incident_and_what_was_done_before():
-    # What credits compare as the same state must be the same to the agent.
-    for index in range(20):
-        done = [
-            ("request_more_logs", {"service": "all"}),
-            ("classify_severity", {"severity": "P2"}),
-            ("escalate", {"team": "ceo"}),
-            ("request_more_logs", {"service": "user-db"}),
-            ("remediate", {"remedy": "restart", "service": "user-db"}),
-            ("request_more_logs", {"service": "all"}),
-        ]
-        sessions = [
-            ToolSession(Episode.open("silent_degradation", "train", index)) for _ in range(2)
-        ]
-        answers = [[session.call(*call) for call in done] for session in sessions]
-        assert (
-            answers[0] == answers[1] and sessions[0].episode.history == sessions[1].episode.history
-        )

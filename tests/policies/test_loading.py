@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
+from transformers.utils import get_json_schema
 
-from logtriage.play.actions import Action
+from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.tools import TriageTools, tool_schemas
 from logtriage.policies.llm.loading import (
@@ -154,3 +155,10 @@ def test_the_trainer_takes_a_short_template(tokenizers, tiny_base, tmp_path):
     assert trainer.chat_template is None  # it reads with the tokenizer's
     text = rendered(trainer.processing_class, opening_messages(""), tool_schemas())
     assert '"name": "escalate"' in text and '"return"' not in text
+
+
+def test_schemas_are_those_of_transformers():
+    # TRL makes its own from the methods, and the tokenizer holds lines of them as single tokens:
+    # the same text to the letter, and so the same order of keys.
+    methods = [getattr(TriageTools, name) for name in sorted(ACTION_ARGUMENTS)]
+    assert json.dumps(tool_schemas()) == json.dumps([get_json_schema(tool) for tool in methods])

@@ -1,4 +1,5 @@
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -16,26 +17,10 @@ from logtriage.world.incidents import candidate_pairs, is_held_out, sample_incid
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
-MANY = 200
 
-
-def sample(task, split, count=MANY):
+@cache
+def sample(task, split, count=200):
     return [sample_incident(task, split, index) for index in range(count)]
-
-
-@pytest.mark.parametrize(
-    "arguments, told",
-    [
-        (("cascade", "train", 0), "single_crash, cascading_failure, silent_degradation"),
-        (("single_crash", "dev", 0), "train, test, unseen_faults"),
-        (("single_crash", "train", -1), "got -1"),
-        (("single_crash", "train", 1.5), "got 1.5"),
-        (("single_crash", "train", True), "got True"),
-    ],
-)
-def test_bad_coordinates_are_answered_with_the_good_ones(arguments, told):
-    with pytest.raises(ValueError, match=told):
-        sample_incident(*arguments)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -57,36 +42,27 @@ def test_severities_vary_where_they_can():
     assert {"P2", "P3"} == set(Counter(i.severity for i in sample("silent_degradation", "test")))
 
 
-def test_splits_are_what_they_say():
-    for task in TASKS:
-        train = {
-            (i.root, i.injection.fault.name) for i in sample(task, "train", 600) if i.injection
-        }
-        for split in ("test", "unseen_wording"):
-            for incident in sample(task, split):
-                if incident.injection:  # no held-out pair leaks into the others
-                    service = incident.topology.service(incident.root)
-                    assert not is_held_out(service, incident.injection.fault)
-        unseen = {
-            (i.root, i.injection.fault.name) for i in sample(task, "unseen_faults") if i.injection
-        }
-        assert unseen and not unseen & train
-        names = {name for i in sample(task, "unseen_topology", 50) for name in i.topology.names}
-        assert not names & set(DEFAULT_TOPOLOGY.names)
+@pytest.mark.parametrize("task", TASKS)
+def test_splits_are_what_they_say(task):
+    for split in ("train", "test", "unseen_wording", "unseen_faults"):
+        for incident in sample(task, split):
+            if incident.injection:  # no held-out pair leaks into the others
+                service = incident.topology.service(incident.root)
+                held_out = is_held_out(service, incident.injection.fault)
+                assert held_out == (split == "unseen_faults")
+    names = {name for i in sample(task, "unseen_topology", 50) for name in i.topology.names}
+    assert not names & set(DEFAULT_TOPOLOGY.names)
 
 
 def test_neighbouring_and_same_numbered_incidents_share_nothing():
     # `Random(seed + index)` would make neighbours overlap, and one stream for all splits would leak
     # test into train.
-    streams = {}
-    for split in SPLITS:
-        for index in range(50):
-            values = tuple(
-                sample_incident("single_crash", split, index).stream("telemetry").random()
-                for _ in range(1)
-            )
-            assert values not in streams, (split, index, streams.get(values))
-            streams[values] = (split, index)
+    drawn = [
+        sample_incident("single_crash", split, index).stream("telemetry").random()
+        for split in SPLITS
+        for index in range(50)
+    ]
+    assert len(set(drawn)) == len(drawn)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -123,23 +99,21 @@ def test_every_pair_of_service_and_fault_that_a_task_allows_occurs_in_train(name
         for fault in faults
         if task.outage != 0.0 or not is_always_an_outage(task, position, fault)
     }
-    drawn = {(i.root, i.injection.fault.name) for i in sample(name, "train", 1500) if i.injection}
+    drawn = {(i.root, i.injection.fault.name) for i in sample(name, "train", 1200) if i.injection}
     assert drawn <= allowed
     missing = sorted(allowed - drawn)
     assert not missing, f"{missing} never occur: a fault too weak (or too strong) to be noticed?"
 
 
 def test_the_tasks_allow_nearly_every_service_and_fault():
-    occurring = {name: [i for i in sample(name, "train", 1500) if i.injection] for name in TASKS}
+    occurring = {name: [i for i in sample(name, "train", 1200) if i.injection] for name in TASKS}
     services = {name: {i.root for i in incidents} for name, incidents in occurring.items()}
     faults = {
         name: {i.injection.fault.name for i in incidents} for name, incidents in occurring.items()
     }
     assert services["single_crash"] == services["silent_degradation"] == set(DEFAULT_TOPOLOGY.names)
     assert faults["single_crash"] == set(FAULTS)
-    assert faults["cascading_failure"] == set(FAULTS) - {
-        "traffic-flood"
-    }  # it strikes the edge, which nobody calls
-    assert faults["silent_degradation"] == set(FAULTS) - {
-        "lock-convoy"
-    }  # it is an outage even in its mildest form
+    # It is of the edge, which nobody calls.
+    assert faults["cascading_failure"] == set(FAULTS) - {"traffic-flood"}
+    # It is an outage even in its mildest form.
+    assert faults["silent_degradation"] == set(FAULTS) - {"lock-convoy"}

@@ -34,7 +34,7 @@ def test_figures_are_short_and_right():
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("task", TASKS)
 def test_every_line_reads_back_to_its_service(task, split):
-    for index in range(30):
+    for index in range(15):
         incident = sample_incident(task, split, index)
         telemetry = eyes(incident)
         lines = telemetry.stream()
@@ -99,7 +99,7 @@ def test_numbers_in_lines_agree_with_the_state():
     assert fields == {*MEANING, "callee", "n"} == {*_FIELDS, "n"}
     seen = Counter()
     for task, split, index in product(
-        TASKS, ("train", "unseen_wording", "unseen_topology"), range(60)
+        TASKS, ("train", "unseen_wording", "unseen_topology"), range(25)
     ):
         incident = sample_incident(task, split, index)
         telemetry = eyes(incident)
@@ -120,7 +120,7 @@ def test_numbers_in_lines_agree_with_the_state():
             for field in MEANING.keys() & values.keys():
                 assert values[field] == figure(MEANING[field](state, speaker, callee)), line
             seen.update(values.keys())
-    assert min(seen[field] for field in fields) >= 20, seen
+    assert min(seen[field] for field in fields) >= 5, seen
 
 
 def test_the_root_is_suppressed_at_first_and_not_for_ever():
@@ -148,7 +148,7 @@ def test_an_answer_about_all_services_does_not_show_who_is_suppressed(split):
     # A dark root speaks in it as often as anybody, in ordinary words; and whose row is missing in
     # the first table has none later, dark or not, and before or after the root speaks.
     spoke = asked = expected = 0
-    for incident in (sample_incident("silent_degradation", split, k) for k in range(300)):
+    for incident in (sample_incident("silent_degradation", split, k) for k in range(150)):
         telemetry = eyes(incident)
         rows = [row.service for row in telemetry.metrics()]
         for _ in range(6):
@@ -163,7 +163,7 @@ def test_an_answer_about_all_services_does_not_show_who_is_suppressed(split):
                 assert set(said) <= {"normal"}
             assert [row.service for row in telemetry.metrics()] == rows
             telemetry.cluster.advance()
-    assert asked > 300 and spoke == pytest.approx(expected, abs=4 * (asked / 4) ** 0.5)
+    assert asked > 150 and spoke == pytest.approx(expected, abs=4 * (asked / 4) ** 0.5)
 
 
 def test_silent_degradation_rarely_raises_an_alert_at_first():
@@ -181,7 +181,7 @@ def test_silent_degradation_rarely_raises_an_alert_at_first():
 def test_the_stream_prints_each_kind_of_line_as_often_as_announced(task):
     # As the table in `telemetry` has it: noise is benign; else a service speaks by loudness, and
     # prints by line weights.
-    noise, incidents = TASKS[task].noise, 1000
+    noise, incidents = TASKS[task].noise, 500
     expected, seen = Counter(benign=noise * incidents), Counter()
     for index in range(incidents):
         telemetry = eyes(sample_incident(task, "train", index))

@@ -7,7 +7,6 @@ from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
 from logtriage.world.topology import (
     DEFAULT_TOPOLOGY,
-    REST_UTILISATION,
     UNSEEN_NAMES,
     Topology,
     callers_first,
@@ -49,12 +48,6 @@ def test_random_topologies_are_valid_and_span_the_sizes():
     assert min(sizes) == 5 and max(sizes) == 30
     names = {name for i in range(50) for name in random_topology(Random(i)).names}
     assert not names & set(DEFAULT_TOPOLOGY.names)
-
-
-def test_every_service_rests_at_the_planned_utilisation():
-    network = DEFAULT_TOPOLOGY.network
-    for load, capacity in zip(network.rest_load, network.capacity, strict=True):
-        assert load / capacity == pytest.approx(REST_UTILISATION)
 
 
 def test_a_graph_that_fails_at_rest_is_refused():
@@ -110,7 +103,7 @@ def test_training_and_unseen_graphs_share_no_name():
         for unseen in words(UNSEEN_NAMES):
             assert trained not in unseen and unseen not in trained, (trained, unseen)
     drawn = {"train": set(), "unseen": set()}
-    for i in range(200):
+    for i in range(60):
         drawn["train"].update(random_topology(Random(i), *GRAPH_SIZES, TRAINING_NAMES).names)
         drawn["unseen"].update(sample_incident("single_crash", "unseen_topology", i).topology.names)
     assert words(UNSEEN_NAMES) >= {part for name in drawn["unseen"] for part in name.split("-")}
@@ -121,7 +114,7 @@ def test_training_and_unseen_graphs_share_no_name():
 def test_a_name_of_training_does_not_always_tell_the_kind():
     # In an unknown graph no suffix does: an agent must learn to look elsewhere.
     kinds = {}
-    for i in range(300):
+    for i in range(150):
         for service in random_topology(Random(i), *GRAPH_SIZES, TRAINING_NAMES).services:
             suffix = service.name.rpartition("-")[2]
             kinds.setdefault(suffix, set()).add(service.kind)

@@ -36,81 +36,45 @@ def test_the_example_is_read_as_it_stands():
 
 
 WEB, DB = "- {name: web, kind: edge, calls: [db]}\n", "- {name: db, kind: database}\n"
-MANY = "".join(f"- {{name: a{i}, kind: edge}}\n" for i in range(31))
 
-# Contents of the file, and what is said of it.
-BAD_FILES = {
-    "empty": ("", "expected a mapping with a list 'services'.*got None"),
-    "syntax": ("services:\n- {name: web, kind: edge\n- {}\n", "not YAML .*line 3.*; expected a"),
-    "control character": ("services:\n- {name: we\x07b}\n", "not YAML .*special characters"),
-    "two documents": ("services: []\n---\nservices: []\n", "not YAML .*another document"),
-    "nested too deeply": ("[" * 1000, "not YAML .*recursion"),
-    "text": ("web\n", "expected a mapping with a list 'services'.*got 'web'"),
-    "list": (WEB, "expected a mapping .*got a list"),
-    "services no list": ("services: web\n", "expected a mapping with a list 'services'"),
-    "other field": ("services: []\nteams: []\n", "services is the only field"),
-    "no service": ("services: []\n", "1 to 30 services, got 0"),
-    "many": ("services:\n" + MANY, "1 to 30 services, got 31; keep those that users wait for"),
-    "entry no mapping": ("services:\n- web\n", "a service is a mapping, .*got 'web'"),
-    "no name": ("services:\n- {kind: edge}\n", "lacks its name; add one"),
-    "no kind": ("services:\n- {name: web}\n", "web lacks its kind; add one"),
-    "unknown field": (
-        "services:\n- {name: web, kind: edge, colour: red}\n",
-        "unknown field 'colour' of service web; fields are name, kind, calls",
-    ),
-    "field twice": (
-        "services:\n- {name: web, kind: edge, kind: app}\n",
-        "a field of service web stands twice; leave one out",
-    ),
-    "services twice": ("services: []\nservices: []\n", "stands twice"),
-    "name a number": ("services:\n- {name: 7, kind: edge}\n", "must be text; .*got 7"),
-    "name a truth": ("services:\n- {name: on, kind: edge}\n", "put it in quotes, got True"),
-    "name empty": ("services:\n- {name: , kind: edge}\n", "name .* must be text.*got None"),
-    "name a list": ("services:\n- {name: [web], kind: edge}\n", "must be text.*got a list"),
-    "name with a line": ('services:\n- {name: "web\\n", kind: edge}\n', "bad service name"),
-    "name in capitals": ("services:\n- {name: Web, kind: edge}\n", "lower-case letter"),
-    "name reserved": ("services:\n- {name: all, kind: edge}\n", "not 'all'"),
-    "kind unknown": ("services:\n- {name: web, kind: cloud}\n", "choose one of edge, app, data"),
-    "kind a mapping": ("services:\n- {name: web, kind: {}}\n", "must be text.*got a mapping"),
-    "calls text": (
-        "services:\n- {name: web, kind: edge, calls: db}\n" + DB,
-        "calls of service web must be a list of names, got 'db'",
-    ),
-    "calls numbers": (
-        "services:\n- {name: web, kind: edge, calls: [7]}\n",
-        "a list of names, got 7",
-    ),
-    "calls itself": ("services:\n- {name: web, kind: edge, calls: [web]}\n", "cycle: web > web"),
-    "calls unknown": (
-        "services:\n- {name: web, kind: edge, calls: [db, sb]}\n" + DB,
-        "web calls unknown service 'sb'; services are web, db",
-    ),
-    "calls twice": (
-        "services:\n- {name: web, kind: edge, calls: [db], publishes: [db]}\n" + DB,
-        "web names db twice",
-    ),
-    "switch": (
-        "services:\n- {name: app, kind: app, session_cache: 1}\n",
-        "session_cache of service app must be true or false, got 1",
-    ),
-    "switch not on an app": (
-        "services:\n" + WEB + "- {name: db, kind: database, session_cache: true}\n",
-        "only an app has",
-    ),
-    "name twice": ("services:\n" + WEB + DB + DB, "db stands twice; rename one"),
-    "nobody calls": ("services:\n" + WEB + DB + "- {name: lone, kind: app}\n", "calls lone"),
-    "no edge": ("services:\n" + DB, "no service of kind edge"),
-    "cycle": (
-        "services:\n- {name: web, kind: edge, calls: [a]}\n- {name: a, kind: app, calls: [b]}\n"
-        "- {name: b, kind: app, publishes: [a]}\n",
-        "cycle: a > b > a; leave out one",
-    ),
-}
+# Contents of the file, and what is said of it. Invalid graphs: `test_topology`.
+BAD_FILES = [
+    ("", "expected a mapping with a list 'services'.*got None"),
+    ("services:\n- {name: web, kind: edge\n- {}\n", "not YAML .*line 3.*; expected a"),
+    ("services:\n- {name: we\x07b}\n", "not YAML .*special characters"),
+    ("services: []\n---\nservices: []\n", "not YAML .*another document"),
+    ("[" * 1000, "not YAML .*recursion"),
+    ("web\n", "expected a mapping with a list 'services'.*got 'web'"),
+    (WEB, "expected a mapping .*got a list"),
+    ("services: web\n", "expected a mapping with a list 'services'"),
+    ("services: []\nteams: []\n", "services is the only field"),
+    ("services: []\nservices: []\n", "stands twice"),
+]
+# Likewise, of the list of services.
+BAD_SERVICES = [
+    ("- web\n", "a service is a mapping, .*got 'web'"),
+    ("- {kind: edge}\n", "lacks its name; add one"),
+    ("- {name: web}\n", "web lacks its kind; add one"),
+    ("- {name: web, colour: red, kind: edge}\n", "unknown field 'colour' of service web; fields"),
+    ("- {name: web, kind: edge, kind: app}\n", "a field of service web stands twice; leave"),
+    ("- {name: 7, kind: edge}\n", "must be text; .*got 7"),
+    ("- {name: on, kind: edge}\n", "put it in quotes, got True"),
+    ("- {name: , kind: edge}\n", "name .* must be text.*got None"),
+    ("- {name: [web], kind: edge}\n", "must be text.*got a list"),
+    ('- {name: "web\\n", kind: edge}\n', "bad service name"),
+    ("- {name: web, kind: {}}\n", "must be text.*got a mapping"),
+    ("- {name: web, kind: edge, calls: db}\n" + DB, "a list of names, got 'db'"),
+    ("- {name: web, kind: edge, calls: [7]}\n", "a list of names, got 7"),
+    ("- {name: app, kind: app, session_cache: 1}\n", "session_cache of .* true or false, got 1"),
+    ("- {name: web, kind: edge, calls: [web]}\n", "cycle: web > web; leave out one"),
+    (WEB + DB + DB, "db stands twice; rename one"),
+]
+BAD_FILES += [("services:\n" + text, message) for text, message in BAD_SERVICES]
 
 
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_a_bad_file_is_answered_with_the_value_and_a_fix(name, tmp_path):
-    path, (text, message) = tmp_path / "graph.yaml", BAD_FILES[name]
+@pytest.mark.parametrize("text, message", BAD_FILES)
+def test_a_bad_file_is_answered_with_the_value_and_a_fix(text, message, tmp_path):
+    path = tmp_path / "graph.yaml"
     path.write_text(text)
     with pytest.raises(ValueError, match=message) as error:
         load_topology(path)
@@ -179,7 +143,7 @@ def graphs(draw):
     return tuple(services)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(graphs(), st.sampled_from(list(ALL_TASKS)), st.randoms(), st.integers(0, 99))
 def test_any_graph_is_played_or_answered(tmp_path_factory, services, task, random, index):
     path = tmp_path_factory.getbasetemp() / "any.yaml"
