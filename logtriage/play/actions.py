@@ -82,25 +82,20 @@ def check_action(action: Action, topology: CallGraph) -> None:
             f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
         )
     names = ACTION_ARGUMENTS[action_type]
-    if not names:
-        if args:
-            raise ValueError(
-                f"{action_type} takes no value, got {shown(action.value)}; leave it empty"
-            )
-    elif action_type == "remediate":
-        if len(args) != 2:
-            raise ValueError(
-                f"remediate takes 'remedy:service', got {shown(action.value)}; "
-                f"remedies are {', '.join(REMEDIES)}"
-            )
-        _check_argument("remedy", args[0], topology)
-        _check_argument("service", args[1], topology)
-    elif len(args) > 1:
+    if not names and args:
+        raise ValueError(f"{action_type} takes no value, got {shown(action.value)}; leave it empty")
+    if action_type == "remediate" and len(args) != 2:
+        raise ValueError(
+            f"remediate takes 'remedy:service', got {shown(action.value)}; "
+            f"remedies are {', '.join(REMEDIES)}"
+        )
+    if len(args) > max(1, len(names)):
         raise ValueError(f"{action_type} takes one {names[0]}, got {shown(args)}; give one")
-    elif action_type != "request_more_logs":
-        _check_argument(names[0], action.value, topology)
-    elif args != (ALL_SERVICES,):
-        _check_argument("service", action.value, topology, f", or {ALL_SERVICES}")
+    for argument, value in zip(names, args or ("",), strict=False):
+        if action_type != "request_more_logs":
+            _check_argument(argument, value, topology)
+        elif value != ALL_SERVICES:
+            _check_argument(argument, value, topology, f", or {ALL_SERVICES}")
 
 
 def _check_argument(argument: str, value: str, topology: CallGraph, besides: str = "") -> None:

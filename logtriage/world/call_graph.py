@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from .exact import total
 
@@ -20,8 +21,6 @@ TEAMS = ("sre", "backend", "dba", "security")
 OWNERS = {"edge": "sre", "app": "backend", "database": "dba", "queue": "sre"}
 
 MOST_OBSERVED = 200  # services of an observed cluster; a prompt of more would not be read
-# What stands between names where a graph is written as text may not stand in them.
-OBSERVED_NAME = re.compile(r"[^\s;>]{1,120}")
 RESERVED_NAME = "all"  # what `request_more_logs` takes for every service
 
 
@@ -83,44 +82,44 @@ class CallGraph:
 
     services: tuple[Service, ...]
 
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.services) <= MOST_OBSERVED:
-            raise ValueError(
-                f"an observed call graph has 1 to {MOST_OBSERVED} services, got "
-                f"{len(self.services)}; keep those of one product"
-            )
-        self._check_names()
-        for service in self.services:
-            name, kind = service.name, service.kind
-            if not OBSERVED_NAME.fullmatch(name) or name == RESERVED_NAME or not name.isprintable():
-                raise ValueError(
-                    f"bad service name {name!r:.60}; a name is 1 to 120 printable characters "
-                    f"without spaces, ';' or '>', and not {RESERVED_NAME!r}"
-                )
-            if kind not in (*KINDS, UNKNOWN_KIND):
-                raise ValueError(
-                    f"unknown kind {kind!r:.60} of {name}; choose one of "
-                    f"{', '.join((*KINDS, UNKNOWN_KIND))}"
-                )
-            self._check_callees(service)
+    MOST: ClassVar[int] = MOST_OBSERVED
+    KINDS: ClassVar[tuple[str, ...]] = (*KINDS, UNKNOWN_KIND)
+    # What stands between names where a graph is written as text may not stand in them.
+    NAME: ClassVar[re.Pattern[str]] = re.compile(r"[^\s;>]{1,120}")
+    NAME_RULE: ClassVar[str] = "1 to 120 printable characters without spaces, ';' or '>'"
 
-    def _check_names(self) -> None:
-        for name in self.names:
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.services) <= self.MOST:
+            raise ValueError(
+                f"a call graph has 1 to {self.MOST} services, got {len(self.services)}; "
+                "keep those that users wait for"
+            )
+        for service in self.services:  # first of all: a wrong name here is a dangling call there
+            name = service.name
             if self.names.count(name) > 1:
                 raise ValueError(f"service {name} stands twice; rename one")
-
-    def _check_callees(self, service: Service) -> None:
-        for callee in service.downstream:
-            if callee not in self.position:
+            if not self.NAME.fullmatch(name) or name == RESERVED_NAME or not name.isprintable():
                 raise ValueError(
-                    f"{service.name} calls unknown service {callee!r:.60}; "
-                    f"services are {', '.join(self.names)}"
+                    f"bad service name {name!r:.60}; a name is {self.NAME_RULE}, and not "
+                    f"{RESERVED_NAME!r}"
                 )
-            if service.downstream.count(callee) > 1:
+        for service in self.services:
+            name = service.name
+            if service.kind not in self.KINDS:
                 raise ValueError(
-                    f"{service.name} names {callee} twice; once is enough, as a call or as a "
-                    "publish"
+                    f"unknown kind {service.kind!r:.60} of {name}; choose one of "
+                    f"{', '.join(self.KINDS)}"
                 )
+            for callee in service.downstream:
+                if callee not in self.position:
+                    raise ValueError(
+                        f"{name} calls unknown service {callee!r:.60}; "
+                        f"services are {', '.join(self.names)}"
+                    )
+                if service.downstream.count(callee) > 1:
+                    raise ValueError(
+                        f"{name} names {callee} twice; once is enough, as a call or as a publish"
+                    )
 
     def __hash__(self) -> int:
         # Equal graphs have equal names, and a graph is looked up at every incident: keep it quick.

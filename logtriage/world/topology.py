@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
-from .call_graph import KINDS, RESERVED_NAME, CallGraph, Service
+from .call_graph import KINDS, CallGraph, Service
 from .exact import choose, shuffled, total
 
 # Judgements about the hardware, one place. Milliseconds at an idle service, and requests per second
@@ -25,10 +25,6 @@ POOL_HEADROOM = 5.0  # a pool holds five times what Little's law asks for at res
 TIMEOUT_MS = 3000.0  # a request that takes longer has failed
 
 MOST_SERVICES = 30  # more would not fit a prompt, nor a drawing that can be read
-# Names stand in log lines, in `remedy:service`, in prompts and in links: one word that no program
-# and no reader could take for something else.
-NAME = re.compile("[a-z][a-z0-9-]{0,39}")
-NAME_RULE = "a lower-case letter, then at most 39 lower-case letters, digits and hyphens"
 SMALLEST_RANDOM = 5  # services of a random call graph: an edge, two apps, what they lean on
 
 
@@ -62,22 +58,26 @@ class Topology(CallGraph):
         ValueError: when it cannot; the message names the service and a suggested fix.
     """
 
+    MOST = MOST_SERVICES
+    KINDS = KINDS
+    # Names stand in log lines, in `remedy:service`, in prompts and in links: one word that no
+    # program and no reader could take for something else.
+    NAME = re.compile("[a-z][a-z0-9-]{0,39}")
+    NAME_RULE = "a lower-case letter, then at most 39 lower-case letters, digits and hyphens"
+
     def __post_init__(self) -> None:
-        if not 1 <= len(self.services) <= MOST_SERVICES:
-            raise ValueError(
-                f"a call graph has 1 to {MOST_SERVICES} services, got {len(self.services)}; "
-                "keep those that users wait for"
-            )
-        self._check_names()  # first of all: a wrong name here is a dangling call there
-        placed: set[str] = set()
-        for service in self.services:
-            self._check_service(service)
-            placed.add(service.name)
+        super().__post_init__()
+        for i, service in enumerate(self.services):
+            name, kind = service.name, service.kind
+            if (service.handles_logins or service.session_cache) and kind != "app":
+                raise ValueError(
+                    f"{name} is of kind {kind}, and only an app has handles_logins or "
+                    "session_cache; leave them out"
+                )
             for callee in service.downstream:
-                if callee in placed:
+                if self.position[callee] <= i:
                     raise ValueError(
-                        f"{service.name} calls {callee}, which does not stand after it; "
-                        "list callers first"
+                        f"{name} calls {callee}, which does not stand after it; list callers first"
                     )
         if not any(service.is_edge for service in self.services):
             raise ValueError("no service of kind edge, where users enter; add one")
@@ -91,24 +91,6 @@ class Topology(CallGraph):
                     f"{name} waits so long for those below it that it passes the timeout of "
                     f"{TIMEOUT_MS:.0f} ms even at rest; take calls out, or make them publishes"
                 )
-
-    def _check_service(self, service: Service) -> None:
-        """What holds for a service whatever its place in the graph."""
-        name, kind = service.name, service.kind
-        if not NAME.fullmatch(name) or name == RESERVED_NAME:
-            raise ValueError(
-                f"bad service name {name!r:.60}; a name is {NAME_RULE}, and not {RESERVED_NAME!r}"
-            )
-        if kind not in KINDS:
-            raise ValueError(
-                f"unknown kind {kind!r:.60} of {name}; choose one of {', '.join(KINDS)}"
-            )
-        if (service.handles_logins or service.session_cache) and kind != "app":
-            raise ValueError(
-                f"{name} is of kind {kind}, and only an app has handles_logins or session_cache; "
-                "leave them out"
-            )
-        self._check_callees(service)
 
     @cached_property
     def network(self) -> Network:
