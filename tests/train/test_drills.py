@@ -163,7 +163,7 @@ def called(answer):
     return [value for arguments in calls for value in arguments.values()]
 
 
-def general_questions(relations, number=400):
+def general_questions(relations, number=200):
     """(question, relation, service, answer) of the drills that ask for one of `relations` of a
     service, with whom each service calls as their first line tells it.
     """
@@ -181,7 +181,7 @@ def general_questions(relations, number=400):
 @pytest.mark.parametrize("general", [False, True])
 def test_the_slowest_is_told_from_the_rows_alone_and_only_beyond_the_noise(general):
     answers = Counter()
-    for index in range(150):
+    for index in range(80):
         _, *rest = drills.drill(index, general)
         for question, answer in zip(rest[::2], rest[1::2], strict=False):
             if not re.fullmatch(r"slowest \S+|nobody", answer["content"]):
@@ -196,7 +196,7 @@ def test_the_slowest_is_told_from_the_rows_alone_and_only_beyond_the_noise(gener
             told = answer["content"].removeprefix("slowest ")
             assert (ratios[told] == ratios[slowest]) if real else told == "nobody"
             answers[real] += 1
-    assert min(answers.values()) >= 15
+    assert min(answers.values()) >= 6
 
 
 def test_the_call_graph_is_asked_from_its_line_alone():
@@ -209,7 +209,7 @@ def test_the_call_graph_is_asked_from_its_line_alone():
         assert called(answer) == right
         assert right or answer["content"] == "nothing"
         seen[relation, bool(right)] += 1
-    assert len(seen) == 4 and min(seen.values()) >= 5
+    assert len(seen) == 4 and min(seen.values()) >= 2
 
 
 def test_an_owner_can_be_told_without_the_name():
