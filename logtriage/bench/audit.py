@@ -98,9 +98,7 @@ def judge(episode: BaseEpisode) -> dict[str, object]:
 
 
 def is_grounded(episode: BaseEpisode) -> bool:
-    """Whether `judge` calls a closed episode grounded: without the regrets, which take it most of
-    its time.
-    """
+    """Whether `judge` calls a closed episode grounded, without its slow regrets."""
     answered = _answer(episode)
     if answered is None or final_score(episode).root_cause != 1.0:
         return False

@@ -71,10 +71,8 @@ class Line(BaseModel, extra="forbid"):
     """A line of a file: only its shape; `replay` finds out whether what it says is so.
 
     Attributes:
-        row: a value for each column of `rollouts.Row`, and of the audit if asked for.
+        row: as in a table, with the columns of an audit if asked for.
         opening: what the agent read first.
-        steps: what was done, and the text that it brought.
-        messages: the conversation, where there was one.
     """
 
     row: Row
@@ -88,9 +86,13 @@ def parse_line(line: Any) -> Line:
     try:
         return Line.model_validate(line, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"no trajectory: {where}: {first['msg']}") from None
+        raise ValueError(f"no trajectory: {first_fault(error)}") from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first thing that is wrong, and in which field."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def as_line(result: Result) -> dict[str, Any]:

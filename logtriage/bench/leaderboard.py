@@ -20,10 +20,10 @@ import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
 from ..play.actions import Action
-from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
+from ..play.episode import BaseEpisode, Episode, final_score
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .audit import is_grounded
-from .episode_log import read_trajectories
+from .episode_log import first_fault, read_trajectories
 from .evaluation import pass_all, pass_at
 from .intervals import KEYS, mean_interval, share_of_ceiling, stratified_mean
 from .replay import FORGED, MATCH, UNSCORED, Replayed
@@ -146,9 +146,7 @@ def _whole(what: str | Path, make: Callable[[], Entry]) -> Entry:
     try:
         entry = make()
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{what} is no entry: {where}: {first['msg']}") from None
+        raise ValueError(f"{what} is no entry: {first_fault(error)}") from None
     played = {(task, index, attempt) for task, index, attempt, *_ in entry.episodes}
     last = max([FEWEST, *(index + 1 for _, index, _ in played)])
     # Counted and not listed: an index or an attempt may be any number.
@@ -193,18 +191,13 @@ def check_names(names: Sequence[str]) -> None:
         seen[plain] = name
 
 
-def check_entry(
-    entry: Entry, every: int = 1, open_episode: OpenEpisode = Episode.open
-) -> Iterator[str]:
-    """What an entry says that is not so, one line per episode, after replaying it.
-
-    Args:
-        every: replay one episode in so many; only all of them can tell whether `grounded` is so.
-        open_episode: as in `rollouts.rollout_each`.
+def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
+    """What an entry says that is not so, one line per episode, after replaying one episode in
+    `every`; only all of them can tell whether `grounded` is so.
     """
     grounded, wrong = [], 0
     for task, index, attempt, score, won, done in entry.episodes[::every]:
-        episode = open_episode(task, entry.split, index)
+        episode = Episode.open(task, entry.split, index)
         differs = _play(episode, done) or _compare(episode, score, won)
         if differs:
             wrong += 1

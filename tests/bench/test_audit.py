@@ -14,7 +14,6 @@ from logtriage.bench.audit import (
     GROUNDED,
     NO_FAULT,
     VERDICTS,
-    audit_policies,
     audit_table,
     judge,
     judge_result,
@@ -230,10 +229,3 @@ def test_the_same_incidents_after_another_seed_are_no_further_evidence():
     share, same = alone["grounded_share_of_right"], together["grounded_share_of_right"]
     assert share.mean == same.mean == pytest.approx(2 / 3) and share.low < share.mean < share.high
     assert share.high - share.low == pytest.approx(same.high - same.low, rel=0.05)
-
-
-def test_the_registrys_policies_are_audited_in_order():
-    frame = audit_policies(("trace", "loudest"), incidents=3, processes=1)
-    played = [(r["policy"], r["task"], r["index"]) for r in frame.to_dict("records")]
-    assert played == [(p, t, i) for p in ("trace", "loudest") for t in TASKS for i in range(3)]
-    assert "seconds" not in frame
