@@ -33,22 +33,21 @@ CHARACTER, PADDING, COLUMN_GAP, ROW_HEIGHT, MARGIN = 6.7, 10, 44, 56, 4
 Answers = Sequence[str | None]
 
 
-class Row(NamedTuple):
-    """The newest row of metrics of a service, and the step that brought it; None if not yet."""
+class Box(NamedTuple):
+    """A service of the call graph: its left edge and its middle in pixels, whether it has an alert,
+    and its newest metrics with the step that brought them; None if not yet.
+    """
 
     service: str
+    x: int
+    y: int
+    alerted: bool
     metric: Metric | None
     step: int | None
 
-
-class Box(NamedTuple):
-    """A service of the call graph: its left edge and its middle in pixels, and its health."""
-
-    reading: Row
-    health: str
-    alerted: bool
-    x: int
-    y: int
+    @property
+    def health(self) -> str:
+        return health(self.metric)
 
 
 class Wire(NamedTuple):
@@ -91,18 +90,16 @@ def draw(
         opening, history: everything shown, see `BaseEpisode`.
         verdict: `draw_verdict`'s HTML, once the episode is over; other text is escaped.
     """
-    readings = {name: Row(name, None, None) for name in topology.names}
+    newest: dict[str, tuple[Metric, int]] = {}
     alerts: list[Alert] = []
     shown = [opening, *(step.observation for step in history)]
     for observation in shown:
-        for row in observation.metrics or ():
-            readings[row.service] = Row(row.service, row, observation.step)
+        newest |= {row.service: (row, observation.step) for row in observation.metrics or ()}
         alerts = alerts if observation.alerts is None else observation.alerts
     return read_template(__package__, "drawing").render(
         last=shown[-1],
         alerts=alerts,
-        graph=_graph(topology, readings, {alert.service for alert in alerts}),
-        readings=readings.values(),
+        graph=_graph(topology, newest, {alert.service for alert in alerts}),
         log=[
             (done, observation, _by_level(observation))
             for done, observation in zip(_labels(history), reversed(shown), strict=True)
@@ -120,15 +117,27 @@ def _labels(history: Sequence[Step]) -> list[str]:
 
 def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
     """The score with its parts, what was answered and what was true: for closed episodes only."""
-    counted = max(1, len(incident.injections))
-    answers = _answers(record, incident)
-    parts = [
-        Part(name, _join(answers[name][0][:counted]), _join(answers[name][1]), value, weight)
-        for (name, weight), value in zip(WEIGHTS.items(), score, strict=False)
+    faults = single_faults(incident)
+    counted = max(1, len(faults))
+    rows: list[tuple[Answers, Answers]] = [  # what was answered, in order, and what was true
+        ([record.severity], [incident.severity]),
+        (record.root_causes, [fault.root for fault in faults]),
+        (
+            [" ".join(done) for done in record.remediations],
+            [f"{fault.remedy} {fault.root}" for fault in faults],
+        ),
+        (record.teams, [fault.team for fault in faults]),
+        ([f"{record.steps} steps, {record.closed_by}"], [f"{PAR_STEPS[len(faults)]} steps"]),
     ]
-    faults = [one.fault.name.replace("-", " ") for one in incident.injections]
+    parts = [
+        Part(name, _join(answers[:counted]), _join(truth), value, weight)
+        for (name, weight), (answers, truth), value in zip(
+            WEIGHTS.items(), rows, score[: len(rows)], strict=True
+        )
+    ]
+    names = [one.fault.name.replace("-", " ") for one in incident.injections]
     gate = "" if score.gate == 1.0 else _why_gated(score, record)
-    return draw_parts(score, parts, ", and ".join(faults) or "a false alarm, to be ignored", gate)
+    return draw_parts(score, parts, ", and ".join(names) or "a false alarm, to be ignored", gate)
 
 
 def draw_parts(score: Score, parts: Sequence[Part], cause: str, gate: str = "") -> Markup:
@@ -148,24 +157,6 @@ def read_template(package: str, name: str) -> Template:
         lstrip_blocks=True,
     )
     return environment.get_template(f"{name}.html.jinja")
-
-
-def _answers(record: Record, incident: Incident) -> dict[str, tuple[Answers, Answers]]:
-    """Part of the score to what was answered, in order, and what was true."""
-    faults = single_faults(incident)
-    return {
-        "severity": ([record.severity], [incident.severity]),
-        "root_cause": (record.root_causes, [fault.root for fault in faults]),
-        "remediation": (
-            [" ".join(done) for done in record.remediations],
-            [f"{fault.remedy} {fault.root}" for fault in faults],
-        ),
-        "escalation": (record.teams, [fault.team for fault in faults]),
-        "speed": (
-            [f"{record.steps} steps, {record.closed_by}"],
-            [f"{PAR_STEPS[len(faults)]} steps"],
-        ),
-    }
 
 
 def _join(answers: Answers) -> str:
@@ -191,7 +182,9 @@ def health(row: Metric | None) -> str:
     return "healthy"
 
 
-def _graph(topology: CallGraph, readings: Mapping[str, Row], alerted: set[str]) -> Graph:
+def _graph(
+    topology: CallGraph, newest: Mapping[str, tuple[Metric, int]], alerted: set[str]
+) -> Graph:
     """Callers stand on the left; `topology.layout` spreads the services of a depth over (0, 1)."""
     depths = list(topology.depth.values())
     columns = max(depths) + 1
@@ -208,8 +201,8 @@ def _graph(topology: CallGraph, readings: Mapping[str, Row], alerted: set[str]) 
         x, y = at[service.name]
         for callee in service.downstream:
             wires.append(Wire(x + box_width, y, *at[callee], callee not in service.calls))
-        reading = readings[service.name]
-        boxes.append(Box(reading, health(reading.metric), service.name in alerted, x, y))
+        metric, step = newest.get(service.name, (None, None))
+        boxes.append(Box(service.name, x, y, service.name in alerted, metric, step))
     width = columns * column_width - COLUMN_GAP + 2 * MARGIN
     return Graph(width, rows * ROW_HEIGHT, box_width, wires, boxes)
 
