@@ -122,20 +122,15 @@ def test_every_wrong_answer_earns_nothing_even_if_the_right_one_follows(at, part
 def test_innocents_cost_and_speed_wants_the_fault_gone():
     incident = incident_where(lambda i: True)
     innocent = next(name for name in incident.topology.names if name != incident.root)
-    answers = right_answers(incident)
-    blast = play(
-        incident, [answers[0], answers[1], Action("remediate", ("restart", innocent)), *answers[2:]]
-    )
+    severity, cause, *rest = right_answers(incident)
+    blast = play(incident, [severity, cause, Action("remediate", ("restart", innocent)), *rest])
     assert blast.cost == pytest.approx(0.15) and blast.remediation == 0.0 and blast.speed > 0.0
-    assert play(incident, [a for a in answers if a[0] != "remediate"]).speed == 0.0
+    assert play(incident, [severity, cause, *rest[1:]]).speed == 0.0
 
 
 def test_speed_falls_with_steps():
-    incident = incident_where(lambda i: True)
-    speeds = [
-        play(incident, [Action("request_more_logs", ("all",))] * n + right_answers(incident)).speed
-        for n in range(8)
-    ]
+    incident, ask = incident_where(lambda i: True), Action("request_more_logs", ("all",))
+    speeds = [play(incident, [*[ask] * n, *right_answers(incident)]).speed for n in range(8)]
     assert speeds[0] == 1.0 and speeds == sorted(speeds, reverse=True) and speeds[7] == 0.0
 
 

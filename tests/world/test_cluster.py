@@ -103,28 +103,18 @@ def test_the_right_remedy_heals_and_a_wrong_one_does_not():
 
 
 def test_restarting_a_symptom_helps_for_a_moment_only():
-    incident = next(
-        i
-        for i in incidents()
-        if i.task.name == "cascading_failure"
-        and i.severity == "P1"
-        and i.topology.services[i.injection.position].kind == "database"
-    )
+    incident = sample_incident("cascading_failure", "test", 21)  # a crash of user-db, P1
     caller = incident.topology.position[incident.topology.callers[incident.root][0]]
     cluster = play(incident, [("restart", caller)], ticks=0)
     assert cluster.states[cluster.tick].errors[caller] == 0.0
-    assert (
-        incident.untreated[incident.arrival].errors[caller] > 0.02
-    )  # the incident itself is not touched
+    # The incident itself is not touched.
+    assert incident.untreated[incident.arrival].errors[caller] > 0.02
     cluster.advance()
     assert cluster.states[cluster.tick].errors[caller] > 0.02 and cluster.active
 
 
 def test_nothing_can_be_fixed_at_a_false_alarm():
-    incident = next(
-        sample_incident("silent_degradation", "train", i)
-        for i in range(50)
-        if sample_incident("silent_degradation", "train", i).injection is None
-    )
+    found = (sample_incident("silent_degradation", "train", index) for index in range(50))
+    incident = next(one for one in found if one.injection is None)
     cluster = play(incident, [("restart", 0), ("scale", 1)], ticks=12)
     assert cluster.states[cluster.tick] == rest_state(incident.topology)

@@ -66,14 +66,11 @@ def test_neighbouring_and_same_numbered_incidents_share_nothing():
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_cascading_roots_are_below_those_who_shout(split):
+def test_cascading_roots_are_below_those_who_are_loud(split):
     for incident in sample("cascading_failure", split):
         topology, state = incident.topology, incident.untreated[incident.arrival]
-        waiting = [service.name for service in topology.services if incident.root in service.calls]
-        shouting = [
-            name for name in waiting if is_degraded(topology, state, topology.position[name])
-        ]
-        assert topology.depth[incident.root] >= 1 and shouting, incident
+        waiting = [i for i, one in enumerate(topology.services) if incident.root in one.calls]
+        assert any(is_degraded(topology, state, i) for i in waiting), incident
 
 
 def test_silent_degradation_stays_under_the_outage_threshold_and_cries_wolf():

@@ -26,9 +26,9 @@ def eyes(incident):
 
 
 def test_figures_are_short_and_right():
-    assert [
-        figure(x) for x in (0.0, 0.04, 0.06, 1.0, 9.94, 9.96, 12.4, 99.6, 149.0, 1234.0, 2999.0)
-    ] == ["0", "0", "0.1", "1", "9.9", "10", "12", "100", "150", "1200", "3000"]
+    values = (0.0, 0.04, 0.06, 1.0, 9.94, 9.96, 12.4, 99.6, 149.0, 1234.0, 2999.0)
+    shown = ["0", "0", "0.1", "1", "9.9", "10", "12", "100", "150", "1200", "3000"]
+    assert [figure(value) for value in values] == shown
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -124,11 +124,8 @@ def test_numbers_in_lines_agree_with_the_state():
 
 
 def test_the_root_is_suppressed_at_first_and_not_for_ever():
-    dark = [
-        i
-        for i in (sample_incident("cascading_failure", "train", k) for k in range(100))
-        if i.quiet_until > i.arrival
-    ]
+    found = (sample_incident("cascading_failure", "train", index) for index in range(100))
+    dark = [one for one in found if one.quiet_until > one.arrival]
     assert len(dark) > 30
     for incident in dark:
         telemetry = eyes(incident)
@@ -168,10 +165,7 @@ def test_an_answer_about_all_services_does_not_show_who_is_suppressed(split):
 
 def test_silent_degradation_rarely_raises_an_alert_at_first():
     def share(task):
-        return (
-            sum(bool(eyes(sample_incident(task, "test", index)).alerts()) for index in range(200))
-            / 200
-        )
+        return sum(bool(eyes(sample_incident(task, "test", i)).alerts()) for i in range(200)) / 200
 
     assert share("silent_degradation") < 0.05
     assert share("single_crash") > 0.7 and share("cascading_failure") > 0.7
@@ -198,19 +192,6 @@ def test_the_stream_prints_each_kind_of_line_as_often_as_announced(task):
         share = expected[kind] / incidents
         deviation = (share * (1 - share) / lines) ** 0.5
         assert seen[kind] / lines == pytest.approx(share, abs=4 * deviation), kind
-
-
-def test_unseen_wording_shares_no_template_with_train():
-    def texts(split):
-        lines = [
-            line
-            for i in range(150)
-            for line in eyes(sample_incident("single_crash", split, i)).stream()
-        ]
-        return {re.sub(r"[\d.]+|\S+-\S+", "#", line) for line in lines}
-
-    assert not texts("train") & texts("unseen_wording")
-    assert texts("train") & texts("test")
 
 
 def test_unknown_text_is_read_as_unknown():
