@@ -104,8 +104,8 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def random_model(shape: cost.Model, folder: Path) -> int:
-    """Save a Qwen2 decoder of this shape with random weights and Qwen's tokenizer; returns how many
-    weights it has. In fp16 as on the hub; without a GPU in fp32, in which a CPU computes.
+    """Save a Qwen2 decoder of this shape with random weights (fp16 on a GPU, else fp32) and Qwen's
+    tokenizer; returns how many weights it has.
     """
     from transformers import AutoModelForCausalLM, Qwen2Config
 
@@ -175,11 +175,7 @@ def follow_script(tokenizer: Any, turn_tokens: int) -> None:
 
 
 def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: bool) -> dict:
-    """Train to the step `until`, or to the end.
-
-    Returns:
-        The peak, and whether training came that far: not where one episode at once is too much.
-    """
+    """Train to the step `until`, or to the end; not `trained` where one episode is too much."""
     as_a_t4(training=True)
     load = grpo._load
 
@@ -236,12 +232,8 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
 
 
 def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]:
-    """Train in two processes, stopping after the first step.
-
-    Returns:
-        A record: `memory` of the second process; whether that many episodes at once `fits`; the
-        `loss` of each step; the seconds of the last one; `turns` and `tokens` of an episode in the
-        mean; whether it `resumed`.
+    """Train in two processes, stopping after the first step, and return what was measured; `fits`:
+    with that many episodes at once.
     """
     episodes_after = []
     for until in (1, None):
@@ -264,12 +256,6 @@ def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]
         "resumed": metrics["step"].tolist() == list(range(1, config.steps + 1))
         and episodes_after[1].startswith(episodes_after[0]),
     }
-
-
-def prove_small(base: Path, folder: Path) -> dict[str, Any]:
-    """The first proof: the record of training `base` (see `trained`), in fp16 on a GPU."""
-    config = make_config("recommended", model=str(base), **SMALL)
-    return trained(config, folder / "small", scripted=False)
 
 
 def prove_memory(
@@ -320,9 +306,10 @@ def main(base: Annotated[Path, typer.Option(help="The embedded base.")] = BASE) 
     asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
     record = {**apart(environment_record), "driver": driver, "memory_limit_gib": T4.gib}
+    config = make_config("recommended", model=str(base.resolve()), **SMALL)
     (ROOT / "runs").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "runs") as folder:
-        small = prove_small(base.resolve(), Path(folder))
+        small = trained(config, Path(folder) / "small", scripted=False)
         print(json.dumps(small, indent=1), flush=True)
         table = prove_memory(Path(folder))
     print(table.T.to_string())

@@ -16,13 +16,15 @@ from typing import Any
 
 import pandas as pd
 
+from logtriage.bench.registry import make_policy
 from logtriage.play.actions import Action
-from logtriage.play.conversation import Message, opening_messages, tool_call
+from logtriage.play.conversation import Message, opening_messages
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import short_template
 from logtriage.policies.scripted import TracePolicy
+from logtriage.train.conversations import one_call_per_turn
 from logtriage.train.drills import transcript
 from logtriage.world.tasks import TASKS
 
@@ -109,17 +111,8 @@ def opening(episode: Episode) -> list[Message]:
 
 def one_by_one(episode: Episode) -> list[Message]:
     """An episode of `trace` as `transcript` writes it down, but one call a turn."""
-    policy, messages = TracePolicy(), opening(episode)
-    policy.begin(episode.incident.topology, episode.opening)
-    while not episode.done:
-        action = policy.act()
-        observation = episode.act(action)
-        policy.see(observation)
-        messages += [
-            {"role": "assistant", "content": "", "tool_calls": [tool_call(action)]},
-            {"role": "tool", "name": action[0], "content": render(observation)},
-        ]
-    return messages[:-1]  # nobody reads the last answer
+    make_policy("trace").play([episode])
+    return one_call_per_turn(episode)[:-1]  # nobody reads the last answer
 
 
 def processed(messages: Sequence[Message], short: bool) -> tuple[int, int]:

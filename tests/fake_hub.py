@@ -43,14 +43,8 @@ class FakeHub:
         delete_patterns,
     ):
         target, source = self._asked("upload", repo_id, repo_type=repo_type), Path(folder_path)
-        files = [path.relative_to(source).as_posix() for path in source.rglob("*")]
-        added = [
-            file
-            for file in filter_repo_objects(
-                files, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns
-            )
-            if (source / file).is_file()
-        ]
+        patterns = {"allow_patterns": allow_patterns, "ignore_patterns": ignore_patterns}
+        added = list(filter_repo_objects(self._files(source), **patterns))
         # as the Hub does: what is uploaded is not deleted
         there = [file for file in self._files(target) if file not in added]
         for file in filter_repo_objects(there, allow_patterns=delete_patterns):

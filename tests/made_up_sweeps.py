@@ -43,21 +43,13 @@ def training(skill, steps, random):
 
 
 def make_points(folder, skills, seeds=3, incidents=12, steps=30, bases=None):
-    """Run folders of a sweep, as `gather` takes them.
-
-    Args:
-        folder: where they go.
-        skills: row to what its trained policy can do, 0 to 1.
-        seeds: how many, or a row's own by its name.
-        incidents: of each task.
-        steps: of training.
-        bases: row to the digest of its base's weights; else all have the same.
+    """Run folders of a sweep, as `gather` takes them. `skills`: row to what its trained policy can
+    do, 0 to 1; `incidents` of each task; `bases`: row to the digest of its base's weights.
     """
     hardness = np.random.default_rng(0).random((len(TASKS), incidents))
     points = []
     for place, (row, skill) in enumerate(skills.items()):
-        count = seeds[row] if isinstance(seeds, dict) else seeds
-        for seed in range(count):
+        for seed in range(seeds):
             random = np.random.default_rng([place, seed])
             weights = (bases or {}).get(row, "base")
             fixed = np.random.default_rng(sum(map(ord, weights)))  # a base plays as it plays

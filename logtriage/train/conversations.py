@@ -46,13 +46,18 @@ def scripted_rows(policy: str, incidents: int) -> Iterator[dict[str, Any]]:
         for index in range(PUBLISHED_INDEX, PUBLISHED_INDEX + incidents):
             episode = Episode.open(task, "train", index)
             player.play([episode])
-            messages = opening_messages(render(episode.opening, episode.incident.topology))
-            for action, observation in episode.history:
-                assert action is not None  # scripts make no invalid calls
-                answer = {"role": "tool", "name": action.type, "content": render(observation)}
-                calls = [tool_call(action)]
-                messages += [{"role": "assistant", "content": "", "tool_calls": calls}, answer]
-            yield _row(episode_row(episode, policy, 0.0), policy, messages)
+            yield _row(episode_row(episode, policy, 0.0), policy, one_call_per_turn(episode))
+
+
+def one_call_per_turn(episode: Episode) -> list[Message]:
+    """The conversation of an episode that a script has played."""
+    messages = opening_messages(render(episode.opening, episode.incident.topology))
+    for action, observation in episode.history:
+        assert action is not None  # scripts make no invalid calls
+        answer = {"role": "tool", "name": action.type, "content": render(observation)}
+        calls = [tool_call(action)]
+        messages += [{"role": "assistant", "content": "", "tool_calls": calls}, answer]
+    return messages
 
 
 def run_rows(run: Path) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .. import REPOSITORY, __version__
-from ..bench.intervals import paired_gain
+from ..bench.intervals import Interval, paired_gain
 from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
 from ..bench.score_tables import markdown
 from ..bench.strata import (
@@ -112,10 +112,13 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
             benchmark.
     """
     record = record_of(subject.run)
-    evaluation = results_of(subject.run, "evaluation.parquet")
+    known = {field.name for field in dataclasses.fields(TrainingConfig)}
+    settings = {name: value for name, value in record["settings"].items() if name in known}
+    config = TrainingConfig(**settings)
+    evaluation = _results_of(subject.run, "evaluation.parquet")
     if evaluation is not None:  # others may be beside it
         evaluation = evaluation[evaluation.split == evaluation.split.iloc[0]]
-    found = {} if evaluation is None else evaluated(subject.run, folder, evaluation)
+    found = {} if evaluation is None else _evaluated(subject.run, folder, evaluation)
     figures = {name: CAPTIONS[name] for name in CAPTIONS if (folder / name).exists()}
     text = render_template(
         "model_card.md",
@@ -123,7 +126,8 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
         subject=subject,
         title=subject.title,
         base=_base(subject),
-        training=_training(record["settings"]),
+        config=config,
+        training=_training(config, record["settings"]),
         record=record,
         minutes=float(read_jsonl(subject.run / "metrics.jsonl")["seconds"].iloc[-1]) / 60.0,
         found=found,
@@ -179,14 +183,15 @@ def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
 
 
 def _base(subject: Subject) -> dict[str, Any]:
-    """Kind and number of parameters of the embedded base; empty for any other model."""
+    """What the card says of the embedded base; empty for any other model."""
     path = Path(model_of(subject.run)) / "base.json"
     if subject.base or not path.exists():
         return {}
     record = json.loads(path.read_text())
-    settings = record["settings"]
-    kind = "expert" if "base" in settings else "general" if "general" in settings else "plain"
-    return {"kind": kind, "parameters": f"{record['parameters'] / 1e6:.2f} million"}
+    return {
+        "expert": "base" in record["settings"],
+        "parameters": f"{record['parameters'] / 1e6:.2f} million",
+    }
 
 
 def _has_own_tokenizer(folder: Path) -> bool:
@@ -195,30 +200,23 @@ def _has_own_tokenizer(folder: Path) -> bool:
     return config.get("tokenizer_class") == "TokenizersBackend"
 
 
-def _training(settings: dict[str, Any]) -> dict[str, Any]:
-    """On what was trained, and how: counts of incidents by task, and a table of settings."""
-    known = {field.name for field in dataclasses.fields(TrainingConfig)}
-    config = TrainingConfig(**{name: settings[name] for name in known & settings.keys()})
+def _training(config: TrainingConfig, settings: dict[str, Any]) -> dict[str, Any]:
+    """On what was trained: counts of incidents by task, and a table of settings."""
     rows = incident_rows(config)
-    shown = {
-        name: ", ".join(f"{key} {share}" for key, share in value.items())
-        if isinstance(value, dict)
-        else value
-        for name, value in settings.items()
-        if name not in ("model", "weights")
-    }
+    shown = []
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{key} {share}" for key, share in value.items())
+        if name not in ("model", "weights"):
+            shown.append({"setting": name, "value": str(value)})
     return {
-        "tasks": dict(Counter(row["task"].replace("_", " ") for row in rows)),
+        "tasks": Counter(row["task"].replace("_", " ") for row in rows),
         "incidents": len(rows),
         "episodes": len(rows) * config.group,
-        "group": config.group,
         "first": min(row["index"] for row in rows),
         "last": max(row["index"] for row in rows),
-        "varied": config.varied,
-        "credit": config.credit,
         "warm_up": lessons_of(config.warm_up) if config.warm_up else (),
-        "in_4bit": config.load_in_4bit,
-        "settings": markdown(pd.DataFrame({"setting": shown.keys(), "value": shown.values()})),
+        "settings": markdown(shown),
     }
 
 
@@ -240,11 +238,9 @@ def _transcript(run: Path) -> dict[str, Any]:
     }
 
 
-def results_of(run: Path, file: str) -> pd.DataFrame | None:
-    """The rows of a file of results; None where there is none.
-
-    Raises:
-        ValueError: when they are not of the weights that are published.
+def _results_of(run: Path, file: str) -> pd.DataFrame | None:
+    """The rows of a file of results, where there is one; `ValueError` when they are not of the
+    weights that are published.
     """
     if not (run / file).exists():
         return None
@@ -261,9 +257,9 @@ def results_of(run: Path, file: str) -> pd.DataFrame | None:
     return frame
 
 
-def evaluated(run: Path, folder: Path, evaluation: pd.DataFrame) -> dict[str, Any]:
-    """The results on held-out incidents: rows of `summarise_run`, which writes `summary.json` into
-    `folder`, tables and sentences.
+def _evaluated(run: Path, folder: Path, evaluation: pd.DataFrame) -> dict[str, Any]:
+    """Tables and sentences about held-out incidents, and the rows of `summarise_run`, which writes
+    `summary.json` into `folder`.
     """
     (split,) = evaluation["split"].unique()
     rows = [{**row, "split": split} for row in summarise_run(folder, evaluation)]
@@ -274,6 +270,7 @@ def evaluated(run: Path, folder: Path, evaluation: pd.DataFrame) -> dict[str, An
     references = [name for name in REFERENCES if name in table]
     base, trained = (evaluation[evaluation.policy == name] for name in ("base", "trained"))
     changes = stratum_changes(base, trained)
+    changes["task"] = changes["task"].str.replace("_", " ")
     return {
         "rows": rows,
         "split": split,
@@ -284,7 +281,6 @@ def evaluated(run: Path, folder: Path, evaluation: pd.DataFrame) -> dict[str, An
         "falls": describe_falls(changes),
         "judged": bool(changes["low"].notna().any()),
         "weakest": _weakest(changes),
-        "mean": f"{trained['score'].mean():.2f} on `{split}`",
         "unseen": _unseen(run),
         **_harms(trained),
     }
@@ -294,15 +290,15 @@ def _detection(changes: pd.DataFrame) -> pd.DataFrame:
     """Faults found and false alarms dismissed, before and after, with the paired change."""
     rows = []
     for row in changes[changes["stratum"].isin(DETECTION)].itertuples():
-        known = row.incidents >= FEWEST
+        change = Interval(row.change, row.low, row.high)
         rows.append(
             {
-                "task": row.task.replace("_", " "),
+                "task": row.task,
                 "share of": label(row.stratum),
                 "incidents": row.incidents,
                 "base": f"{row.base:.2f}",
                 "trained": f"{row.trained:.2f}",
-                "change": f"{row.change:+.2f} [{row.low:+.2f}, {row.high:+.2f}]" if known else "-",
+                "change": f"{change:+.2f}" if row.incidents >= FEWEST else "-",
             }
         )
     return pd.DataFrame(rows)
@@ -314,19 +310,16 @@ def _weakest(changes: pd.DataFrame) -> list[str]:
     known = named_once(changes)
     known = known[known["stratum"].isin(better) & (known["incidents"] >= FEWEST)]
     return [
-        f"{row.task.replace('_', ' ')}: {label(row.stratum, row.group)}, {row.trained:.2f}"
-        f" of {row.incidents}"
+        f"{row.task}: {label(row.stratum, row.group)}, {row.trained:.2f} of {row.incidents}"
         for row in known.nsmallest(WEAKEST, "trained").itertuples()
     ]
 
 
-def _unseen(run: Path) -> dict[str, Any]:
-    """A table of the splits that hold something new, and each one's mean score; empty where they
-    were not played.
-    """
-    frame = results_of(run, "splits.parquet")
+def _unseen(run: Path) -> str:
+    """A table of the splits that hold something new; empty where they were not played."""
+    frame = _results_of(run, "splits.parquet")
     if frame is None:
-        return {}
+        return ""
     rows = []
     for (split, task), part in frame.groupby(["split", "task"], sort=False):
         before, after = (part[part.policy == name] for name in ("base", "trained"))
@@ -334,17 +327,13 @@ def _unseen(run: Path) -> dict[str, Any]:
             {
                 "split": f"`{split}`",
                 "task": task.replace("_", " "),
-                "incidents": len(after),
+                "incidents": str(len(after)),
                 "base": f"{before['score'].mean():.2f}",
                 "trained": f"{after['score'].mean():.2f}",
-                "gain": "{:+.2f} [{:+.2f}, {:+.2f}]".format(*paired_gain(before, after)),
+                "gain": f"{paired_gain(before, after):+.2f}",
             }
         )
-    means = frame[frame.policy == "trained"].groupby("split", sort=False)["score"].mean()
-    return {
-        "table": markdown(pd.DataFrame(rows)),
-        "means": ", ".join(f"{mean:.2f} on `{split}`" for split, mean in means.items()),
-    }
+    return markdown(rows)
 
 
 def _harms(trained: pd.DataFrame) -> dict[str, str]:

@@ -6,7 +6,8 @@ What they need is imported when they run, so that `--help` is quick.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,23 @@ import typer
 
 from ..bench.bench_commands import fail
 
+# Presets for a CPU to the option of `build-base` that makes their base.
+BASES = {"novice": "", "expert": " --expert", "general": " --general"}
+
 SweepPath = Annotated[Path, typer.Argument(help="The sweep, a YAML file; see sweeps/.")]
 FolderPath = Annotated[
     Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
 ]
 Private = Annotated[bool, typer.Option("--private", help="Only its owner sees it.")]
 OnlyWrite = Annotated[bool, typer.Option("--dry-run", help="Only write the folder, to look at.")]
+
+
+@contextmanager
+def errors_in_a_line() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise fail(error) from None
 
 
 def sweep(
@@ -42,18 +54,17 @@ def sweep(
     from .points import run_points
     from .sweeps import load_sweep, summarise_sweep
 
-    try:
+    with errors_in_a_line():
         asked = load_sweep(path, folder)
         if dry_run:
             for point in asked.points:
                 typer.echo(f"{point.state():>11}  {point.name}  {asked.rows[point.row] or ''}")
             return
-        failures = run_points(asked.points, workers, scheduler, retries)
-    except (ValueError, OSError) as error:
-        raise fail(error) from None
-    except KeyboardInterrupt:
-        typer.secho("interrupted; repeat the command to continue", err=True)
-        raise typer.Exit(130) from None
+        try:
+            failures = run_points(asked.points, workers, scheduler, retries)
+        except KeyboardInterrupt:
+            typer.secho("interrupted; repeat the command to continue", err=True)
+            raise typer.Exit(130) from None
     for point in asked.points:
         if point.name in failures:
             typer.secho(f"failed: {failures[point.name]}", fg="red", err=True)
@@ -71,10 +82,8 @@ def sweep_status(path: SweepPath, folder: FolderPath = None) -> None:
     """How far each point of a sweep is."""
     from .sweeps import load_sweep
 
-    try:
+    with errors_in_a_line():
         points = load_sweep(path, folder).points
-    except (ValueError, OSError) as error:
-        raise fail(error) from None
     states = [point.state() for point in points]
     for point, state in zip(points, states, strict=True):
         outcome = point.outcome()
@@ -102,18 +111,16 @@ def build_base_command(
     """Build the embedded base model (a few minutes on two cores), or an expert from one."""
     from .base_model import build_base, build_expert
 
-    if expert and general:
-        raise fail(
-            ValueError("--expert starts from a finished base, and --general builds one; name one")
-        )
-    try:
+    with errors_in_a_line():
+        if expert and general:
+            raise ValueError(
+                "--expert starts from a finished base, and --general builds one; name one"
+            )
         if expert:
             made = build_expert(folder, expert, seed)
         else:
             made = build_base(folder, seed, general=general)
         typer.echo(f"base model in {made}")
-    except ValueError as error:
-        raise fail(error) from None
 
 
 def train_command(
@@ -193,14 +200,6 @@ def train_command(
     from .hub import check_access, pull_run
     from .presets import asked_config
 
-    bases = {"novice": "", "expert": " --expert", "general": " --general"}
-    if preset in bases and model is None:
-        raise fail(
-            ValueError(
-                f"the preset {preset} starts from a base model: build one with"
-                f" `build-base{bases[preset]}`, name it with --model"
-            )
-        )
     changes = {
         "model": model,
         "learning_rate": learning_rate,
@@ -210,25 +209,29 @@ def train_command(
         "seed": seed,
     }
     run = folder or Path("runs") / preset / f"seed-{seed}"
-    try:
+    with errors_in_a_line(), ExitStack() as stack:
+        if preset in BASES and model is None:
+            raise ValueError(
+                f"the preset {preset} starts from a base model: build one with"
+                f" `build-base{BASES[preset]}`, name it with --model"
+            )
         config = asked_config(preset, task or [], episodes, steps, batch, changes)
         config, warning = on_this_machine(config)
         check_access(keep_on_hub, push_to_hub)  # rather now than after hours
         if keep_on_hub and pull_run(keep_on_hub, run):
             typer.echo(f"brought back from {keep_on_hub}")
-        with ExitStack() as stack:
-            # `obj` connects to a server, of which nothing here knows (see `__main__`).
-            open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
-            if warning:
-                typer.echo(warning)
-            made = train(
-                config,
-                run,
-                open_episode=open_episode,
-                until=until,
-                keep_on_hub=keep_on_hub,
-                track=track,
-            )
+        # `obj` connects to a server, of which nothing here knows (see `__main__`).
+        open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
+        if warning:
+            typer.echo(warning)
+        made = train(
+            config,
+            run,
+            open_episode=open_episode,
+            until=until,
+            keep_on_hub=keep_on_hub,
+            track=track,
+        )
         if made == run:
             typer.echo(f"at step {until} or beyond; repeat the command without --until to continue")
             return
@@ -239,8 +242,6 @@ def train_command(
             # nobody else has a base in a folder
             merged = bool(config.lora_rank) and Path(config.model).is_dir()
             typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
-    except (ValueError, ConnectionError) as error:
-        raise fail(error) from None
 
 
 def evaluate_run_command(
@@ -256,10 +257,8 @@ def evaluate_run_command(
     from ..bench.score_tables import score_table
     from .experiment import evaluate_run, summarise_run, summary_table
 
-    try:
+    with errors_in_a_line():
         frame = evaluate_run(run, episodes, batch=batch)
-    except (ValueError, FileNotFoundError) as error:
-        raise fail(error) from None
     if (frame["policy"] == "trained").any():
         typer.echo(summary_table(summarise_run(run, frame)).to_string(index=False))
     else:
@@ -281,11 +280,9 @@ def publish_model_command(
     """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
     from .publication import publish_model
 
-    try:
-        where = publish_model(run, name, private, merged, dry_run, dataset=dataset)
+    with errors_in_a_line():
+        where = publish_model(run, name, private, merged, dry_run, dataset)
         typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
-    except (ValueError, OSError) as error:
-        raise fail(error) from None
 
 
 def publish_dataset_command(
@@ -307,7 +304,7 @@ def publish_dataset_command(
     from .conversations import write_dataset
     from .hub import publish
 
-    try:
+    with errors_in_a_line():
         where = publish(
             lambda: write_dataset(name, folder, run or [], incidents),
             name,
@@ -316,5 +313,3 @@ def publish_dataset_command(
             repo_type="dataset",
         )
         typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
-    except (ValueError, OSError) as error:
-        raise fail(error) from None

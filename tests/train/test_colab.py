@@ -10,18 +10,15 @@ from logtriage.bench.runs import Gpu
 from logtriage.train import colab
 from logtriage.train.colab import choose_gpu, choose_preset, command, problems, progress, run_folder
 
-T4, L4 = Gpu("Tesla T4", 16.1, bf16=False), Gpu("NVIDIA L4", 24.2, bf16=True)
-OTHERS = Gpu("NVIDIA GeForce RTX 5090", 34.0, bf16=True), Gpu("Quadro RTX 6000", 25.0, bf16=False)
-
 
 @pytest.mark.parametrize(
     "gpu, preset, costs",
     [
-        (T4, "recommended", "T4"),
-        (L4, "l4", "L4"),
+        (Gpu("Tesla T4", 16.1, bf16=False), "recommended", "T4"),
+        (Gpu("NVIDIA L4", 24.2, bf16=True), "l4", "L4"),
         (Gpu("NVIDIA A100-SXM4-40GB", 42.0, bf16=True), "a100", "A100"),
-        (OTHERS[0], "a100", "A100"),
-        (OTHERS[1], "recommended", "T4"),
+        (Gpu("NVIDIA GeForce RTX 5090", 34.0, bf16=True), "a100", "A100"),
+        (Gpu("Quadro RTX 6000", 25.0, bf16=False), "recommended", "T4"),
     ],
 )
 def test_the_gpu_chooses_the_preset(gpu, preset, costs, monkeypatch):
@@ -67,16 +64,9 @@ def test_a_command_says_what_it_does_and_how_it_ends(capfd):
 def test_progress_is_measured(tmp_path):
     settings = {"steps": 10, "incidents": 3, "group": 4}
     (tmp_path / "config.json").write_text(json.dumps({"settings": settings}))
-    rows = [
-        {"step": 1, "seconds": 50.0, "num_tokens": 12_000, "peak_memory_gb": 8.0, "malformed": 2},
-        {
-            "step": 2,
-            "seconds": 80.0,
-            "num_tokens": 24_000,
-            "peak_memory_gb": 9.26,
-            "malformed": 1.25,
-        },
-    ]
+    first = {"step": 1, "seconds": 50.0, "num_tokens": 12_000, "peak_memory_gb": 8.0}
+    last = {"step": 2, "seconds": 80.0, "num_tokens": 24_000, "peak_memory_gb": 9.26}
+    rows = [{**first, "malformed": 2}, {**last, "malformed": 1.25}]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (row,) = progress(tmp_path).to_dict("records")
     assert row["seconds a step"] == 30.0 and row["peak memory, GB"] == 9.3

@@ -1,5 +1,6 @@
-"""The cost of a run, computed: shapes as published, more of anything never costs less, and the run
-that is meant for a T4 fits it.
+"""The cost of a run, computed: shapes as published, and the run that is meant for a T4 fits it.
+
+The table of docs/t4.md, which a test holds fresh, pins the numbers of every preset.
 """
 
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 from logtriage.train import cost
-from logtriage.train.cost import A100, L4, MODELS, T4, estimate
+from logtriage.train.cost import A100, MODELS, T4, estimate
 from logtriage.train.presets import make_config
 
 ROOT = Path(__file__).parents[2]
@@ -37,31 +38,10 @@ def test_what_does_not_fit_is_reported():
     assert not estimate(replace(SESSION, micro_batches=1), T4).fits
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"steps": 41},
-        {"incidents": 6, "micro_batches": 24},  # of one size, so that only reading needs more
-        {"turn_tokens": 256},
-    ],
-    ids=str,
-)
-def test_more_never_costs_less(more):
-    less, most = estimate(SESSION), estimate(replace(SESSION, **more))
-    assert less.seconds.low < most.seconds.low and less.seconds.high < most.seconds.high
-    assert less.gib.low <= most.gib.low and less.gib.high <= most.gib.high
-
-
-def test_time_and_memory_follow_the_settings():
-    usual = estimate(SESSION)
-    in_16_bit = estimate(replace(SESSION, load_in_4bit=False)).gib
-    assert in_16_bit.low - usual.gib.low > 3  # 2.77 billion weights, and 1.5 bytes more of each
-    kept = replace(SESSION, loader="transformers", loop="kept")
-    assert estimate(kept).seconds.high < usual.seconds.high  # nothing is read twice
-    assert estimate(SESSION, L4).seconds.high < usual.seconds.high
-    # All weights trained: 16 bytes each, and a gradient for each.
+def test_training_all_weights_needs_optimizer_state_for_each():
     whole = estimate(replace(SESSION, lora_rank=0, load_in_4bit=False, loader="transformers"), A100)
-    assert whole.gib.low > 45 and whole.seconds.low > estimate(SESSION, A100).seconds.low
+    assert whole.gib.low > 45  # 16 bytes of each of 3.09 billion
+    assert whole.seconds.low > estimate(SESSION, A100).seconds.low
 
 
 def test_episodes_are_as_long_as_was_counted():

@@ -51,10 +51,10 @@ def run(finished, tmp_path):
     """A copy of that run, beside its base."""
     copy = tmp_path / "runs" / "novice" / "seed-0"
     shutil.copytree(finished, copy)
-    settings = json.loads((copy / "config.json").read_text())
-    base = (finished / settings["settings"]["model"]).resolve()
-    settings["settings"]["model"] = os.path.relpath(base, copy.resolve())
-    (copy / "config.json").write_text(json.dumps(settings))
+    record = json.loads((copy / "config.json").read_text())
+    base = (finished / record["settings"]["model"]).resolve()
+    record["settings"]["model"] = os.path.relpath(base, copy.resolve())
+    (copy / "config.json").write_text(json.dumps(record))
     return copy
 
 
