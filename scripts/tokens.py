@@ -168,16 +168,13 @@ def counts(incidents: int) -> pd.DataFrame:
     """One row for each thing: how many were counted, and the mean, the least and the most tokens,
     over `incidents` of `train` for each task.
     """
-    found: dict[str, list[float]] = {what: [tokens] for what, tokens in fixed_counts()}
+    found: list[tuple[str, float]] = [*fixed_counts()]
     for task in TASKS:
         for index in range(incidents):
-            for what, tokens in episode_counts(task, index):
-                found.setdefault(what, []).append(tokens)
-    rows = [
-        (what, len(each), sum(each) / len(each), min(each), max(each))
-        for what, each in found.items()
-    ]
-    return pd.DataFrame(rows, columns=["what", "count", "mean", "least", "most"]).round(1)
+            found += episode_counts(task, index)
+    tokens = pd.DataFrame(found, columns=["what", "tokens"]).groupby("what", sort=False)["tokens"]
+    table = tokens.agg(count="count", mean="mean", least="min", most="max")
+    return table.round(1).reset_index()
 
 
 def main() -> None:
