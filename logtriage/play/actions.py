@@ -91,11 +91,12 @@ def check_action(action: Action, topology: CallGraph) -> None:
         )
     if len(args) > max(1, len(names)):
         raise ValueError(f"{action_type} takes one {names[0]}, got {shown(args)}; give one")
+    if action_type == "request_more_logs":
+        if args != (ALL_SERVICES,):
+            _check_argument("service", action.value, topology, f", or {ALL_SERVICES}")
+        return
     for argument, value in zip(names, args or ("",), strict=False):
-        if action_type != "request_more_logs":
-            _check_argument(argument, value, topology)
-        elif value != ALL_SERVICES:
-            _check_argument(argument, value, topology, f", or {ALL_SERVICES}")
+        _check_argument(argument, value, topology)
 
 
 def _check_argument(argument: str, value: str, topology: CallGraph, besides: str = "") -> None:
