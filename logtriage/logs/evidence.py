@@ -41,7 +41,8 @@ LEAST_GAIN = 4.0  # of trouble in the window, from which it counts as more than 
 _FILES = r"(?!(?:java|py|go|js|ts|rb|c|cc|cpp|h|rs|php|scala|kt|cs|ex|erl|sql|xml|ya?ml|json)\b)"
 TARGETS = re.compile(
     r"://(?:[^@/\s]{1,60}@)?([a-z][a-z0-9-]{1,62}(?:\.[a-z][a-z0-9-]{0,62})*)"
-    rf"|(?<![\w./@-])([a-z][a-z0-9-]{{1,62}}(?:\.{_FILES}[a-z][a-z0-9-]{{0,62}})*):\d{{2,5}}(?![\w:.])"
+    rf"|(?<![\w./@-])([a-z][a-z0-9-]{{1,62}}(?:\.{_FILES}[a-z][a-z0-9-]{{0,62}})*)"
+    r":\d{2,5}(?![\w:.])"
     r"|\b(?:calling|call to|calls to|connect to|connecting to|connection to|request to|upstream"
     r"|lookup|talking to|response from|reach|contact)\s+[\"']?([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"
 )
