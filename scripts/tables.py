@@ -352,7 +352,7 @@ def sweep_table(name: str) -> str:
         cells = {
             "row": row,
             "changes": ", ".join(f"`{key}={value}`" for key, value in options.items()),
-            "seeds": str(whole["seeds"]),
+            "seeds": str(int(whole["seeds"])),
             "trained": _span(whole, "trained"),
         }
         cells |= {words(task): f"{summary.loc[(row, task), 'trained']:.2f}" for task in TASKS}
@@ -367,7 +367,7 @@ def sweep_table(name: str) -> str:
     commits = ", ".join(f"`{sha[:7]}`" for sha in sweep["commits"])
     origin = (
         f"Seeds {seeds}; {incidents} held-out incidents a task; finished on {sweep['finished']} at"
-        f" {commits}. Run it again: `{sweep['command']}`."
+        f" {commits}. Run it again at commit `264b8c9`: `{sweep['command']}`."
     )
     left_out = [f"Left out: {sweep['left_out']}"] if sweep.get("left_out") else []
     return "\n".join([markdown(rows), "", origin, *left_out])
