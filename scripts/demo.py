@@ -31,11 +31,7 @@ EVALUATION = "evaluation.parquet"
 # For a process that has both cores to itself. Threads that spin while they wait save a sixth of the
 # time of training, a malloc that keeps what is freed a tenth. With it tensors lie elsewhere in
 # memory, which changes last digits, too.
-ALONE = {
-    "OMP_WAIT_POLICY": "ACTIVE",
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(10**9),
-}
+ALONE = {"OMP_WAIT_POLICY": "ACTIVE", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(10**9)}
 
 
 def execute(name: str, output: Path, parameters: dict[str, object]) -> None:
