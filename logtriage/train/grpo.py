@@ -215,6 +215,7 @@ def _attempt(
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
+    metrics = MetricsLog(folder, config.steps, progress)
     trainer = kind(
         model=model,
         args=grpo_arguments(config, folder, track),
@@ -222,7 +223,7 @@ def _attempt(
         train_dataset=Dataset.from_list(incident_rows(config)),
         environment_factory=partial(TriageTools, open_episode),
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
-        callbacks=[MetricsLog(folder, config.steps, progress)],
+        callbacks=[metrics],
     )
     trainer.credit = config.credit  # TRL's constructor takes no setting of ours
     trainer.generated_at_once = record.get("generated_at_once")
@@ -233,7 +234,10 @@ def _attempt(
         trainer.add_callback(PushRun(folder, keep_on_hub))
     if until is not None and until < config.steps:
         trainer.add_callback(StopAt(until))
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    try:
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    finally:
+        metrics.close()
     if trainer.state.global_step < config.steps:
         return folder
     # Renamed when whole: a run with `model/` is finished.

@@ -326,6 +326,7 @@ class MetricsLog(TrainerCallback):
     def __init__(self, folder: Path, steps: int, progress: bool) -> None:
         self.path = folder / "metrics.jsonl"
         self.steps, self.progress = steps, progress
+        self.bar: tqdm[Any] | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
@@ -357,11 +358,14 @@ class MetricsLog(TrainerCallback):
         with self.path.open("a") as file:
             row = {"step": state.global_step, **taken, **logs}
             file.write(json.dumps(row) + "\n")
+        assert self.bar is not None  # training has begun
         self.bar.update(state.global_step - self.bar.n)
         self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar.close()
+    def close(self) -> None:
+        """End the bar's line, so that what is printed next begins on its own."""
+        if self.bar is not None:
+            self.bar.close()
 
 
 class PushRun(TrainerCallback):
