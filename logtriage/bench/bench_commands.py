@@ -118,8 +118,8 @@ def evaluate_command(
 
     from ..ceiling.belief import check_enumerable
     from ..logs.lines import visible
-    from ..play.conversation import check_protocol
     from ..play.episode import OpenEpisode
+    from ..policies.llm.text_protocol import check_protocol
     from ..real.catalogue import open_incident
     from ..real.real_episode import REAL, SCORED
     from ..world.incidents import sample_incident

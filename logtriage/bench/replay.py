@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..play.actions import Action
-from ..play.conversation import protocol_of
 from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.prompts import render
 from ..play.tools import ToolSession
+from ..policies.llm.text_protocol import protocol_of
 from ..world.tasks import BENCHMARK_VERSION
 from .episode_log import Line, key_of, parse_line, read_trajectories
 from .rollouts import ERROR, OF_THE_SCORE, Key, Row, result_row

@@ -14,7 +14,8 @@ from logtriage.bench.registry import Player, behind_endpoint, scripted
 from logtriage.bench.replay import DRIFT, FORGED, MATCH, MISSING, UNSCORED, replay, replay_line
 from logtriage.bench.rollouts import Plan
 from logtriage.play.actions import Action
-from logtriage.play.conversation import TEXT, tool_call
+from logtriage.play.conversation import tool_call
+from logtriage.policies.llm.text_protocol import TEXT
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 

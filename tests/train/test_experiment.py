@@ -11,7 +11,7 @@ from logtriage.bench import registry
 from logtriage.bench.intervals import paired_gain
 from logtriage.bench.registry import Player, in_memory, make_policy, scripted
 from logtriage.bench.strata import stratum_changes
-from logtriage.play.conversation import TEXT
+from logtriage.policies.llm.text_protocol import TEXT
 from logtriage.train import experiment
 from logtriage.train.experiment import evaluate_run, summarise_run, summarise_seeds, summary_table
 from logtriage.world.tasks import TASKS

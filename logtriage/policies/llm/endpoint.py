@@ -22,19 +22,11 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from ...play.actions import ACTION_TYPES
-from ...play.conversation import (
-    CALL_TAG,
-    NATIVE,
-    TEXT,
-    Message,
-    Protocol,
-    from_wire,
-    to_wire,
-    written_calls,
-)
+from ...play.conversation import CALL_TAG, NATIVE, Message, Protocol, from_wire, to_wire
 from ...play.episode import BaseEpisode
 from ...play.tools import tool_schemas
 from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, UnusableEndpointError
+from .text_protocol import TEXT, written_calls
 
 if TYPE_CHECKING:  # imported where an endpoint is used: `openai` takes a second to import
     from openai import APIStatusError
@@ -108,7 +100,7 @@ class EndpointPolicy(ConversationPolicy):
         workers: conversations at once.
         temperature: 0 for greedy, else of sampling; then each request has its own seed.
         seed: from which those are made.
-        protocol: `conversation.TEXT` for a server that does not parse tools.
+        protocol: `text_protocol.TEXT` for a server that does not parse tools.
         timeout: seconds until an answer begins, and again until it is complete.
 
     Raises:

@@ -10,11 +10,12 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from ...play.conversation import NATIVE, TEXT, Message, Protocol
+from ...play.conversation import NATIVE, Message, Protocol
 from ...play.episode import BaseEpisode
 from ...play.tools import ToolSession
 from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
 from .chat_ids import NativeChat, TextChat
+from .text_protocol import TEXT
 
 TURN_TOKENS = 128  # new tokens of a turn; five calls of the embedded model need 24, of Qwen 110
 
@@ -61,7 +62,7 @@ class LanguageModelPolicy(Policy):
             ends the conversation. None for no bound.
         seed: of sampling. Each attempt at an incident has its own random stream, so what is sampled
             does not depend on the batch.
-        protocol: `conversation.TEXT` for a template that has no tools.
+        protocol: `text_protocol.TEXT` for a template that has no tools.
     """
 
     max_turns = MAX_TURNS
