@@ -1,7 +1,8 @@
 """Play policies on the 76 real incidents, and write results/real: `make real`.
 
 The embedded agents play where training left their folders. Rows of a policy that does not play stay
-as they were published; those of `belief` were played by commit 264b8c9.
+as they were published; those of `belief` and of the rules that are gone were played by commit
+264b8c9.
 """
 
 from __future__ import annotations

@@ -4,25 +4,21 @@
 |---|---|
 | `random_ranking` | any service |
 | `commonest` | the most frequent root of the other incidents |
-| `largest_ratio` | the metric farthest from its baseline, relative to it |
-| `largest_z_score` | the same in robust z-scores, as BARO ranks |
+| `largest_z_score` | the metric farthest from its baseline, in robust z-scores, as BARO ranks |
 | `error_lines` | the service with most error lines |
 | `worst_callee` | the end of the path from the alert down the worst anomalous callee |
-| `deepest` | the anomalous service farthest from the users |
 | `traversal` | no callee is anomalous, and the path to the alert most: PetShop's idea |
 | `extra_wait` | callers wait longest beyond its own latency |
-| `random_walk` | where a walk that prefers anomalous services ends: MicroRCA's idea |
 | `unexplained` | what its callees do not explain: `unexplained.suspicion` |
 
-The ideas: Pham et al. 2024, "BARO"; Hardt et al. 2024, "The PetShop dataset"; Wu et al. 2020,
-"MicroRCA". Implemented from their descriptions, not from their code.
+The ideas: Pham et al. 2024, "BARO"; Hardt et al. 2024, "The PetShop dataset"; implemented from
+their descriptions, not from their code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from math import log1p
 from random import Random
 
 import networkx as nx
@@ -32,7 +28,7 @@ from ..play.episode import BaseEpisode
 from ..play.observation import Observation
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
-from .grounding import LATENCIES, SUCCESSES, Evidence, farthest, gather
+from .grounding import LATENCIES, SUCCESSES, Evidence, gather
 from .real_episode import TOP
 from .unexplained import suspicion
 
@@ -42,9 +38,6 @@ Rule = Callable[[Evidence], list[str]]
 ANOMALOUS = 3.0  # robust z-score
 TRAVERSAL_ANOMALOUS = 5.0  # the same, as in PetShop's notebook
 MOST_PATHS = 10_000  # large graphs have too many paths to follow them all
-RESTART = 0.15  # probability with which the random walk starts again
-BACK = 0.1  # weight of its steps from a callee to a caller
-TRACE = 1e-3  # least weight of a step: without any there is no walk
 
 
 def ranked(graph: CallGraph, scores: Mapping[str, float]) -> list[str]:
@@ -69,19 +62,6 @@ def commonest(roots: Sequence[str]) -> Rule:
     return lambda evidence: ranked(
         evidence.graph, {name: roots.count(name) for name in evidence.graph.names}
     )
-
-
-def largest_ratio(evidence: Evidence) -> list[str]:
-    """By the largest relative change of any measure."""
-    found = {}
-    for service in evidence.graph.names:
-        changes = [
-            abs(value - one.usual) / abs(one.usual)
-            for one in evidence.measured(service)
-            if one.usual and (value := farthest(one)) is not None
-        ]
-        found[service] = max(changes, default=0.0)
-    return ranked(evidence.graph, found)
 
 
 def largest_z_score(evidence: Evidence) -> list[str]:
@@ -124,14 +104,6 @@ def worst_callee(evidence: Evidence) -> list[str]:
         path.append(max(below, key=lambda name: anomaly[name]))
 
 
-def deepest(evidence: Evidence) -> list[str]:
-    """Anomalous services by depth."""
-    graph, names = evidence.graph, (*LATENCIES, *SUCCESSES)
-    anomalous = [name for name in graph.names if evidence.anomaly(name, *names) > ANOMALOUS]
-    anomalous.sort(key=lambda name: (-graph.depth[name], -evidence.anomaly(name, *names)))
-    return first_then(anomalous, evidence, names)
-
-
 def traversal(evidence: Evidence) -> list[str]:
     """Anomalous services without an anomalous callee, by the sum of anomalies along the most
     anomalous path from an alerted service. It reads the alerted measure alone.
@@ -169,24 +141,6 @@ def extra_wait(evidence: Evidence) -> list[str]:
     return list(dict.fromkeys([*known, *evidence.graph.names]))
 
 
-def random_walk(evidence: Evidence) -> list[str]:
-    """By how often a walk with restart is at a service: it goes down to callees by their anomaly,
-    rarely up, and stays where the callees are less anomalous.
-    """
-    graph, network = evidence.graph, nx.DiGraph()
-    anomaly = {name: log1p(evidence.anomaly(name)) for name in graph.names}
-    network.add_nodes_from(graph.names)
-    for service in graph.services:
-        name, below = service.name, service.downstream
-        for callee in below:
-            network.add_edge(name, callee, weight=anomaly[callee] + TRACE)
-            network.add_edge(callee, name, weight=BACK * anomaly[name] + TRACE)
-        stays = anomaly[name] - max((anomaly[callee] for callee in below), default=0.0)
-        network.add_edge(name, name, weight=max(0.0, stays) + TRACE)
-    restarts = {name: value + TRACE for name, value in anomaly.items()}
-    return ranked(graph, nx.pagerank(network, 1.0 - RESTART, restarts, weight="weight"))
-
-
 def unexplained(evidence: Evidence) -> list[str]:
     """By what the callees do not explain."""
     return ranked(evidence.graph, suspicion(evidence))
@@ -194,17 +148,7 @@ def unexplained(evidence: Evidence) -> list[str]:
 
 RULES: dict[str, Rule] = {
     rule.__name__: rule
-    for rule in (
-        largest_ratio,
-        largest_z_score,
-        error_lines,
-        worst_callee,
-        deepest,
-        traversal,
-        extra_wait,
-        random_walk,
-        unexplained,
-    )
+    for rule in (largest_z_score, error_lines, worst_callee, traversal, extra_wait, unexplained)
 }
 
 
@@ -236,10 +180,5 @@ class RankingPolicy(Policy):
 
 
 def ranking_policy(name: str, seed: int = 0) -> RankingPolicy:
-    """The policy of a rule of `RULES`, or of `random_ranking` with draws from `seed`; `ValueError`
-    for an unknown name.
-    """
-    rules = {"random_ranking": random_ranking(seed), **RULES}
-    if name not in rules:
-        raise ValueError(f"unknown rule {name!r:.60}; choose one of {', '.join(rules)}")
-    return RankingPolicy(rules[name], name)
+    """The policy of a rule of `RULES`, or of `random_ranking` with draws from `seed`."""
+    return RankingPolicy({"random_ranking": random_ranking(seed), **RULES}[name], name)
