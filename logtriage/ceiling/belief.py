@@ -15,8 +15,7 @@ from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, simulated
-from .lookahead import Lookahead
-from .outcomes import answer_actions
+from .lookahead import Lookahead, answer_actions
 from .posterior import Posterior
 from .prior import Prior, cached_prior
 

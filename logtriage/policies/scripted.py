@@ -8,7 +8,7 @@ given the answer of the incident that it plays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from random import Random
@@ -29,30 +29,6 @@ ERROR_KINDS = ("proof", "hint", "callee", "own")  # of lines that report an erro
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
 # What a careful reader of noisy metrics takes for real: per cent, and multiples of normal latency.
 EDGE_ERRORS_P2, REAL_SLOWDOWN = 0.4, 1.25
-
-
-class FunctionPolicy(Policy):
-    """Any function as a policy.
-
-    Args:
-        function: takes the call graph and the observations so far (the opening first) and returns
-            the next action.
-        name: shown in results.
-    """
-
-    def __init__(
-        self, function: Callable[[CallGraph, Sequence[Observation]], Action], name: str
-    ) -> None:
-        self.function, self.name = function, name
-
-    def begin(self, topology: CallGraph, observation: Observation) -> None:
-        self._topology, self._observations = topology, [observation]
-
-    def act(self) -> Action:
-        return self.function(self._topology, tuple(self._observations))
-
-    def see(self, observation: Observation) -> None:
-        self._observations.append(observation)
 
 
 class RandomPolicy(Policy):
@@ -93,7 +69,7 @@ class TrainedConstantPolicy(ConstantPolicy):
         self._incidents = incidents
 
     def prepare(self, task: str | Task, split: str) -> None:
-        self._train(check_task(task), DEFAULT_TOPOLOGY)
+        best_constant_script(check_task(task), self._incidents, DEFAULT_TOPOLOGY)
 
     def _open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
@@ -101,11 +77,8 @@ class TrainedConstantPolicy(ConstantPolicy):
         # A random call graph occurs once, so the default graph's script plays there.
         random = incident.split == "unseen_topology"
         graph = DEFAULT_TOPOLOGY if random else simulated(incident.topology)
-        self.script = self._train(incident.task, graph)
+        self.script = best_constant_script(incident.task, self._incidents, graph)
         super()._open(episode)
-
-    def _train(self, task: Task, topology: Topology) -> tuple[Action, ...]:
-        return tuple(best_constant_script(task, self._incidents, topology))
 
 
 class OraclePolicy(ConstantPolicy):
@@ -318,15 +291,10 @@ def mean_score_on(policy: Policy, incidents: Sequence[Incident]) -> float:
     return sum(final_score(episode).total for episode in episodes) / len(episodes)
 
 
-def mean_score(policy: Policy, task: str, split: str, indices: Iterable[int]) -> float:
-    """Mean total score of a policy on the incidents with these indices."""
-    return mean_score_on(policy, [sample_incident(task, split, index) for index in indices])
-
-
 @cache
 def best_constant_script(
     task: str | Task, incidents: int = 100, topology: Topology | None = None
-) -> list[Action]:
+) -> tuple[Action, ...]:
     """The script of highest mean score on `train`, by successive halving of `constant_scripts`."""
     sampled = [sample_incident(task, "train", index, topology) for index in range(incidents)]
     scripts, few = constant_scripts(task, topology), 10
@@ -335,4 +303,4 @@ def best_constant_script(
         if few >= incidents:
             break
         scripts, few = scripts[: max(1, len(scripts) // 4)], few * 3
-    return scripts[0]
+    return tuple(scripts[0])

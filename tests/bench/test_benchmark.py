@@ -13,9 +13,7 @@ from logtriage.bench import benchmark
 from logtriage.bench.audit import AUDITED
 from logtriage.bench.registry import POLICIES, make_policy
 from logtriage.bench.rollouts import rollout
-from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
-from logtriage.policies.scripted import FunctionPolicy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 
@@ -132,22 +130,3 @@ def test_the_published_episodes_are_what_is_played_today(policy):
     for (task, split), rows in held.groupby(["task", "split"]):
         again = rollout(make_policy(policy), [task], split, 5, progress=False)
         assert list(again["score"]) == pytest.approx(list(rows["score"])), (task, split)
-
-
-def test_a_function_is_a_policy():
-    def first_alert(topology, observations):
-        blamed = observations[0].alerts[0].service if observations[0].alerts else topology.names[0]
-        return [
-            Action("identify_root_cause", (blamed,)),
-            Action("escalate", ("sre",)),
-            Action("resolve"),
-        ][len(observations) - 1]
-
-    rows = rollout(
-        FunctionPolicy(first_alert, "first alert"), ["single_crash"], "train", 10, progress=False
-    )
-    assert (
-        (rows["steps"] == 3).all()
-        and set(rows["policy"]) == {"first alert"}
-        and np.ptp(rows["score"]) > 0.0
-    )
