@@ -46,8 +46,6 @@ def test_without_a_token_nothing_is_trained(tiny_base, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     said = refusal("train", folder, "--model", tiny_base, "--push-to-hub", "you/agent")
     assert "needs a token" in said and not folder.exists()
-    both = ("--push-to-hub", "you/agent", "--keep-on-hub", "you/agent")
-    assert "in one repository, you/agent" in refusal("train", folder, "--model", tiny_base, *both)
     # an option of the command line, not a setting that it does not have
     said = refusal("train", folder, "--model", tiny_base, "--lora-rank", "0")
     assert "lora_rank > 0" in said and "loader" not in said

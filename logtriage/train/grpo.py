@@ -22,7 +22,6 @@ alone. A run on a CPU repeats to the last digit with the same number of threads 
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 from dataclasses import asdict, replace
@@ -32,22 +31,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ..bench.runs import (
-    find_gpu,
-    last_checkpoint,
-    note_in_record,
-    record_of,
-    rewind,
-    start_run,
-    step_of,
-    weights_digest,
-)
+from ..bench.runs import find_gpu, last_checkpoint, rewind, start_run, step_of, weights_digest
 from ..play.episode import Episode, OpenEpisode
 from ..play.prompts import SYSTEM_PROMPT
 from ..play.tools import TriageTools
 from ..policies.llm.loading import cannot_load, load_language_model, quantised_name, with_tool_calls
 from .drills import open_varied
-from .hub import keep_run
 from .processes import locked
 from .settings import TrainingConfig
 
@@ -93,15 +82,9 @@ def train(
     progress: bool = True,
     open_episode: OpenEpisode | None = None,
     until: int | None = None,
-    keep_on_hub: str = "",
     track: str = "",
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
-
-    Where a GPU's memory ends while turns are written, fewer are written together
-    (`IncidentTrainer`). Where it ends in the backward pass, training goes on from the last
-    checkpoint with half as many episodes in one; the gradient of a step stays the same sum.
-    `config.json` then says so beside the settings (`generated_at_once`, `at_once`).
 
     Args:
         config: the settings.
@@ -111,8 +94,6 @@ def train(
             on a server, with the same result. By default they are played in this process, as
             `config.varied` has it.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
-        keep_on_hub: private repository of the Hub, `owner/name`, in which the run is kept (see
-            `hub.keep_run`); empty for none.
         track: a tracker for the metrics, as transformers calls it (`report_to`): `trackio`,
             `tensorboard` or `wandb`; empty for none.
 
@@ -145,36 +126,20 @@ def train(
         reached = last_checkpoint(folder)
         if until is not None and reached is not None and until <= step_of(reached):
             return folder
-        while True:
-            try:
-                return _attempt(
-                    config, settings, folder, progress, open_episode, until, keep_on_hub, track
-                )
-            except _memory_error() as error:
-                _note_fewer_at_once(config, folder, error)
-            except (RuntimeError, OSError) as error:  # torch says "unexpected pos"
-                if shutil.disk_usage(folder.parent).free > FULL:
-                    raise
+        try:
+            return _attempt(config, settings, folder, progress, open_episode, until, track)
+        except (RuntimeError, OSError) as error:
+            if type(error).__name__ == "OutOfMemoryError":  # of torch, which is not imported yet
                 raise ValueError(
-                    f"the disk of {folder} is full; make room, and repeat the command to continue"
+                    f"the GPU's memory does not hold this run; lower completion_tokens "
+                    f"({config.completion_tokens}) or incidents ({config.incidents}), or raise "
+                    f"micro_batches ({config.micro_batches}), in another folder"
                 ) from error
-            # Here the traceback, and with it the last attempt's model, is gone.
-            free_memory()
-
-
-def _note_fewer_at_once(config: TrainingConfig, folder: Path, error: Exception) -> None:
-    """Halve the run's `at_once` in its record; `ValueError` where it is one episode already."""
-    loaded = (folder / "config.json").exists()
-    at_once = record_of(folder).get("at_once", config.at_once) if loaded else 1
-    if at_once == 1:
-        what = "one episode" if loaded else "the model"
-        raise ValueError(
-            f"not even {what} fits into the GPU's memory; choose a smaller model, or fewer "
-            f"completion_tokens than {config.completion_tokens}"
-        ) from error
-    fewer = max(n for n in range(1, at_once) if at_once % n == 0 and n <= at_once / 2)
-    note_in_record(folder, at_once=fewer)
-    print(f"out of memory: {at_once} episodes in a backward pass; now {fewer}")
+            if shutil.disk_usage(folder.parent).free > FULL:
+                raise
+            raise ValueError(  # where torch says "unexpected pos"
+                f"the disk of {folder} is full; make room, and repeat the command to continue"
+            ) from error
 
 
 def _attempt(
@@ -184,16 +149,12 @@ def _attempt(
     progress: bool,
     open_episode: OpenEpisode,
     until: int | None,
-    keep_on_hub: str,
     track: str,
 ) -> Path:
-    """`train`, without its checks: from the last checkpoint to the end, or until memory ends."""
+    """`train`, without its checks: from the last checkpoint to the end."""
     model, tokenizer = _load(config)
     start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
     checkpoint = rewind(folder)
-    record = record_of(folder)
-    if "at_once" in record:
-        config = replace(config, micro_batches=config.episodes // record["at_once"])
 
     # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
     from datasets import Dataset
@@ -201,14 +162,7 @@ def _attempt(
 
     from .loop import KeptTrainer
     from .supervised import warm_up
-    from .trainer import (
-        EpisodeRecorder,
-        IncidentTrainer,
-        MetricsLog,
-        PushRun,
-        StopAt,
-        grpo_arguments,
-    )
+    from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, StopAt, grpo_arguments
 
     if config.warm_up and checkpoint is None:
         warm_up(model, tokenizer, config, folder)
@@ -226,12 +180,9 @@ def _attempt(
         callbacks=[metrics],
     )
     trainer.credit = config.credit  # TRL's constructor takes no setting of ours
-    trainer.generated_at_once = record.get("generated_at_once")
     trainer.remove_callback(PrinterCallback)
     if progress:
         print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
-    if keep_on_hub:
-        trainer.add_callback(PushRun(folder, keep_on_hub))
     if until is not None and until < config.steps:
         trainer.add_callback(StopAt(until))
     try:
@@ -244,24 +195,7 @@ def _attempt(
     trainer.save_model(str(folder / "model.partial"))
     tokenizer.save_pretrained(str(folder / "model.partial"))
     (folder / "model.partial").rename(folder / "model")
-    if keep_on_hub:
-        keep_run(folder, keep_on_hub)
     return folder / "model"
-
-
-def _memory_error() -> type[Exception]:
-    """What torch raises when a GPU's memory ends."""
-    from torch import OutOfMemoryError
-
-    return OutOfMemoryError
-
-
-def free_memory() -> None:
-    """Give back the GPU memory that nothing refers to any more."""
-    import torch
-
-    gc.collect()
-    torch.cuda.empty_cache()
 
 
 def check_route(config: TrainingConfig) -> None:
@@ -331,7 +265,7 @@ def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
             name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
         )
     except (OSError, RuntimeError) as error:  # Unsloth's own for a model that is not there
-        if isinstance(error, _memory_error()):
+        if type(error).__name__ == "OutOfMemoryError":
             raise
         raise cannot_load(name, error) from error
     model = FastLanguageModel.get_peft_model(

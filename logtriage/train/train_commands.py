@@ -184,9 +184,6 @@ def train_command(
     env_url: Annotated[
         str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
     ] = "",
-    keep_on_hub: Annotated[
-        str, typer.Option(help="Keep the run in this private repository of the Hub, as owner/name.")
-    ] = "",
     push_to_hub: Annotated[
         str, typer.Option(help="Publish the trained model there, as owner/name.")
     ] = "",
@@ -197,7 +194,7 @@ def train_command(
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .grpo import on_this_machine, train
-    from .hub import check_access, pull_run
+    from .hub import check_access
     from .presets import asked_config
 
     changes = {
@@ -217,21 +214,12 @@ def train_command(
             )
         config = asked_config(preset, task or [], episodes, steps, batch, changes)
         config, warning = on_this_machine(config)
-        check_access(keep_on_hub, push_to_hub)  # rather now than after hours
-        if keep_on_hub and pull_run(keep_on_hub, run):
-            typer.echo(f"brought back from {keep_on_hub}")
+        check_access("", push_to_hub)  # rather now than after hours
         # `obj` connects to a server, of which nothing here knows (see `__main__`).
         open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
         if warning:
             typer.echo(warning)
-        made = train(
-            config,
-            run,
-            open_episode=open_episode,
-            until=until,
-            keep_on_hub=keep_on_hub,
-            track=track,
-        )
+        made = train(config, run, open_episode=open_episode, until=until, track=track)
         if made == run:
             typer.echo(f"at step {until} or beyond; repeat the command without --until to continue")
             return

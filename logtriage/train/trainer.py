@@ -20,13 +20,11 @@ from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from ..bench.rollouts import episode_row
-from ..bench.runs import note_in_record
 from ..play.conversation import Message, unreadable
 from ..play.prompts import CLOSED
 from ..play.scoring import PARTS
 from ..play.tools import ToolSession, TriageTools
 from ..world.tasks import TASKS
-from .hub import keep_run
 from .settings import TrainingConfig
 
 # Columns of `episode_row` that mean nothing in training.
@@ -129,15 +127,9 @@ def check_arguments(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
 
 
 class IncidentTrainer(GRPOTrainer):
-    """TRL's trainer, which ends a sample when its incident is closed, pads less, and generates at
-    most as many episodes at once as fit into memory.
-
-    Attributes:
-        generated_at_once: episodes that write a turn together; None for all of a step.
-    """
+    """TRL's trainer, which ends a sample when its incident is closed, and pads less."""
 
     args: GRPOConfig
-    generated_at_once: int | None = None
     _buffered_inputs: Any  # TRL's: the micro-batches of the step, a dictionary of tensors each
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
@@ -154,28 +146,6 @@ class IncidentTrainer(GRPOTrainer):
         if any(str(message["content"]).endswith(CLOSED) for message in tool_messages):
             return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
         return super()._get_tool_suffix_ids(tool_messages)
-
-    def _generate_single_turn(
-        self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any
-    ) -> tuple[Any, Any]:
-        """The next turn of each conversation. Where a GPU's memory ends, half as many write it
-        together from there on, which `config.json` then says.
-        """
-        turns: list[list[int]] = []
-        while len(turns) < len(prompt_ids):
-            size = min(self.generated_at_once or len(prompt_ids), len(prompt_ids))
-            some = prompt_ids[len(turns) : len(turns) + size]
-            try:
-                turns += super()._generate_single_turn(some, *args, **kwargs)[0]
-                continue
-            except torch.OutOfMemoryError:
-                if len(some) == 1:
-                    raise
-            self.generated_at_once = len(some) // 2
-            note_in_record(Path(self.args.output_dir), generated_at_once=self.generated_at_once)
-            print(f"out of memory: {len(some)} episodes write at once; now {len(some) // 2}")
-            torch.cuda.empty_cache()
-        return turns, None  # only vLLM gives the tokens' probabilities
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """The next micro-batch.
@@ -366,18 +336,3 @@ class MetricsLog(TrainerCallback):
         """End the bar's line, so that what is printed next begins on its own."""
         if self.bar is not None:
             self.bar.close()
-
-
-class PushRun(TrainerCallback):
-    """Keeps the run in a private repository of the Hub at each checkpoint: see `hub.keep_run`.
-
-    Args:
-        folder: the run's.
-        name: of the repository, `owner/name`.
-    """
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name = folder, name
-
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        keep_run(self.folder, self.name)

@@ -16,7 +16,6 @@ from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 from safetensors.torch import save_file
 
 from logtriage.train import hub
-from logtriage.train.grpo import train
 from logtriage.train.hub import (
     MARK,
     check_name,
@@ -26,7 +25,6 @@ from logtriage.train.hub import (
     publish,
     pull_run,
 )
-from logtriage.train.presets import make_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -149,23 +147,6 @@ def test_a_hub_that_cannot_be_reached_does_not_end_training(error, fake_hub, run
         pull_run(KEPT, tmp_path / "there")
     with pytest.raises(ConnectionError, match=KEPT):
         publish(lambda: run, KEPT)
-
-
-def test_training_is_kept_and_continued_elsewhere(fake_hub, tiny_base, tmp_path):
-    # A first machine is gone after step 2 of 4; a second one, which has the base, finishes the run.
-    settings = {"incidents": 2, "group": 2, "micro_batches": 2, "save_every": 2}
-    config = make_config("novice", model=str(tiny_base), steps=4, **settings)
-    first, second = (tmp_path / name / "seed-0" for name in ("first", "other"))
-    train(config, first, progress=False, until=2, keep_on_hub=KEPT)
-    assert "checkpoint-2/trainer_state.json" in files(fake_hub.root / KEPT)
-    assert pull_run(KEPT, second)
-    assert train(config, second, progress=False, keep_on_hub=KEPT) == second / "model"
-    steps = [json.loads(line)["step"] for line in (second / "metrics.jsonl").open()]
-    kept = files(fake_hub.root / KEPT)
-    assert steps == [1, 2, 3, 4] and "model/model.safetensors" in kept
-    assert {file.partition("/")[0] for file in kept if "checkpoint" in file} == {"checkpoint-4"}
-    # TRL would write a card that says "fine-tuned version of [None]"
-    assert not (second / "README.md").exists()
 
 
 def test_nothing_here_imports_transformers():
