@@ -15,7 +15,7 @@ from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.play.prompts import render
 from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import ALL_TASKS, BENCHMARK_VERSION, SPLITS
+from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 
 GOLDEN = Path(__file__).parent / "golden" / "scores.json"
 
@@ -48,7 +48,7 @@ def play(incident, half_right):
 
 def digests():
     found = {}
-    for task in ALL_TASKS:
+    for task in TASKS:
         for split in SPLITS:
             incidents = [sample_incident(task, split, index) for index in range(20)]
             played = [

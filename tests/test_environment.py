@@ -197,7 +197,7 @@ def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
         team = next(team for team in TEAMS if team != incident.team)
         severity = next(severity for severity in SEVERITIES if severity != incident.severity)
         injection = replace(incident.injection, fault=replace(incident.injection.fault, team=team))
-        twin = replace(incident, severity=severity, injections=(injection,))
+        twin = replace(incident, severity=severity, injection=injection)
         actions = [
             *investigation(incident)[-3:],
             act("classify_severity", incident.severity),

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import ALL_TASKS, BENCHMARK_VERSION, SPLITS
+from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from logtriage.world.telemetry import Telemetry
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def shown(incident):
     """What is shown of an incident in six ticks, the right remedy applied at the third."""
-    cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
+    cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
     telemetry = Telemetry(incident, cluster, incident.stream("telemetry"))
     seen = [
         incident.root,
@@ -54,7 +54,7 @@ def states(incident):
 
 def digests(view, incidents):
     found = {}
-    for task in ALL_TASKS:
+    for task in TASKS:
         for split in SPLITS:
             digest = hashlib.sha256()
             for index in range(incidents):

@@ -66,8 +66,7 @@ class RemoteEpisode(BaseEpisode):
             TriageAction(action_type=action.type, value=action.value, confidence=action.confidence)
         )
         if action.type != "request_more_logs":
-            task = self.incident.task
-            self.record.note(action, 1 if task is None else task.faults)
+            self.record.note(action)
         return shown
 
     def _waste(self) -> None:

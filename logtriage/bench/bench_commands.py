@@ -116,7 +116,6 @@ def evaluate_command(
     """
     from functools import partial
 
-    from ..ceiling.belief import check_enumerable
     from ..logs.lines import visible
     from ..play.episode import OpenEpisode
     from ..policies.llm.text_protocol import check_protocol
@@ -156,10 +155,8 @@ def evaluate_command(
                 "an audit weighs what was seen by the simulator's own model, and of real incidents "
                 "there is none; leave out --audit"
             )
-        for name in plan.names:  # rather now than after hours with a language model
-            if audited:
-                check_enumerable(name)
-            if graph is not None:
+        if graph is not None:  # rather now than after hours with a language model
+            for name in plan.names:
                 sample_incident(name, split, first, graph)
         sampling: dict[str, Any] = {
             "protocol": check_protocol(tools),

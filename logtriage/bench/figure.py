@@ -43,7 +43,6 @@ TASK_COLOURS = {
     "single_crash": "#0698CA",
     "cascading_failure": "#D6219C",
     "silent_degradation": "#9B8804",
-    "double_fault": "#510030",
 }
 VERDICT_COLOURS = {  # of the audit, in the order of a bar: teal is right, red is wrong
     "grounded": "#005F6B",

@@ -278,7 +278,7 @@ def user_errors(
     With `remedy`, it is applied to `service` when the agent arrives; without, nobody does anything.
     """
     topology = incident.topology
-    cluster = Cluster(topology, incident.injections, incident.untreated, incident.arrival)
+    cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
     if remedy:
         cluster.remediate(remedy, topology.position[service])
     for _ in range(ticks):

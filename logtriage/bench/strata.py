@@ -88,7 +88,7 @@ def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.Data
     Returns:
         The frame with the columns `TRUTH`: real (whether there was a fault), severity_true, and
         root, root_kind, root_depth (calls below the nearest edge) and fault, which a false alarm
-        lacks. Of two faults, it is the first.
+        lacks.
 
     Raises:
         ValueError: for an unknown task, or another version of the benchmark, whose incidents

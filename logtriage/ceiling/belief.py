@@ -22,17 +22,6 @@ from .prior import Prior, cached_prior
 WORTHWHILE = 1e-3  # gain in score below which a question is not worth its noise
 
 
-def check_enumerable(task: str | Task) -> Task:
-    """The task, when there is a prior for it; `ValueError` for one of two faults."""
-    settings = check_task(task)
-    if settings.faults > 1:
-        raise ValueError(
-            f"belief enumerates single faults; play {settings.name} with another policy, and "
-            "without an audit"
-        )
-    return settings
-
-
 def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
     """The prior of an incident's call graph, task and split; kept where incidents share a graph.
 
@@ -54,9 +43,8 @@ class BeliefPolicy(Policy):
     name = "belief"
 
     def prepare(self, task: str | Task, split: str) -> None:
-        settings = check_enumerable(task)
         if split != "unseen_topology":
-            cached_prior(DEFAULT_TOPOLOGY, settings, split)
+            cached_prior(DEFAULT_TOPOLOGY, check_task(task), split)
 
     def _open(self, episode: BaseEpisode) -> None:
         incident = episode.incident

@@ -20,7 +20,7 @@ from ..world.tasks import PAR_STEPS
 from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
 from .episode import Step
 from .observation import Observation
-from .scoring import WEIGHTS, Record, Score, single_faults
+from .scoring import WEIGHTS, Record, Score
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)
@@ -29,8 +29,6 @@ SUFFERING = (0.01, 1.5)
 LEVELS = {"ERROR": "error", "CRIT": "error", "FATAL": "error", "PANIC": "error", "WARN": "warning"}
 # Pixels of the call graph. A box holds its service's name, and at least 20 characters of numbers.
 CHARACTER, PADDING, COLUMN_GAP, ROW_HEIGHT, MARGIN = 6.7, 10, 44, 56, 4
-
-Answers = Sequence[str | None]
 
 
 class Box(NamedTuple):
@@ -117,27 +115,25 @@ def _labels(history: Sequence[Step]) -> list[str]:
 
 def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
     """The score with its parts, what was answered and what was true: for closed episodes only."""
-    faults = single_faults(incident)
-    counted = max(1, len(faults))
-    rows: list[tuple[Answers, Answers]] = [  # what was answered, in order, and what was true
-        ([record.severity], [incident.severity]),
-        (record.root_causes, [fault.root for fault in faults]),
+    fault = incident.injection and incident.injection.fault
+    rows = [  # what was answered first, and what was true
+        (record.severity, incident.severity),
+        (record.root_cause, incident.root),
         (
-            [" ".join(done) for done in record.remediations],
-            [f"{fault.remedy} {fault.root}" for fault in faults],
+            " ".join(record.remediations[0]) if record.remediations else None,
+            f"{incident.remedy} {incident.root}" if fault else None,
         ),
-        (record.teams, [fault.team for fault in faults]),
-        ([f"{record.steps} steps, {record.closed_by}"], [f"{PAR_STEPS[len(faults)]} steps"]),
+        (record.team, incident.team),
+        (f"{record.steps} steps, {record.closed_by}", f"{PAR_STEPS[bool(fault)]} steps"),
     ]
     parts = [
-        Part(name, _join(answers[:counted]), _join(truth), value, weight)
-        for (name, weight), (answers, truth), value in zip(
+        Part(name, answer or "none", truth or "none", value, weight)
+        for (name, weight), (answer, truth), value in zip(
             WEIGHTS.items(), rows, score[: len(rows)], strict=True
         )
     ]
-    names = [one.fault.name.replace("-", " ") for one in incident.injections]
-    gate = "" if score.gate == 1.0 else _why_gated(score, record)
-    return draw_parts(score, parts, ", and ".join(names) or "a false alarm, to be ignored", gate)
+    cause = fault.name.replace("-", " ") if fault else "a false alarm, to be ignored"
+    return draw_parts(score, parts, cause, "" if score.gate else _why_gated(record))
 
 
 def draw_parts(score: Score, parts: Sequence[Part], cause: str, gate: str = "") -> Markup:
@@ -159,16 +155,11 @@ def read_template(package: str, name: str) -> Template:
     return environment.get_template(f"{name}.html.jinja")
 
 
-def _join(answers: Answers) -> str:
-    return " and ".join(answer for answer in answers if answer) or "none"
-
-
-def _why_gated(score: Score, record: Record) -> str:
-    effect = "makes it 0" if score.gate == 0.0 else "halves it, for one of the two faults"
+def _why_gated(record: Record) -> str:
     if record.closed_by == "ignore":
-        return f"The gate {effect}: a real fault was ignored"
+        return "The gate makes it 0: a real fault was ignored"
     paged = "the wrong team" if record.teams else "nobody"
-    return f"The gate {effect}: the right root cause, and {paged} paged"
+    return f"The gate makes it 0: the right root cause, and {paged} paged"
 
 
 def health(row: Metric | None) -> str:

@@ -170,15 +170,11 @@ class Episode(BaseEpisode):
 
     def __init__(self, incident: Incident) -> None:
         self.cluster = Cluster(
-            incident.topology, incident.injections, incident.untreated, incident.arrival
+            incident.topology, incident.injection, incident.untreated, incident.arrival
         )
         self.telemetry = Telemetry(incident, self.cluster, incident.stream("telemetry"))
-        faults = incident.task.faults
         opening = Observation(
             max_steps=incident.task.max_steps,
-            notice=f"{faults} services are at fault; name, fix and page for each"
-            if faults > 1
-            else "",
             alerts=self.telemetry.alerts(),
             metrics=self.telemetry.metrics(),
             lines=self.telemetry.stream(),
@@ -200,7 +196,7 @@ class Episode(BaseEpisode):
         if action.type == "request_more_logs":
             self.cluster.advance()
             return self._ask(action.args[0])
-        notice = self.record.note(action, self.incident.task.faults)
+        notice = self.record.note(action)
         if action.type != "remediate":
             self.cluster.advance()
             return Observation(notice=notice)
@@ -222,5 +218,5 @@ class Episode(BaseEpisode):
         self.cluster.advance()
 
     def _judge(self) -> Score:
-        self.record.fault_active = bool(self.cluster.active)
+        self.record.fault_active = self.cluster.active is not None
         return score(self.record, self.incident)

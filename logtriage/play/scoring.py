@@ -16,15 +16,13 @@ a question again, a remediation that does not help, paging at a false alarm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..world.exact import total
 from ..world.incidents import Incident
 from ..world.tasks import PAR_STEPS
 from .actions import Action
-
-Answer = TypeVar("Answer")
 
 WEIGHTS = {
     "severity": 0.20,
@@ -37,14 +35,13 @@ REPEAT_COST = 0.05  # per further answer to a question already answered
 FRUITLESS_COST = 0.10  # per remediation but the right one at the root: production touched in vain
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
 PARTS = tuple(WEIGHTS)
-FAULTS_JUDGED = 2  # answers to a question that count when two faults are at work
 
 
 @dataclass
 class Record:
     """What the agent did, in order, as far as the score looks.
 
-    `repeats` counts the answers to a question beyond the first (with two faults, the second).
+    `repeats` counts the answers to a question beyond the first.
     """
 
     severity: str | None = None
@@ -58,28 +55,25 @@ class Record:
     # Stated with the service blamed, or with `ignore`; never scored.
     confidence: float | None = None
 
-    def note(self, action: Action, faults: int = 1) -> str:
-        """Note an answer, and return what the agent is shown of it; `faults` are at work.
-
-        The first severity counts; the others count in the order they are given.
-        """
+    def note(self, action: Action) -> str:
+        """Note an answer, and return what the agent is shown of it."""
         if action.type == "classify_severity":
             self.repeats += self.severity is not None
             self.severity = self.severity or action.args[0]
             return f"severity noted: {action.args[0]}"
         if action.type == "identify_root_cause":
-            self.repeats += len(self.root_causes) >= faults
+            self.repeats += bool(self.root_causes)
             if not self.root_causes:
                 self.confidence = action.confidence
             self.root_causes.append(action.args[0])
             return f"root cause noted: {action.args[0]}"
         if action.type == "escalate":
-            self.repeats += len(self.teams) >= faults
+            self.repeats += bool(self.teams)
             self.teams.append(action.args[0])
             return f"paged {action.args[0]}"
         if action.type == "remediate":
             remedy, service = action.args
-            self.repeats += len(self.remediations) >= faults
+            self.repeats += bool(self.remediations)
             self.remediations.append((remedy, service))
             return f"did {remedy} on {service}"
         if action.type == "ignore":
@@ -114,24 +108,8 @@ class Score(NamedTuple):
 
 
 def score(record: Record, incident: Incident) -> Score:
-    """The score of a closed episode: a pure function of what was done and what was true.
-
-    Two faults are judged one by one, each without the answers that were right for the other, and
-    every number is the mean over both.
-    """
-    speed = _speed(record, incident)
-    if len(incident.injections) < 2:
-        return _score_fault(record, incident, speed)
-    one, other = single_faults(incident)
-    scores = [
-        _score_fault(_concerning(record, one, other), one, speed),
-        _score_fault(_concerning(record, other, one), other, speed),
-    ]
-    return Score(*[total(values) / 2 for values in zip(*scores, strict=True)])
-
-
-def _score_fault(record: Record, incident: Incident, speed: float) -> Score:
-    parts = (*_right_answers(record, incident), speed)
+    """The score of a closed episode: a pure function of what was done and what was true."""
+    parts = (*_right_answers(record, incident), _speed(record, incident))
     cost = _cost(record, incident)
     gate = _gate(record, incident)
     earned = total(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
@@ -164,7 +142,7 @@ def _speed(record: Record, incident: Incident) -> float:
         done = record.closed_by == "ignore"
     else:
         done = record.closed_by == "resolve" and not record.fault_active
-    fewest, most = PAR_STEPS[len(incident.injections)], incident.task.max_steps
+    fewest, most = PAR_STEPS[int(incident.injection is not None)], incident.task.max_steps
     return 1.0 - min(1.0, max(0, record.steps - fewest) / (most - fewest)) if done else 0.0
 
 
@@ -186,29 +164,3 @@ def _gate(record: Record, incident: Incident) -> float:
     must_page = incident.severity in ("P1", "P2")
     wrong_team = record.team != incident.team and (record.team is not None or must_page)
     return float(not (record.root_cause == incident.root and wrong_team))
-
-
-def single_faults(incident: Incident) -> list[Incident]:
-    """The incident as if each of its faults were the only one; empty for a false alarm."""
-    return [replace(incident, injections=(injection,)) for injection in incident.injections]
-
-
-def _concerning(record: Record, fault: Incident, other: Incident) -> Record:
-    """The record as it concerns `fault`, when `other` is at work too."""
-    blamed, paged = record.root_causes[:FAULTS_JUDGED], record.teams[:FAULTS_JUDGED]
-    right, others = (fault.remedy, fault.root), (other.remedy, other.root)
-    return replace(
-        record,
-        root_causes=_without(blamed, fault.root, other.root),
-        teams=_without(paged, fault.team, other.team),
-        remediations=_without(record.remediations, right, others),
-    )
-
-
-def _without(given: list[Answer], right: object, other: object) -> list[Answer]:
-    """Answers that are not the other fault's, the right one first.
-
-    One answer a fault counts, so the right one counts only among the first `FAULTS_JUDGED`.
-    """
-    found = [answer for answer in given[:FAULTS_JUDGED] if answer == right]
-    return found[:1] + [answer for answer in given if answer not in (right, other)]

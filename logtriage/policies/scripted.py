@@ -16,7 +16,6 @@ from random import Random
 from ..play.actions import ACTION_TYPES, Action, action_values
 from ..play.episode import BaseEpisode, Episode, final_score
 from ..play.observation import Observation
-from ..play.scoring import single_faults
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import FAULTS, Fault
 from ..world.incidents import Incident, sample_incident
@@ -97,11 +96,11 @@ class OraclePolicy(ConstantPolicy):
                 "choose another policy"
             )
         script = [Action("classify_severity", (incident.severity,))]
-        for fault in single_faults(incident) if incident.injection else ():
-            root = str(fault.root)
+        if incident.injection:
+            root = str(incident.root)
             script.append(Action("identify_root_cause", (root,)))
-            script.append(Action("remediate", (str(fault.remedy), root)))
-            script.append(Action("escalate", (str(fault.team),)))
+            script.append(Action("remediate", (str(incident.remedy), root)))
+            script.append(Action("escalate", (str(incident.team),)))
         self.script = (*script, Action("resolve" if incident.injection else "ignore"))
         super()._open(episode)
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from ..play.drawing import Part, draw_parts, draw_verdict
 from ..play.episode import Episode
-from ..world.tasks import (
-    ALL_TASKS,
-    MAX_INDEX,
-    Task,
-    check_index,
-    check_split,
-    check_task,
-    splits_on,
-)
+from ..world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on
 from ..world.topology import Topology
 from .cases import SOURCES, load_case, load_source
 from .real_episode import REAL, TOP, RealEpisode, blames_root
@@ -60,7 +52,7 @@ def _check_name(task: str | Task, topology: Topology | None = None) -> None:
 
 def tasks_on(topology: Topology | None) -> list[str]:
     """All tasks that can be played; on a custom call graph the simulated ones."""
-    return [*ALL_TASKS, REAL] if topology is None else list(ALL_TASKS)
+    return [*TASKS, REAL] if topology is None else list(TASKS)
 
 
 def splits_of(task: str, topology: Topology | None = None) -> list[str]:

@@ -82,16 +82,19 @@ def rest_state(topology: Topology) -> State:
 def next_state(
     topology: Topology,
     previous: State,
-    strengths: dict[int, tuple[Fault, float]],
+    injection: Injection | None,
+    tick: int,
     reach: tuple[int, ...],
 ) -> tuple[State, bool]:
-    """One tick on, and whether anything moved.
+    """The state of `tick`, and whether anything moved.
 
     Args:
         topology: the call graph.
-        previous: the state now.
-        strengths: position to the fault at work there and its present intensity.
-        reach: positions that these faults can touch (`Topology.reach`); others stay as they are.
+        previous: the state of the tick before.
+        injection: the fault at work, if any.
+        tick: counted as in `Injection.onset`.
+        reach: positions that the fault could ever touch (`Topology.reach`); others stay as they
+            are.
     """
     # The hot loop of the whole project: lists instead of objects, and names bound outside of it.
     network = topology.network
@@ -101,6 +104,9 @@ def next_state(
     load_before, latency_before, errors_before, pool_before, cpu_before = previous
     load, latency, errors = load_before[:], latency_before[:], errors_before[:]
     pool, cpu = pool_before[:], cpu_before[:]
+    root, fault, strength = -1, None, 0.0
+    if injection is not None:
+        root, fault, strength = injection.position, injection.fault, injection.strength(tick)
     moved = False
     for i in reach:
         # What arrives: users, the callers' calls, and retries of what failed here before.
@@ -111,8 +117,7 @@ def next_state(
         idle, capacity = idle_latency[i], capacities[i]
         succeeds = 1.0
         slow = leaked = 0.0
-        if i in strengths:  # a fault changes quantities of its own service only
-            fault, strength = strengths[i]
+        if fault and i == root:  # a fault changes quantities of its own service only
             demand += fault.load * strength * network.rest_load[i]
             capacity *= (1.0 - fault.capacity * strength) / (
                 1.0 + CACHE_COST * fault.cache * strength
@@ -157,85 +162,66 @@ def next_state(
     return State(load, latency, errors, pool, cpu), moved
 
 
-def untreated_states(
-    topology: Topology, injections: tuple[Injection, ...], ticks: int
-) -> list[State]:
-    """States of ticks 0 to `ticks` when nobody does anything.
-
-    Tick 0 is at rest, and each `onset` counts from there.
-    """
+def untreated_states(topology: Topology, injection: Injection | None, ticks: int) -> list[State]:
+    """States of ticks 0 (at rest) to `ticks` when nobody does anything."""
     states = [rest_state(topology)]
-    if not injections:
+    if injection is None:
         return states * (ticks + 1)
-    reach = topology.reach(*[injection.position for injection in injections])
-    # From this tick on strengths are constant, and a tick that moves nothing ends all movement.
-    constant_from = max([injection.onset + injection.ramp - 1 for injection in injections])
-    strengths: dict[int, tuple[Fault, float]] = {}
+    reach = topology.reach(injection.position)
+    full = injection.onset + injection.ramp - 1  # the tick at which the fault has its intensity
     for tick in range(1, ticks + 1):
-        if tick <= constant_from:
-            strengths = {
-                one.position: (one.fault, one.strength(tick))
-                for one in injections
-                if tick >= one.onset
-            }
-        state, moved = next_state(topology, states[-1], strengths, reach)
+        state, moved = next_state(topology, states[-1], injection, tick, reach)
         states.append(state)
-        if not moved and tick > constant_from:
+        if not moved and tick > full:  # nothing will move any more
             states.extend([state] * (ticks - tick))
             break
     return states
 
 
 class Cluster:
-    """A running cluster.
-
-    It replays the untreated states until a remediation takes it off that path.
+    """A running cluster: it replays the untreated states until a remedy takes it off that path.
 
     Args:
         topology: the call graph.
-        injections: the faults at work, at different services; none for a false alarm.
+        injection: the fault at work; None for a false alarm.
         untreated: from `untreated_states`, long enough for the whole episode.
         tick: the tick at which the agent arrives.
+
+    Attributes:
+        active: the fault until it is remedied.
+        reach: positions that the fault could ever touch.
+        states: by tick, up to now at least.
     """
 
     def __init__(
-        self,
-        topology: Topology,
-        injections: tuple[Injection, ...],
-        untreated: list[State],
-        tick: int,
+        self, topology: Topology, injection: Injection | None, untreated: list[State], tick: int
     ) -> None:
-        self.topology, self.tick = topology, tick
-        # What has not been remediated, and the positions that any of it could ever touch.
-        self.active = {injection.position: injection for injection in injections}
-        self.reach = topology.reach(*self.active)
-        self.states = untreated  # indexed by tick; copied before the first own state is added
+        self.topology, self.active, self.tick = topology, injection, tick
+        self.reach = topology.reach(injection.position) if injection else ()
+        self.states = untreated  # copied before the first own state is added
         self._diverged = False
 
     def advance(self) -> None:
         """Let one tick pass."""
         self.tick += 1
         if self._diverged:
-            strengths = {
-                position: (one.fault, one.strength(self.tick))
-                for position, one in self.active.items()
-            }
-            self.states.append(next_state(self.topology, self.states[-1], strengths, self.reach)[0])
+            state, _ = next_state(
+                self.topology, self.states[-1], self.active, self.tick, self.reach
+            )
+            self.states.append(state)
 
     def remediate(self, remedy: str, position: int) -> None:
         """Apply a remedy now.
 
-        The right one at a root ends its fault, and the cluster heals over the next ticks.
-
+        The right one at the root ends the fault, and the cluster heals over the next ticks.
         Restarting a service that only suffers clears its state for a moment; nothing else changes
         anything.
         """
-        if not self.reach:
-            return
-        if position in self.active and remedy == self.active[position].fault.remedy:
+        active = self.active
+        if active and position == active.position and remedy == active.fault.remedy:
             self._diverge()
-            del self.active[position]
-        elif remedy == "restart":
+            self.active = None
+        elif remedy == "restart" and self.reach:
             self._diverge()
             now, rest = self.states[-1], rest_state(self.topology)
             for present, healthy in zip(now, rest, strict=True):

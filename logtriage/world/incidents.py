@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .call_graph import Service
 from .cluster import Injection, State, is_degraded, severity_of, untreated_states, user_impact
@@ -19,9 +20,11 @@ from .faults import Fault, faults_at
 from .tasks import Task, check_index, check_split, check_task
 from .topology import DEFAULT_TOPOLOGY, Topology, random_topology
 
+Item = TypeVar("Item")
+
 INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
 # Draws of a fault and its place before a task is held to be impossible: 30,000 incidents of the
-# four tasks in all splits needed 18 at most. Reached within a fraction of a second.
+# tasks in all splits needed 18 at most. Reached within a fraction of a second.
 MOST_DRAWS = 300
 HELD_OUT_PAIRS = 5  # one (service, fault) pair in five never occurs in train
 # Setting of a task that no draw met to what can be done.
@@ -36,8 +39,7 @@ FIXES = {
 class Incident:
     """One incident, frozen.
 
-    `injections` are the faults, none for a false alarm; `severity` is that of the untreated world.
-
+    `injection` is the fault, None for a false alarm; `severity` is that of the untreated world;
     `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root
     speaks by itself; `varied_wording` whether the logs use the templates that no split has (see
     `wording`).
@@ -47,7 +49,7 @@ class Incident:
     split: str
     index: int
     topology: Topology
-    injections: tuple[Injection, ...]
+    injection: Injection | None
     severity: str
     arrival: int
     quiet_until: int
@@ -60,15 +62,8 @@ class Incident:
         return self.task.name
 
     @property
-    def injection(self) -> Injection | None:
-        """The fault, or the first of two; None for a false alarm."""
-        return self.injections[0] if self.injections else None
-
-    @property
     def root(self) -> str | None:
-        """Name of the service at fault (of two faults, where the first is); None
-        for a false alarm.
-        """
+        """Name of the service at fault; None for a false alarm."""
         return None if self.injection is None else self.topology.names[self.injection.position]
 
     @property
@@ -129,7 +124,7 @@ def sample_incident(
     asked for.
 
     Args:
-        task: a name of `ALL_TASKS`, or a custom `Task`; its random streams are those of its name.
+        task: a name of `TASKS`, or a custom `Task`; its random streams are those of its name.
         split, index: see `SPLITS`; index counts from 0.
         topology: a custom call graph in place of the default; which of its (service, fault) pairs
             are held out follows the same rule.
@@ -153,40 +148,29 @@ def sample_incident(
 
     # Every number drawn from `random` decides the ones after it: the order is the incident.
     if random.random() < settings.false_alarms:
-        course = _false_alarm(random, settings, topology)
+        arrival = _draw(random, settings.lead)
+        states = untreated_states(topology, None, arrival + settings.max_steps)
+        course = _Course(None, "P3", arrival, arrival, states)
     else:
         course = _real_fault(random, settings, split, topology, pairs)
-    assert course.severity is not None  # such a try is drawn again
-    return Incident(
-        settings,
-        split,
-        index,
-        topology,
-        course.injections,
-        course.severity,
-        course.arrival,
-        course.quiet_until,
-        course.states,
-        varied_wording,
-    )
+    return Incident(settings, split, index, topology, *course, varied_wording)
 
 
 class _Course(NamedTuple):
-    """One try at an incident: when, how hard, and what becomes of it when nobody does anything."""
+    """One try at an incident; fields as in `Incident`."""
 
+    injection: Injection | None
+    severity: str  # empty: too near a boundary to call
     arrival: int
     quiet_until: int
-    injections: tuple[Injection, ...]
-    states: list[State]
-    severity: str | None  # None: too near a boundary to call
+    untreated: list[State]
 
 
 def _playable_pairs(task: Task, split: str, topology: Topology) -> dict[int, tuple[Fault, ...]]:
-    """`candidate_pairs`, enough of them for the task's faults."""
+    """`candidate_pairs`; `ValueError` where there is none."""
     pairs = candidate_pairs(topology, task.below_edge, split)
-    if len(pairs) >= task.faults:
+    if pairs:
         return pairs
-    needed = "a service" if task.faults == 1 else f"{task.faults} services"
     where, ways = "", ["add services"]
     if task.below_edge:
         where = " that others wait for (below_edge=True),"
@@ -194,87 +178,53 @@ def _playable_pairs(task: Task, split: str, topology: Topology) -> dict[int, tup
     if split != "unseen_topology":
         ways.append("choose another split")
     raise ValueError(
-        f"task {task.name} needs {needed}{where} with a fault that split {split} allows there, "
-        f"and this call graph has {len(pairs)}; {', or '.join(ways)}"
+        f"task {task.name} needs a service{where} with a fault that split {split} allows there, "
+        f"and this call graph has none; {', or '.join(ways)}"
     )
-
-
-def _false_alarm(random: Random, task: Task, topology: Topology) -> _Course:
-    arrival = _draw(random, task.lead)
-    states = untreated_states(topology, (), arrival + task.max_steps)
-    return _Course(arrival, arrival, (), states, "P3")
 
 
 def _real_fault(
     random: Random, task: Task, split: str, topology: Topology, pairs: dict[int, tuple[Fault, ...]]
 ) -> _Course:
-    """Draw faults and their places, and up to `INTENSITY_DRAWS` times how hard they are, until a
-    try meets the task.
+    """Draw a service and its fault, and up to `INTENSITY_DRAWS` times how hard it is, until a try
+    meets the task.
     """
     outage = None if task.outage is None else random.random() < task.outage
+    positions = list(pairs)
     missed: Counter[str] = Counter()
     for _ in range(MOST_DRAWS):
-        # Services uniformly, then their faults.
-        positions, faults = list(pairs), dict[int, Fault]()
-        while len(faults) < task.faults:
-            position = positions[int(random.random() * len(positions))]
-            faults[position] = pairs[position][int(random.random() * len(pairs[position]))]
+        position = _pick(random, positions)
+        fault = _pick(random, pairs[position])
         low, high = task.intensity
         for _ in range(INTENSITY_DRAWS):
-            course = _draw_course(random, task, topology, faults, (low, high))
-            miss = _what_is_missed(task, topology, course, outage)
-            if not miss:
-                return course
+            arrival = _draw(random, task.lead)
+            quiet = _pick(random, task.quiet)
+            skewed = random.random()  # squared below: mild faults are more common than total ones
+            intensity = low + skewed * skewed * (high - low)
+            ramp = _draw(random, task.ramp)
+            injection = Injection(fault, position, intensity, onset=1, ramp=ramp)
+            states = untreated_states(topology, injection, arrival + task.max_steps)
+            severity = severity_of(*user_impact(topology, states)) or ""
+            if outage is not None and severity and (severity == "P1") != outage:
+                miss = "outage"
+            elif task.below_edge and not _has_degraded_caller(topology, position, states[arrival]):
+                miss = "below_edge"
+            elif not severity:
+                miss = "intensity"
+            else:
+                return _Course(injection, severity, arrival, arrival + quiet, states)
             missed[miss] += 1
             # Effects grow with intensity, so the next try can be aimed.
-            tried = [injection.intensity for injection in course.injections]
             if miss == "below_edge" or (miss == "outage" and outage):
-                low = min(tried)
+                low = intensity
             elif miss == "outage":
-                high = max(tried)
+                high = intensity
     setting, times = missed.most_common(1)[0]
     raise ValueError(
         f"task {task.name} found no incident of split {split} in {MOST_DRAWS} draws: {setting}="
         f"{vars(task)[setting]} was missed in {times} of {missed.total()} tries, with intensity="
         f"{task.intensity}, lead={task.lead}, ramp={task.ramp}; {FIXES[setting]}"
     )
-
-
-def _draw_course(
-    random: Random,
-    task: Task,
-    topology: Topology,
-    faults: dict[int, Fault],
-    intensity: tuple[float, float],
-) -> _Course:
-    """Draw when and how hard these faults begin, and run the cluster."""
-    arrival = _draw(random, task.lead)
-    quiet = task.quiet[int(random.random() * len(task.quiet))]
-    low, high = intensity
-    injections = []
-    for position, fault in faults.items():
-        skewed = random.random()  # squared below: mild faults are more common than total ones
-        strength = low + skewed * skewed * (high - low)
-        ramp = _draw(random, task.ramp)
-        injections.append(Injection(fault, position, strength, onset=1, ramp=ramp))
-    states = untreated_states(topology, tuple(injections), arrival + task.max_steps)
-    severity = severity_of(*user_impact(topology, states))
-    return _Course(arrival, arrival + quiet, tuple(injections), states, severity)
-
-
-def _what_is_missed(task: Task, topology: Topology, course: _Course, outage: bool | None) -> str:
-    """The setting that the course does not meet: outage, below_edge, or intensity (its severity
-    cannot be called); empty when it meets all.
-    """
-    severity = course.severity
-    if outage is not None and severity is not None and (severity == "P1") != outage:
-        return "outage"
-    on_arrival = course.states[course.arrival]
-    if task.below_edge and not all(
-        _has_degraded_caller(topology, one.position, on_arrival) for one in course.injections
-    ):
-        return "below_edge"
-    return "" if severity is not None else "intensity"
 
 
 def _has_degraded_caller(topology: Topology, position: int, state: State) -> bool:
@@ -284,6 +234,10 @@ def _has_degraded_caller(topology: Topology, position: int, state: State) -> boo
         for i, callees in enumerate(topology.network.callees)
         if any(j == position for j, _ in callees)
     )
+
+
+def _pick(random: Random, items: Sequence[Item]) -> Item:
+    return items[int(random.random() * len(items))]
 
 
 def _draw(random: Random, bounds: tuple[int, int]) -> int:

@@ -1,4 +1,4 @@
-"""What may go wrong: the settings of a task, the three tasks and the optional one, and the splits.
+"""What may go wrong: the settings of a task, the three tasks, and the splits.
 
 Difficulty is turned here: `dataclasses.replace(TASKS["single_crash"], noise=0.5)` is a custom
 task, and is checked like the ones below. `incidents` draws from them.
@@ -7,7 +7,7 @@ task, and is checked like the ones below. `incidents` draws from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .topology import Topology
@@ -24,9 +24,9 @@ MAX_INDEX = 2**53 - 1  # the largest integer that every JSON reader keeps
 # Stamped into every result; whatever changes an incident, an observation or a score raises it.
 BENCHMARK_VERSION = "2.0"
 
-# Fewest steps to a full score, by number of faults: severity, then cause, fix and page for each
-# fault, then the end. A false alarm is classified and ignored.
-PAR_STEPS = {0: 2, 1: 5, 2: 8}
+# Fewest steps to a full score, by number of faults: severity, cause, fix, page, end. A false alarm
+# is classified and ignored.
+PAR_STEPS = {0: 2, 1: 5}
 MOST_TICKS = 200  # of any length in a task: an incident is simulated from onset to last step
 MOST_WEIGHT = 100.0  # of a kind of line; the others weigh about 1, so more would change nothing
 
@@ -52,7 +52,6 @@ class Task:
         outage: share of faults that must become an outage (P1), while the rest must not; None for
             as it comes.
         below_edge: whether the root must be called by a service that is degraded on arrival.
-        faults: at work at once, at different services; 1 or 2.
 
     Raises:
         ValueError: for a value out of its range or of another type; the message names the setting,
@@ -72,7 +71,6 @@ class Task:
     false_alarms: float = 0.0
     outage: float | None = None
     below_edge: bool = False
-    faults: int = 1
 
     def __post_init__(self) -> None:
         for field, holds, rule in self._rules():
@@ -84,11 +82,10 @@ class Task:
         # The streams of an incident are named task/split/index/..., so a slash could mix them up.
         named = isinstance(self.name, str) and self.name != "" and "/" not in self.name
         yield "name", named, "text, not empty and without '/'"
-        yield "faults", is_whole(self.faults, 1, 2), "1 or 2"
         # Speed is paid for the steps left between the fewest and the last.
-        fewest = PAR_STEPS[self.faults]
+        fewest = PAR_STEPS[1]
         rule = f"a whole number from {fewest + 1} to {MOST_TICKS}"
-        rule += f"; a full score needs {fewest} steps with faults={self.faults}"
+        rule += f"; a full score needs {fewest} steps"
         yield "max_steps", is_whole(self.max_steps, fewest + 1, MOST_TICKS), rule
         for field in ("noise", "gaps", "false_alarms"):
             share = vars(self)[field]
@@ -178,10 +175,6 @@ TASKS: dict[str, Task] = {
     )
 }
 
-# Optional: not part of `all`, nor of the benchmark.
-DOUBLE_FAULT = replace(TASKS["cascading_failure"], name="double_fault", max_steps=16, faults=2)
-ALL_TASKS = {**TASKS, DOUBLE_FAULT.name: DOUBLE_FAULT}
-
 
 def check_task(task: str | Task) -> Task:
     """The task of that name, or the custom task that it is already.
@@ -191,23 +184,16 @@ def check_task(task: str | Task) -> Task:
     """
     if isinstance(task, Task):
         return task
-    if not isinstance(task, str) or task not in ALL_TASKS:
-        raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(ALL_TASKS)}")
-    return ALL_TASKS[task]
+    if not isinstance(task, str) or task not in TASKS:
+        raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(TASKS)}")
+    return TASKS[task]
 
 
 def check_tasks(names: Sequence[str]) -> list[str]:
-    """Names of tasks, `all` among them being every one of `TASKS`.
-
-    Raises:
-        ValueError: for an unknown name; the message says which there are.
-    """
+    """Names of tasks, `all` among them being every one; `ValueError` for an unknown name."""
     for name in names:
-        if name not in (*ALL_TASKS, "all"):
-            raise ValueError(
-                f"unknown task {name!r}; choose one of {', '.join(ALL_TASKS)}, "
-                f"or all ({', '.join(TASKS)})"
-            )
+        if name not in (*TASKS, "all"):
+            raise ValueError(f"unknown task {name!r}; choose one of {', '.join(TASKS)}, or all")
     return list(TASKS) if "all" in names else list(names)
 
 

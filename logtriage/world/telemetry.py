@@ -19,7 +19,7 @@ observation is:
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
 from typing import NamedTuple
@@ -201,9 +201,10 @@ class Telemetry:
                 self._degraded[position] = is_degraded(self.topology, state, position)
         return self._degraded
 
-    def suppressed(self) -> Collection[int]:
-        """Positions of the roots while they print nothing by themselves and raise no alert."""
-        return self.cluster.active if self.cluster.tick < self.incident.quiet_until else ()
+    def suppressed(self) -> int | None:
+        """Position of the root while it prints nothing by itself and raises no alert."""
+        active = self.cluster.active
+        return active.position if active and self.cluster.tick < self.incident.quiet_until else None
 
     def own_degradation(self, position: int) -> float:
         """How much of a service's degradation, 0 to 1, is its own, and not of those it waits for.
@@ -232,16 +233,16 @@ class Telemetry:
             if degraded[position]:
                 errors = self.cluster.states[self.cluster.tick].errors[position]
                 relative += max(VOLUME_SLOW, errors) + OWN_VOLUME * self.own_degradation(position)
-            log_volumes[position] = 0.0 if position in suppressed else volume * relative
+            log_volumes[position] = 0.0 if position == suppressed else volume * relative
         return log_volumes
 
     def line_weights(self, position: int) -> tuple[float, ...]:
         """Weights of `LINE_KINDS` in what `position` prints now."""
         cluster, task, degraded = self.cluster, self.task, self.degraded()
         proof = hint = callee = 0.0
-        injection = cluster.active.get(position)
-        if injection is not None:
-            visible = min(1.0, (cluster.tick - injection.onset + 1) / injection.ramp)
+        active = cluster.active
+        if active and active.position == position:
+            visible = min(1.0, (cluster.tick - active.onset + 1) / active.ramp)
             proof, hint = task.proof * visible, task.hint * visible
         for other in self.topology.below[position]:
             if degraded[other]:
@@ -304,10 +305,10 @@ class Telemetry:
     def _subject(self, kind: str, position: int) -> tuple[Key, int]:
         """Which section of the wording a line is from, and the position of whom it speaks."""
         service_kind = self.topology.services[position].kind
-        if kind == "proof":
-            return (self.cluster.active[position].fault.name, service_kind), position
-        if kind == "hint":
-            return (self.cluster.active[position].fault.remedy, service_kind), position
+        active = self.cluster.active
+        if active and kind in ("proof", "hint"):
+            fault = active.fault
+            return (fault.name if kind == "proof" else fault.remedy, service_kind), position
         if kind not in ("callee", "own"):
             return (service_kind,), position
         random, other = self.random, position
@@ -348,7 +349,7 @@ class Telemetry:
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]
         return [
-            self._render("normal", position) if position in suppressed else self.lines(position)[0]
+            self._render("normal", position) if position == suppressed else self.lines(position)[0]
             for position in order[:STREAM_LINES]
         ]
 
@@ -374,7 +375,7 @@ class Telemetry:
         gaps, random, suppressed, rows = self.task.gaps, self.random, self.suppressed(), []
         for i in range(len(self.topology.services)):
             if i not in self._has_row:
-                self._has_row[i] = random() >= gaps and i not in suppressed
+                self._has_row[i] = random() >= gaps and i != suppressed
             if self._has_row[i]:
                 rows.append(self.metric(i))
         return rows
@@ -389,7 +390,7 @@ class Telemetry:
         alerts = []
         for position in cluster.reach:
             service = self.topology.services[position]
-            if service.kind not in ALERTED_KINDS or position in suppressed:
+            if service.kind not in ALERTED_KINDS or position == suppressed:
                 continue
             if state.errors[position] > ALERT_ERRORS:
                 errors = one_digit(100.0 * state.errors[position])

@@ -124,35 +124,35 @@ class Topology(CallGraph):
         )
 
     @cached_property
-    def _reach(self) -> dict[tuple[int, ...], tuple[int, ...]]:
-        """See `reach`; filled lazily, one entry a set of roots."""
+    def _reach(self) -> dict[int, tuple[int, ...]]:
+        """See `reach`; filled lazily."""
         return {}
 
-    def reach(self, *roots: int) -> tuple[int, ...]:
-        """Positions whose state faults at `roots` can change: everything else stays exactly at
+    def reach(self, root: int) -> tuple[int, ...]:
+        """Positions whose state a fault at `root` can change: everything else stays exactly at
         rest.
 
         Latency and errors climb synchronous calls. Extra or retried load descends all calls, and
         may degrade services there, which climbs again: the closure of both.
         """
-        if roots not in self._reach:
+        if root not in self._reach:
             network = self.network
             above = [
                 [i for i, _ in network.callers[k] if any(j == k for j, _ in network.callees[i])]
                 for k in range(len(self.names))
             ]
-            reached, frontier = set(roots), list(roots)
+            reached, frontier = {root}, [root]
             while frontier:
                 at = frontier.pop()
-                # A service with callers is retried, and a root may carry extra load: both push load
-                # down.
-                down = list(self.below[at]) if at in roots or network.callers[at] else []
+                # A service with callers is retried, and the root may carry extra load: both push
+                # load down.
+                down = list(self.below[at]) if at == root or network.callers[at] else []
                 for neighbour in above[at] + down:
                     if neighbour not in reached:
                         reached.add(neighbour)
                         frontier.append(neighbour)
-            self._reach[roots] = tuple(sorted(reached))
-        return self._reach[roots]
+            self._reach[root] = tuple(sorted(reached))
+        return self._reach[root]
 
 
 def simulated(graph: CallGraph) -> Topology:

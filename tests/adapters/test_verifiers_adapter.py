@@ -183,7 +183,7 @@ def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
 def test_options_name_the_incidents():
     from logtriage.adapters.verifiers import load_environment
 
-    tasks = ["silent_degradation", "double_fault"]
+    tasks = ["silent_degradation", "single_crash"]
     env = load_environment(tasks=tasks, split="unseen_faults", episodes=2, first=5)
     rows = [(one.data.task, one.data.split, one.data.index) for one in env.taskset]
     assert rows == [(task, "unseen_faults", index) for index in (5, 6) for task in tasks]

@@ -44,7 +44,7 @@ def test_all_hypotheses_at_once_are_simulated_as_one_by_one(topology):
         topology, faults, np.array(positions), np.array(intensities), np.array(ramps), 20
     )
     for i, injection in enumerate(injections):
-        alone = untreated_states(topology, (injection,), 20)
+        alone = untreated_states(topology, injection, 20)
         for name in ("load", "latency", "errors", "pool", "cpu"):
             # `untreated_states` stops once nothing moves by a thousandth.
             expected = np.array([getattr(state, name) for state in alone])
@@ -78,18 +78,18 @@ def test_the_prior_is_the_generators(task):
 
 def telemetry_of(prior, h, quiet=0):
     """The simulator's own telemetry in the incident that hypothesis `h` describes."""
-    injections = ()
+    injection = None
     if prior.position[h] >= 0:
         fault, position = prior.faults[prior.fault[h]], int(prior.position[h])
         intensity, ramp = float(prior.intensity[h]), int(prior.ramp[h])
-        injections = (Injection(fault, position, intensity, 1, ramp),)
+        injection = Injection(fault, position, intensity, 1, ramp)
     arrival, severity = int(prior.arrival[h]), SEVERITIES[prior.severity[h]]
-    states = untreated_states(prior.topology, injections, prior.task.lead[1] + prior.task.max_steps)
+    states = untreated_states(prior.topology, injection, prior.task.lead[1] + prior.task.max_steps)
     incident = Incident(
-        *(prior.task, "train", 0, prior.topology, injections, severity, arrival),
+        *(prior.task, "train", 0, prior.topology, injection, severity, arrival),
         *(arrival + quiet, states),
     )
-    cluster = Cluster(prior.topology, injections, incident.untreated, arrival)
+    cluster = Cluster(prior.topology, injection, incident.untreated, arrival)
     return incident, cluster, Telemetry(incident, cluster, Random("telemetry"))
 
 

@@ -13,9 +13,8 @@ from logtriage.play.actions import Action
 from logtriage.play.drawing import draw, health
 from logtriage.play.episode import Step
 from logtriage.play.observation import Observation
-from logtriage.play.scoring import single_faults
 from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import ALL_TASKS, SPLITS, TASKS
+from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import Alert, Metric
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
@@ -41,7 +40,7 @@ def test_health_is_what_the_legend_says(row, expected):
 @pytest.mark.parametrize("split", SPLITS)
 def test_it_is_well_formed_whatever_the_graph(split):
     env = TriageEnvironment()
-    for task in ALL_TASKS:
+    for task in TASKS:
         env.reset(task=task, split=split, index=3)
         for action, value in (("remediate", "restart:<b>&"), ("sudo", ""), ("resolve", "")):
             env.step(TriageAction(action_type=action, value=value))
@@ -167,21 +166,3 @@ def test_the_gate_says_why(actions, why):
     env, drawn = played(CRASH, *actions)
     assert env.score.gate == 0.0 and "score 0.00" in drawn
     assert f"The gate makes it 0: {why}" in drawn
-
-
-def test_two_faults_show_both_answers_and_half_a_gate():
-    found = (sample_incident("double_fault", "test", index) for index in range(100))
-    incident = next(
-        one
-        for one in found
-        if len({fault.team for fault in single_faults(one)}) == 2 and one.severity != "P3"
-    )
-    roots = [fault.root for fault in single_faults(incident)]
-    env, drawn = played(
-        {"task": "double_fault", "split": "test", "index": incident.index},
-        *(Action("identify_root_cause", (root,)) for root in roots),
-        Action("escalate", (incident.team,)),
-        Action("resolve"),
-    )
-    assert env.score.gate == 0.5 and "The gate halves it" in drawn and "makes it 0" not in drawn
-    assert drawn.count(" and ".join(roots)) == 2  # answered, and true

@@ -7,7 +7,7 @@ from logtriage.play.episode import Episode
 from logtriage.real import catalogue
 from logtriage.real.cases import SOURCES
 from logtriage.real.real_episode import RealEpisode
-from logtriage.world.tasks import ALL_TASKS, MAX_INDEX, SPLITS
+from logtriage.world.tasks import MAX_INDEX, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 
@@ -21,7 +21,7 @@ def test_both_kinds_open():
 
 
 def test_what_can_be_opened():
-    assert catalogue.tasks_on(None) == [*ALL_TASKS, "real"]
+    assert catalogue.tasks_on(None) == [*TASKS, "real"]
     assert "real" not in catalogue.tasks_on(DEFAULT_TOPOLOGY)
     assert catalogue.splits_of("real") == list(SOURCES)
     assert catalogue.splits_of("single_crash") == list(SPLITS)

@@ -28,7 +28,7 @@ WORLD = {
 }
 ANSWERS = ("root", "severity", "remedy", "team")
 SECRETS = {
-    Incident: (*ANSWERS, "injections", "injection", "untreated", "arrival", "quiet_until"),
+    Incident: (*ANSWERS, "injection", "untreated", "arrival", "quiet_until"),
     Cluster: ("active", "reach", "states"),
     Telemetry: (
         "cluster",

@@ -17,38 +17,38 @@ def inject(name, service, intensity=1.0, ramp=1):
 
 
 def test_rest_is_a_fixed_point():
-    state, moved = next_state(SHOP, rest_state(SHOP), {}, SHOP.reach(5))
+    state, moved = next_state(SHOP, rest_state(SHOP), None, 1, SHOP.reach(5))
     assert not moved
     for now, before in zip(state, rest_state(SHOP), strict=True):
         assert now == pytest.approx(before, abs=1e-9)
 
 
 def test_trouble_needs_a_tick_a_hop():
-    states = untreated_states(SHOP, (inject("crash", "payment-db"),), 5)
+    states = untreated_states(SHOP, inject("crash", "payment-db"), 5)
     assert [s.errors[DB] > 0.5 for s in states[:4]] == [False, True, True, True]
     assert [s.errors[APP] > 0.5 for s in states[:4]] == [False, False, True, True]
     assert [s.errors[EDGE] > 0.2 for s in states[:4]] == [False, False, False, True]
 
 
 def test_trouble_climbs_and_does_not_spread_sideways():
-    last = untreated_states(SHOP, (inject("crash", "payment-db"),), 10)[-1]
+    last = untreated_states(SHOP, inject("crash", "payment-db"), 10)[-1]
     assert last.errors[OTHER] == 0.0
 
 
 def test_load_descends_and_failures_are_retried():
-    last = untreated_states(SHOP, (inject("overload", "payment-service"),), 10)[-1]
+    last = untreated_states(SHOP, inject("overload", "payment-service"), 10)[-1]
     assert last.load[DB] > 2 * rest_state(SHOP).load[DB]
-    failing = untreated_states(SHOP, (inject("bad-deploy", "payment-service"),), 10)[-1]
+    failing = untreated_states(SHOP, inject("bad-deploy", "payment-service"), 10)[-1]
     assert failing.load[APP] > 1.05 * rest_state(SHOP).load[APP]
 
 
 def test_a_slow_callee_fills_its_callers_pool():
-    last = untreated_states(SHOP, (inject("lock-convoy", "payment-db"),), 10)[-1]
+    last = untreated_states(SHOP, inject("lock-convoy", "payment-db"), 10)[-1]
     assert last.pool[APP] > 2 * rest_state(SHOP).pool[APP]
 
 
 def test_asynchronous_callees_do_not_hurt_users():
-    last = untreated_states(SHOP, (inject("crash", "email-queue"),), 10)[-1]
+    last = untreated_states(SHOP, inject("crash", "email-queue"), 10)[-1]
     assert last.errors[EDGE] == 0.0 and last.errors[SHOP.position["notification-service"]] == 0.0
 
 
@@ -65,7 +65,7 @@ def test_services_out_of_reach_stay_exactly_at_rest_and_the_rest_is_the_full_com
         monkeypatch.setattr(
             type(topology), "reach", lambda self, root: tuple(range(len(self.names)))
         )
-        full = untreated_states(topology, incident.injections, len(incident.untreated) - 1)
+        full = untreated_states(topology, incident.injection, len(incident.untreated) - 1)
         monkeypatch.undo()
         for one, other in zip(incident.untreated, full, strict=True):
             assert one.errors == pytest.approx(other.errors, abs=1e-6)
@@ -73,7 +73,7 @@ def test_services_out_of_reach_stay_exactly_at_rest_and_the_rest_is_the_full_com
 
 
 def play(incident, actions, ticks=18):
-    cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
+    cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
     for remedy, position in actions:
         cluster.remediate(remedy, position)
     for _ in range(ticks):
@@ -95,7 +95,7 @@ def test_the_right_remedy_heals_and_a_wrong_one_does_not():
         root = incident.injection.position
         healed = play(incident, [(incident.remedy, root)])
         rest = rest_state(incident.topology)
-        assert not healed.active
+        assert healed.active is None
         assert healed.states[healed.tick].errors == pytest.approx(rest.errors, abs=5e-3)
         wrong = "rollback" if incident.remedy != "rollback" else "scale"
         same = play(incident, [(wrong, root)], ticks=5)

@@ -83,7 +83,7 @@ def test_silent_degradation_stays_under_the_outage_threshold_and_cries_wolf():
 def is_always_an_outage(task, position, fault):
     """Whether the task's mildest form of the fault is a P1 already."""
     injection = Injection(fault, position, task.intensity[0], onset=1, ramp=task.ramp[1])
-    states = untreated_states(DEFAULT_TOPOLOGY, (injection,), task.lead[0] + task.max_steps)
+    states = untreated_states(DEFAULT_TOPOLOGY, injection, task.lead[0] + task.max_steps)
     return severity_of(*user_impact(DEFAULT_TOPOLOGY, states)) == "P1"
 
 

@@ -21,7 +21,7 @@ from logtriage.world.wording import BOOKS, read_line
 
 
 def eyes(incident):
-    cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
+    cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
     return Telemetry(incident, cluster, incident.stream("telemetry"))
 
 
@@ -137,7 +137,7 @@ def test_the_root_is_suppressed_at_first_and_not_for_ever():
         assert incident.root not in {alert.service for alert in telemetry.alerts()}
         while telemetry.cluster.tick < incident.quiet_until:
             telemetry.cluster.advance()
-        assert not telemetry.suppressed()
+        assert telemetry.suppressed() is None
 
 
 @pytest.mark.parametrize("split", ["train", "unseen_topology"])
@@ -154,7 +154,7 @@ def test_an_answer_about_all_services_does_not_show_who_is_suppressed(split):
                 for line in telemetry.sample()
                 if line.split()[1] == incident.root
             ]
-            if telemetry.suppressed():
+            if telemetry.suppressed() is not None:
                 asked, spoke = asked + 1, spoke + len(said)
                 expected += min(1.0, STREAM_LINES / len(incident.topology.names))
                 assert set(said) <= {"normal"}

@@ -94,7 +94,7 @@ def test_no_line_can_be_read_in_two_ways():
 
 
 def eyes(incident):
-    cluster = Cluster(incident.topology, incident.injections, incident.untreated, incident.arrival)
+    cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
     return Telemetry(incident, cluster, incident.stream("telemetry"))
 
 
@@ -105,7 +105,7 @@ def test_varied_wording_changes_the_words_alone():
             sample_incident(task, "train", index, varied_wording=choice) for choice in (False, True)
         )
         assert plain == sample_incident(task, "train", index) and plain != other
-        for field in ("injections", "severity", "arrival"):
+        for field in ("injection", "severity", "arrival"):
             assert getattr(plain, field) == getattr(other, field)
         here, there = eyes(plain), eyes(other)
         assert (here.alerts(), here.metrics()) == (there.alerts(), there.metrics())
