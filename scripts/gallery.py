@@ -1,4 +1,4 @@
-"""Write GALLERY.md from the generator: `make gallery`. A test holds it fresh."""
+"""Write GALLERY.md from the generator; a test holds it fresh."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def gallery_text() -> str:
     parts = [
         "# Gallery",
         (
-            "Real samples of the generator, written by `make gallery`; a test holds them fresh. "
+            "Real samples of the generator, written by `make results`; a test holds them fresh. "
             "Each block is all that an agent sees."
         ),
     ]

@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import files
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,14 +32,14 @@ from statistics import mean
 from typing import Annotated, Any
 
 import pandas as pd
-import tokens
 import torch
 import typer
 
 from logtriage.bench.runs import environment_record, find_gpu, read_jsonl
 from logtriage.play.actions import Action
-from logtriage.play.conversation import tool_call
+from logtriage.play.conversation import Message, opening_messages, tool_call
 from logtriage.play.episode import Episode
+from logtriage.play.prompts import render
 from logtriage.play.tools import tool_schemas
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
@@ -56,6 +57,15 @@ CAPABILITY = (7, 5)  # compute capability of a T4
 LOGS_TOKENS = 159  # of the logs of `all`, the mean of results/tokens
 TRAINED = ((1, 4), (3, 8), (4, 8))  # incidents x group: 4, 24 and 32 episodes a step
 EVALUATED = (8, 16, 24, 40)  # episodes at once
+# Qwen2.5's special tokens in the order of their ids, as in `tokenizer.json` of
+# Qwen/Qwen2.5-3B-Instruct. The merges are those of Qwen's first tokenizer.
+SPECIAL = (
+    *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>"),
+    *("<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>"),
+    *("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"),
+    *("<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"),
+    *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),
+)
 # Two steps, at a rate at which they move the adapter by more than fp16 rounds away.
 STEPS = {"steps": 2, "save_every": 1, "learning_rate": 1e-3, "warmup": 0}
 SMALL = {**STEPS, "load_in_4bit": False, "group": 4, "completion_tokens": 640, "turn_tokens": 60}
@@ -103,6 +113,37 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
 # -- a model that has learned nothing, and what it is made to say --------------------------------
 
 
+def qwen_tokenizer() -> Any:
+    """Qwen2.5's tokenizer with TRL's template. Its vocabulary is a file of the package `dashscope`,
+    so no model hub is asked.
+    """
+    from transformers import AddedToken, Qwen2Tokenizer
+    from transformers.convert_slow_tokenizer import TikTokenConverter
+
+    path = next(file for file in files("dashscope") or () if file.name == "qwen.tiktoken").locate()
+    vocabulary, merges = TikTokenConverter().extract_vocab_merges_from_model(str(path))
+    qwen = Qwen2Tokenizer(vocabulary, merges, additional_special_tokens=[])
+    # As in Qwen's own, what opens and closes a call is no special token: decoding keeps it.
+    first_plain = SPECIAL.index("<tool_call>")
+    qwen.add_tokens(
+        [
+            AddedToken(text, special=place < first_plain, normalized=False)
+            for place, text in enumerate(SPECIAL)
+        ]
+    )
+    qwen.eos_token, qwen.pad_token = "<|im_end|>", "<|endoftext|>"
+    spec = find_spec("trl")
+    assert spec is not None and spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0])
+    qwen.chat_template = (folder / "chat_templates" / "qwen2_5.jinja").read_text()
+    return qwen
+
+
+def opening(episode: Episode) -> list[Message]:
+    """What an agent reads first."""
+    return opening_messages(render(episode.opening, episode.incident.topology))
+
+
 def random_model(shape: cost.Model, folder: Path) -> int:
     """Save a Qwen2 decoder of this shape with random weights (fp16 on a GPU, else fp32) and Qwen's
     tokenizer; returns how many weights it has.
@@ -110,7 +151,7 @@ def random_model(shape: cost.Model, folder: Path) -> int:
     from transformers import AutoModelForCausalLM, Qwen2Config
 
     gpu = torch.cuda.is_available()
-    tokenizer = tokens.tokenizer()
+    tokenizer = qwen_tokenizer()
     config = Qwen2Config(
         vocab_size=shape.vocabulary,
         hidden_size=shape.hidden,
@@ -212,7 +253,7 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
     names = list(TASKS)
     openings = [
         tokenizer.apply_chat_template(
-            tokens.opening(Episode.open(names[index % len(names)], "test", index)),
+            opening(Episode.open(names[index % len(names)], "test", index)),
             tools=tool_schemas(),
             add_generation_prompt=True,
             return_dict=False,

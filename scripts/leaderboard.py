@@ -1,4 +1,4 @@
-"""Write LEADERBOARD.md from results/leaderboard/*.json: `make leaderboard`. A test keeps it fresh.
+"""Write LEADERBOARD.md from results/leaderboard/*.json; a test keeps it fresh.
 
 Every entry is replayed before the table is written, and nothing is written while one of them claims
 a score that its actions do not earn.
@@ -41,7 +41,7 @@ HOW_TO_SUBMIT = f"""\
    `python -m logtriage evaluate --model NAME --split test --trajectories mine.jsonl`
 2. Replay the file and make an entry of it; `--name` and `--about` say what it is:
    `python -m logtriage replay mine.jsonl --entry results/leaderboard/mine.json`
-3. `make leaderboard` replays every entry of this version and writes this page. Open a pull request
+3. `make results` replays every entry of this version and writes this page. Open a pull request
    with both, and say where `mine.jsonl` is; the entry has its digest.
 4. Replay proves the arithmetic: these actions, on these incidents, earn this score, to the bit.
 5. It does not prove the author: who chose the actions, on which try, and knowing what.\

@@ -1,4 +1,4 @@
-"""Draw every figure of results/ again from its tables, without playing an episode: `make redraw`.
+"""Draw every figure of results/ again from its tables, without playing an episode.
 
 | figure | from |
 |---|---|

@@ -1,4 +1,4 @@
-"""Write docs/page.png, the README's picture of the page: `make screenshot`. Needs a browser."""
+"""Write docs/page.png, the README's picture of the page. Needs a browser."""
 
 import tempfile
 from pathlib import Path

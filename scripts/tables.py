@@ -1,6 +1,7 @@
-"""Write the tables of README, docs and results/README.md from results/: `make tables`.
+"""Write the tables of README and docs from results/. A test checks that they are up to date.
 
-A test checks that they are up to date.
+Tables of finished studies, in results/README.md and docs, are text: their code is in the commit
+that stands beside them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from logtriage.bench.analysis import ALL
+from logtriage.bench.figure import words
 from logtriage.bench.intervals import Interval, matched, two_way_mean
 from logtriage.bench.real_results import (
     COMMONEST,
@@ -73,11 +74,6 @@ NEW = {
     "unseen_wording": "log lines",
     "unseen_topology": "call graph and names",
 }
-
-
-def words(name: str) -> str:
-    """An identifier as text."""
-    return name.replace("_", " ")
 
 
 # -- tracks --------------------------------------------------------------------------------------
@@ -307,7 +303,7 @@ def losses_line() -> str:
     )
 
 
-# -- benchmark, sweeps, server -------------------------------------------------------------------
+# -- benchmark -----------------------------------------------------------------------------------
 
 
 def benchmark_table() -> str:
@@ -339,89 +335,7 @@ def benchmark_table() -> str:
     )
 
 
-def sweep_table(name: str) -> str:
-    """What each row of a published sweep came to, from `results/<name>`."""
-    folder = ROOT / "results" / name
-    sweep = json.loads((folder / "sweep.json").read_text())
-    summary = pd.read_parquet(folder / "summary.parquet").set_index(["row", "task"])
-    rows = []
-    for row, changes in sweep["rows"].items():
-        whole = summary.loc[(row, ALL)]
-        options = {**changes, **changes.get("changes", {})}
-        options.pop("changes", None)
-        cells = {
-            "row": row,
-            "changes": ", ".join(f"`{key}={value}`" for key, value in options.items()),
-            "seeds": str(int(whole["seeds"])),
-            "trained": _span(whole, "trained"),
-        }
-        cells |= {words(task): f"{summary.loc[(row, task), 'trained']:.2f}" for task in TASKS}
-        cells["gain"] = _span(whole, "gain")
-        if sweep["against"]:
-            cells["difference"] = _span(whole, "difference")
-            cells["p"] = _p(whole["p"])
-            cells["verdict"] = whole["verdict"]
-        rows.append(cells)
-    seeds = ", ".join(map(str, sweep["seeds"]))
-    incidents = summary["incidents"].drop(ALL, level="task").max()
-    commits = ", ".join(f"`{sha[:7]}`" for sha in sweep["commits"])
-    origin = (
-        f"Seeds {seeds}; {incidents} held-out incidents a task; finished on {sweep['finished']} at"
-        f" {commits}. Run it again at commit `264b8c9`: `{sweep['command']}`."
-    )
-    left_out = [f"Left out: {sweep['left_out']}"] if sweep.get("left_out") else []
-    return "\n".join([markdown(rows), "", origin, *left_out])
-
-
-def _p(value: float) -> str:
-    """A p value; empty where there is none."""
-    if math.isnan(value):
-        return ""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _span(row: pd.Series, name: str) -> str:
-    """A value of a sweep's summary with its interval; empty where there is no value."""
-    cell = Interval(*(row[f"{name}{end}"] for end in ("", "_low", "_high")))
-    return "" if math.isnan(cell.mean) else f"{cell:.2f}"
-
-
-def load_table() -> str:
-    """The load on the server, from `results/serving`."""
-    figures = json.loads((ROOT / "results" / "serving" / "load.json").read_text())
-    names = {"logtriage": "LogTriage", "echo": "echo template"}
-    rows = [
-        {
-            "WebSocket sessions": str(row["sessions"]),
-            "server": names[row["server"]],
-            "steps/s": f"{row['steps_per_second']:,.0f}",
-            "p50": f"{row['p50_ms']:.0f} ms",
-            "p99": f"{row['p99_ms']:.0f} ms",
-        }
-        for row in figures["rows"]
-    ]
-    ours = [row for row in figures["rows"] if row["server"] == "logtriage"]
-    caption = (
-        f"Whole episodes on loopback, client and server sharing {figures['machine']['cores']}"
-        " cores, beside the echo environment of `openenv init`. Of"
-        f" {sum(row['steps'] for row in ours):,} steps of ours, and their openings,"
-        f" {sum(row['wrong'] for row in ours)} differed by a byte from the same episodes played"
-        " in process."
-    )
-    return "\n".join([markdown(rows), "", caption])
-
-
-# -- tokens, cost and real incidents -------------------------------------------------------------
-
-
-def tokens_table() -> str:
-    """What an episode costs in Qwen2.5's tokens, from `results/tokens`."""
-    rows = []
-    for row in pd.read_csv(ROOT / "results" / "tokens" / "tokens.csv").to_dict("records"):
-        mean = f"{row['mean']:,.0f}" if row["mean"] >= 20 else f"{row['mean']:.1f}"
-        ends = {end: f"{row[end]:,.0f}" for end in ("least", "most")}
-        rows.append({"what": row["what"], "tokens": mean, **ends})
-    return markdown(rows)
+# -- cost and real incidents ----------------------------------------------------------------------
 
 
 def cost_table() -> str:
@@ -483,11 +397,7 @@ TABLES = {
         "general": partial(track_table, "general"),
     },
     "docs/real.md": {"real": real_incidents_table},
-    "docs/serving.md": {"load": load_table},
-    "docs/t4.md": {"tokens": tokens_table, "cost": cost_table},
-    "results/README.md": {
-        name: partial(sweep_table, name) for name in ("teaches", "finalists", "ablations", "ladder")
-    },
+    "docs/t4.md": {"cost": cost_table},
 }
 
 

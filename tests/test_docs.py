@@ -133,7 +133,7 @@ def test_versions_agree_everywhere():
     pins = requirements((ROOT / "constraints.txt").read_text())
     listed = {path.name: requirements(path.read_text()) for path in ROOT.glob("requirements*.txt")}
     for file in ("requirements.txt", "requirements-dev.txt"):
-        assert not set(listed[file]) - set(pins), "run `make constraints`"
+        assert not set(listed[file]) - set(pins), "pin it in constraints.txt"
     every = {name: need.specifier for needs in listed.values() for name, need in needs.items()}
     files = dict(listed)
     project = tomllib.loads((ROOT / "logtriage" / "pyproject.toml").read_text())["project"]

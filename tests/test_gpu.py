@@ -19,6 +19,15 @@ def test_without_a_gpu_a_sentence(tmp_path, monkeypatch):
     assert "no NVIDIA GPU" in gpu.refusal(tmp_path)
 
 
+def test_the_tokenizer_is_qwens():
+    # 151,643 merges and single bytes, 22 special tokens: the `len(tokenizer)` of Qwen2.5.
+    qwen = gpu.qwen_tokenizer()
+    assert len(qwen) == 151_665 and type(qwen).__name__ == "Qwen2Tokenizer"
+    ids = qwen.encode("<|im_start|><tool_call>")
+    assert ids == [151_644, 151_657]
+    assert qwen.decode(ids, skip_special_tokens=True) == "<tool_call>"
+
+
 def test_the_random_model_has_the_shape_that_is_costed(tmp_path):
     assert gpu.random_model(TOY, tmp_path) == TOY.parameters
     # as Qwen's own: it gets the short tools

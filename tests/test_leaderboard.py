@@ -18,7 +18,7 @@ FILES = sorted(leaderboard.ENTRIES.glob("*.json"))
 
 
 def test_the_page_is_fresh():
-    assert leaderboard.PAGE.read_text() == page(entries()), "run `make leaderboard`"
+    assert leaderboard.PAGE.read_text() == page(entries()), "run `make results`"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""`make redraw`: every figure of `results` from its tables, which stay as they are."""
+"""Every figure of `results` from its tables, which stay as they are."""
 
 import runpy
 import shutil
