@@ -32,8 +32,8 @@ class UnusableEndpointError(EndpointError):
 
 
 class Tokens(NamedTuple):
-    """The tokens of a conversation, as endpoints charge for them: each turn reads its whole prompt,
-    so what is in three prompts counts three times.
+    """The tokens of a conversation as endpoints charge for them: what is in three prompts counts
+    three times.
     """
 
     prompt: int
@@ -41,21 +41,13 @@ class Tokens(NamedTuple):
 
 
 class Played(NamedTuple):
-    """An episode that a policy has finished with.
-
-    Attributes:
-        episode: closed, unless there is an error.
-        seconds: wall-clock, the mean over the episodes that were played together.
-        error: why it could not be played to its end; empty where it was. It has no score then.
-        messages: the conversation, of a policy that converses.
-        tokens: of the conversation; None where they were not counted.
-    """
+    """An episode that a policy has finished with; it is closed, unless there is an error."""
 
     episode: BaseEpisode
-    seconds: float
-    error: str = ""
-    messages: Sequence[Message] = ()
-    tokens: Tokens | None = None
+    seconds: float  # wall-clock, the mean over the episodes that were played together
+    error: str = ""  # why it could not be played to its end; then it has no score
+    messages: Sequence[Message] = ()  # of a policy that converses
+    tokens: Tokens | None = None  # None where they were not counted
 
 
 class Policy:
@@ -77,10 +69,8 @@ class Policy:
         """Take in the result of the last action."""
 
     def play(self, episodes: Iterable[BaseEpisode]) -> list[Played]:
-        """Play each episode to its end, all at once where the policy can.
-
-        Raises:
-            EndpointError: for the first that could not be played to its end.
+        """Play each episode to its end, all at once where the policy can; `EndpointError` for the
+        first that could not be.
         """
         opened = list(episodes)
         played = list(self.play_each(opened, batch=max(1, len(opened))))
@@ -118,14 +108,10 @@ class ConversationPolicy(Policy):
         name: shown in results.
         seed: of sampling.
         protocol: how tools are shown and called.
-        max_turns: assistant messages of an episode.
     """
 
-    def __init__(
-        self, name: str, seed: int = 0, protocol: Protocol = NATIVE, max_turns: int = MAX_TURNS
-    ) -> None:
-        self.name, self.seed = name, seed
-        self.protocol, self.max_turns = protocol, max_turns
+    def __init__(self, name: str, seed: int = 0, protocol: Protocol = NATIVE) -> None:
+        self.name, self.seed, self.protocol = name, seed, protocol
 
     def reply(self, messages: list[Message], seed: int) -> tuple[Message, Tokens | None]:
         """The next assistant message and its tokens; `EndpointError` when there is none."""
@@ -148,7 +134,7 @@ class ConversationPolicy(Policy):
         tokens: Tokens | None = None
         error = ""
         try:
-            for turn in range(self.max_turns):
+            for turn in range(MAX_TURNS):
                 seed = seed_of(self.seed, attempt, *coordinates(episode), turn)
                 message, spent = self.reply(messages, seed)
                 if spent is not None:

@@ -7,10 +7,10 @@ import pytest
 from logtriage.play.conversation import NATIVE
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
-from logtriage.policies.llm.chat_ids import TextChat
-from logtriage.policies.llm.language_models import LanguageModelPolicy
+from logtriage.policies.llm.language_models import LanguageModelPolicy, TextChat
 from logtriage.policies.llm.loading import load_language_model, load_player
 from logtriage.policies.llm.text_protocol import TEXT, text_opening
+from logtriage.policies.policy import MAX_TURNS
 
 # A template that nobody knows, in the tokens of the embedded model, without a role for a system.
 UNKNOWN = """\
@@ -47,7 +47,7 @@ def test_a_template_that_nobody_knows_is_played_through_text(unknown, tiny_base)
     played = [Episode.open("single_crash", "test", index) for index in range(2)]
     ends = list(policy.play_each(played))
     assert all(one.episode.done and one.tokens.prompt > 0 for one in ends)
-    assert all(0 < one.tokens.completion <= 8 * policy.max_turns for one in ends)
+    assert all(0 < one.tokens.completion <= 8 * MAX_TURNS for one in ends)
 
 
 def test_a_model_without_a_template_cannot_be_talked_to(tiny_base, tmp_path):

@@ -191,8 +191,9 @@ def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
         ((200, {"Content-Type": "text/html"}, "<html>"), "no chat completion"),
     ],
 )
-def test_what_fails_ends_its_episode_and_says_why(answer, error, pauses):
-    (one,), _ = played(lambda *_: answer, api_key="sk-1234567890")
+def test_what_fails_ends_its_episode_and_says_why(answer, error, pauses, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
+    (one,), _ = played(lambda *_: answer)
     assert error in one.error and one.episode.score is None and one.error.isprintable()
     assert len(one.error) <= MOST_SHOWN + 60
 

@@ -97,9 +97,8 @@ class KeptCache:
             self.keys.append(keys)
             self.values.append(values)
             return keys, values
-        at = self.rows
-        if at is None:
-            at = torch.arange(len(self.keys[layer_idx]), device=keys.device)
+        every = torch.arange(len(self.keys[layer_idx]), device=keys.device)
+        at = every if self.rows is None else self.rows
         attended = []
         for all_kept, new in ((self.keys, keys), (self.values, values)):
             missing = self.seen - all_kept[layer_idx].shape[2]
@@ -146,12 +145,8 @@ class Writer:
     def write(
         self, prompts: Sequence[list[int]], answer: Answer, streams: Sequence[Random] | None = None
     ) -> None:
-        """Write every conversation to its end.
-
-        Args:
-            prompts: ids that each begins with.
-            answer: see `Answer`.
-            streams: decide what each conversation samples; None for torch's random state.
+        """Write every conversation, from the ids of its prompt to its end; `streams` decide what
+        each samples, None for torch's random state.
         """
         self._cache = KeptCache()
         logits = self._read_prompts(prompts)
@@ -202,8 +197,8 @@ class Writer:
             logits = torch.cat(parts)
 
     def _choose(self, logits: torch.Tensor, drawn: Sequence[float] | None) -> list[int]:
-        """The next token of each row of `logits`, (rows, vocabulary); `drawn` holds a uniform draw
-        from [0, 1) for each, or torch draws.
+        """The next token of each row of `logits`, (rows, vocabulary), by a uniform draw from [0, 1)
+        for each, or torch draws.
         """
         if not self.temperature:
             return logits.argmax(-1).tolist()
@@ -237,10 +232,8 @@ class Writer:
         return logits
 
     def _next(self, rows: list[int], tokens: list[int]) -> torch.Tensor:
-        """Logits after one more token in each of these rows.
-
-        All rows take part, which saves copying them: what the others are fed is written beyond
-        their end, and overwritten later.
+        """Logits after one more token in each of these rows. All rows take part, which saves
+        copying them: what the others are fed is written beyond their end, and overwritten later.
         """
         at = torch.tensor(rows, device=self.device)
         ids = torch.full((len(self._length), 1), self.eos, device=self.device)

@@ -92,26 +92,22 @@ class _Completion(BaseModel):
 class EndpointPolicy(ConversationPolicy):
     """A model behind an OpenAI-compatible endpoint.
 
+    The key is in the environment variable `OPENAI_API_KEY`; local servers need none.
+
     Args:
-        base_url: e.g. `http://localhost:8000/v1`.
+        base_url: e.g. `http://localhost:8000/v1`; `ValueError` for one that is none.
         model: its name there.
-        api_key: by default the environment variable `OPENAI_API_KEY`, or a placeholder, which local
-            servers accept.
         workers: conversations at once.
         temperature: 0 for greedy, else of sampling; then each request has its own seed.
         seed: from which those are made.
-        protocol: `text_protocol.TEXT` for a server that does not parse tools.
+        protocol: `TEXT` for a server that does not parse tools.
         timeout: seconds until an answer begins, and again until it is complete.
-
-    Raises:
-        ValueError: for a base URL that is none.
     """
 
     def __init__(
         self,
         base_url: str,
         model: str,
-        api_key: str | None = None,
         workers: int = CONCURRENCY,
         temperature: float = 0.0,
         seed: int = 0,
@@ -128,7 +124,7 @@ class EndpointPolicy(ConversationPolicy):
                 f"{base_url!r:.80} is not the URL of an endpoint; "
                 "give one such as http://localhost:8000/v1"
             )
-        self._key = api_key or os.environ.get("OPENAI_API_KEY", "none")
+        self._key = os.environ.get("OPENAI_API_KEY", "none")
         self._workers, self._timeout = workers, timeout
         self._options: dict[str, Any] = {"temperature": temperature}
         if protocol is not TEXT:
@@ -151,8 +147,8 @@ class EndpointPolicy(ConversationPolicy):
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """Play as many episodes at once as there are workers, each in its own thread; see
-        `Policy.play_each`. Episodes are opened in the calling thread.
+        """See `Policy.play_each`: as many at once as there are workers, each in its own thread, all
+        opened in the calling thread.
         """
         opened, running = iter(episodes), 0
         stop = threading.Event()  # the caller wants no more
@@ -231,16 +227,14 @@ class EndpointPolicy(ConversationPolicy):
         return message, tokens
 
     def _check(self, request: Any) -> None:
-        """Called before each attempt at a request: end it where nobody waits for it any more."""
+        """Before each attempt at a request: end it where nobody waits for it any more."""
         if self._request.stop.is_set():
             raise EndpointError("nobody waits for this episode any more")
         if time.monotonic() > self._request.until:
             raise EndpointError(f"no answer within {PATIENCE:g} seconds, in several attempts")
 
     def _bound(self, response: Any) -> None:
-        """Called when an answer begins: let it take `timeout` seconds and `MOST_ANSWER` bytes,
-        unpacked.
-        """
+        """Let an answer that begins take `timeout` seconds and `MOST_ANSWER` bytes, unpacked."""
         from httpx import ReadTimeout
 
         parts, until = response.iter_bytes, time.monotonic() + self._timeout
@@ -252,9 +246,7 @@ class EndpointPolicy(ConversationPolicy):
                 if size > MOST_ANSWER:
                     raise EndpointError(f"the answer has more than {MOST_ANSWER} bytes")
                 if time.monotonic() > until:  # the client takes it for its own timeout, and retries
-                    raise ReadTimeout(
-                        f"the answer was not complete after {self._timeout:g} seconds"
-                    )
+                    raise ReadTimeout(f"the answer took more than {self._timeout:g} seconds")
                 yield part
 
         response.iter_bytes = bounded  # what the client reads the body by
@@ -289,6 +281,5 @@ def _failed_call(error: APIStatusError) -> Message | None:
 
 def _holds_a_call(content: str) -> bool:
     """Whether a text holds a call of one of the tools, in JSON or in a model's own syntax."""
-    if UNPARSED.search(content):
-        return True
-    return any(call is not None and call.name in ACTION_TYPES for call in written_calls(content))
+    written = (call.name for call in written_calls(content) if call is not None)
+    return bool(UNPARSED.search(content)) or not set(ACTION_TYPES).isdisjoint(written)

@@ -1,4 +1,9 @@
-"""A causal language model in memory as a policy: it plays many episodes at once."""
+"""A causal language model in memory as a policy: it plays many episodes at once.
+
+What a model wrote is kept as it was generated, never tokenized again: only what is between two
+turns comes from its chat template. `NativeChat` is for templates with tools, `TextChat` for any
+with a user and an assistant.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +15,123 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from ...play.conversation import NATIVE, Message, Protocol
+from ...play.conversation import NATIVE, UNREADABLE, Message, Protocol, is_deep
 from ...play.episode import BaseEpisode
-from ...play.tools import ToolSession
+from ...play.tools import ToolSession, tool_schemas
 from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
-from .chat_ids import NativeChat, TextChat
 from .text_protocol import TEXT
 
 TURN_TOKENS = 128  # new tokens of a turn; five calls of the embedded model need 24, of Qwen 110
+SENTINEL = "SENTINEL"  # an assistant's turn, to be found in what a template renders
+
+
+class NativeChat:
+    """Messages to token ids and back, by a template that prints the tools and that TRL can parse;
+    `tokenizer` is from `loading.with_tool_calls`, and `end` the id that ends a turn.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer, self.end = tokenizer, tokenizer.eos_token_id
+        self._stems: dict[str, tuple[list[Message], int]] = {}  # by the name of the call
+
+    def prompt(self, messages: list[Message]) -> list[int]:
+        """Ids of an opening, up to the model's first turn."""
+        return self._ids_of(messages, tools=tool_schemas())
+
+    def parse(self, turn: list[int], prompt: list[int]) -> Message:
+        """The message that the ids of a turn encode."""
+        from trl.chat_template_utils import parse_response
+
+        message: Message = parse_response(self.tokenizer, turn, prefix=prompt)
+        for call in message.get("tool_calls") or ():
+            if is_deep(call["function"]["arguments"]):
+                call["function"]["arguments"] = UNREADABLE
+        return message
+
+    def answers(self, answers: list[Message], ended: bool) -> list[int]:
+        """Ids of answers, up to the model's next turn; with the end of the turn before them, unless
+        that was `ended` by the model itself.
+        """
+        stem, end = self._stem(answers[0]["name"])
+        return self._ids_of(stem + answers)[end + 1 if ended else end :]
+
+    def _ids_of(
+        self, messages: list[Message], prompts: bool = True, tools: Any = None
+    ) -> list[int]:
+        return self.tokenizer.apply_chat_template(
+            messages, tools=tools, return_dict=False, add_generation_prompt=prompts
+        )
+
+    def _stem(self, name: str) -> tuple[list[Message], int]:
+        """A minimal conversation, whose last turn calls `name`, and the place of that turn's end
+        among its ids: with answers, the template puts after it what is between two turns.
+        """
+        if name not in self._stems:
+            call = {"type": "function", "function": {"name": name, "arguments": {}}}
+            stem: list[Message] = [
+                {"role": "user", "content": ""},
+                {"role": "assistant", "content": "", "tool_calls": [call]},
+            ]
+            head = self._ids_of(stem, prompts=False)
+            self._stems[name] = stem, len(head) - 1 - head[::-1].index(self.end)
+        return self._stems[name]
+
+
+class TextChat:
+    """The same with tools as text, for any template with a user and an assistant; `end` is the
+    first special id that the template puts after a turn.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        after = self._after([{"role": "user", "content": "go on"}])
+        special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+        self.end = next((one for one in after if one in special), tokenizer.eos_token_id)
+
+    def prompt(self, messages: list[Message]) -> list[int]:
+        """Ids of an opening; a template without a system prompt has it in the user's message."""
+        from jinja2 import TemplateError
+
+        try:
+            return self._rendered(messages, tokenize=True)
+        except TemplateError:
+            system, user = messages
+            said = {"role": "user", "content": f"{system['content']}\n\n{user['content']}"}
+            return self._rendered([said], tokenize=True)
+
+    def parse(self, turn: list[int], prompt: list[int]) -> Message:
+        """The message that the ids of a turn encode: its text, tags included."""
+        written = turn[:-1] if turn[-1:] == [self.end] else turn
+        return {"role": "assistant", "content": self.tokenizer.decode(written)}
+
+    def answers(self, answers: list[Message], ended: bool) -> list[int]:
+        """See `NativeChat.answers`."""
+        after = self._after(answers)
+        return after[after.index(self.end) + 1 :] if ended and self.end in after else after
+
+    def _after(self, answers: list[Message]) -> list[int]:
+        """Ids of all between a turn and the next, with these messages between them."""
+        turn = {"role": "assistant", "content": SENTINEL}
+        text = self._rendered([{"role": "user", "content": "go"}, turn, *answers], tokenize=False)
+        return self.tokenizer.encode(text.partition(SENTINEL)[2], add_special_tokens=False)
+
+    def _rendered(self, messages: list[Message], tokenize: bool) -> Any:
+        return self.tokenizer.apply_chat_template(
+            messages, tokenize=tokenize, return_dict=False, add_generation_prompt=True
+        )
 
 
 @dataclass
 class Conversation:
-    """An episode as a language model has written and read it.
+    """An episode as a language model has written and read it."""
 
-    Attributes:
-        messages: the opening, then turns and answers.
-        prompt: ids of the opening, system prompt and tool schemas included.
-        ids: of all that followed.
-        own: for each of `ids`, whether the model wrote it.
-        turns: how many the model wrote.
-    """
-
-    messages: list[Message]
-    prompt: list[int]
-    ids: list[int] = field(default_factory=list)
-    own: list[bool] = field(default_factory=list)
-    turns: int = 0
+    messages: list[Message]  # the opening, then turns and answers
+    prompt: list[int]  # ids of the opening, system prompt and tool schemas included
+    ids: list[int] = field(default_factory=list)  # of all that followed
+    own: list[bool] = field(default_factory=list)  # for each of `ids`, whether the model wrote it
+    turns: int = 0  # how many the model wrote
 
     def add(self, ids: list[int], own: bool) -> None:
-        """Append ids, the model's own or those of an answer."""
         self.ids += ids
         self.own += [own] * len(ids)
 
@@ -50,22 +142,18 @@ class Conversation:
 
 
 class LanguageModelPolicy(Policy):
-    """A causal language model in memory.
+    """A causal language model of `transformers`, whose tokenizer has a chat template.
 
     Args:
-        model: a transformers causal model.
-        tokenizer: its tokenizer, with a chat template.
         name: shown in results.
-        temperature: 0 for greedy, else the sampling temperature.
+        temperature: 0 for greedy, else of sampling.
         turn_tokens: new tokens of a turn.
         completion_tokens: of all turns and answers of an episode; an answer that would exceed it
             ends the conversation. None for no bound.
         seed: of sampling. Each attempt at an incident has its own random stream, so what is sampled
             does not depend on the batch.
-        protocol: `text_protocol.TEXT` for a template that has no tools.
+        protocol: `TEXT` for a template that has no tools.
     """
-
-    max_turns = MAX_TURNS
 
     def __init__(
         self,
@@ -86,7 +174,7 @@ class LanguageModelPolicy(Policy):
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """Play `batch` episodes at once, and yield them together; see `Policy.play_each`."""
+        """See `Policy.play_each`; those that are played at once end together."""
         opened = iter(episodes)
         while together := list(islice(opened, batch)):
             began = time.perf_counter()
@@ -123,7 +211,7 @@ class LanguageModelPolicy(Policy):
             conversation.turns += 1
             answers = self.protocol.answers(session, message)
             conversation.messages += answers
-            if not answers or session.episode.done or conversation.turns >= self.max_turns:
+            if not answers or session.episode.done or conversation.turns >= MAX_TURNS:
                 return None
             ids = self._chat.answers(answers, ended=turn[-1] == eos)
             length = len(conversation.ids) + len(ids)

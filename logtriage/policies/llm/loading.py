@@ -19,9 +19,8 @@ QUANTISED = {
     for size in ("0.5B", "1.5B", "3B", "7B")
 }
 WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}  # Unsloth writes lower
-# How TRL's template prints a tool, and the same without `return`, which is a string for every tool
-# of ours, and which Qwen's own schemas do not have. A model reads its tools at every turn that
-# begins with an empty cache, so their length is paid for many times over.
+# How TRL's template prints a tool, and the same without `return`, which says the same of every tool
+# of ours, and which Qwen's own schemas do not have. Tools are read, and paid for, at every turn.
 WHOLE_SCHEMA = "{{- tool | tojson }}"
 SHORT_SCHEMA = """\
 {%- set whole = tool.function %}
@@ -37,8 +36,8 @@ def quantised_name(source: str | Path) -> str:
 
 
 def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
-    """Name and precision (whether 4 bit) in which this machine can run a model, trained in 4 bit or
-    not: 4 bit needs an NVIDIA GPU.
+    """Name and precision (whether 4 bit, which needs an NVIDIA GPU) in which this machine can run a
+    model.
     """
     import torch
 
@@ -52,17 +51,13 @@ def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
 def load_language_model(
     source: str | Path, load_in_4bit: bool = False, adapter: str | Path | None = None
 ) -> tuple[Any, Any]:
-    """Load (model, tokenizer) from a folder or a hub.
+    """Load (model, tokenizer) from a folder or a hub; `ValueError` where that cannot be.
 
     Args:
-        source: a folder made by `base_model.build_base` or by training, or a hub name such as
-            `Qwen/Qwen2.5-3B-Instruct`.
+        source: a folder, or a hub name such as `Qwen/Qwen2.5-3B-Instruct`.
         load_in_4bit: take its weights in NF4 (see `QUANTISED`), or quantise them by bitsandbytes;
             needs an NVIDIA GPU.
         adapter: a LoRA adapter to put on top.
-
-    Raises:
-        ValueError: when 4 bit is asked for without a GPU, or the model cannot be loaded.
     """
     model, tokenizer = _loaded(source, load_in_4bit, adapter)
     return model, with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
@@ -76,11 +71,8 @@ def load_player(
 ) -> tuple[Any, Any, Protocol]:
     """`load_language_model` for any model that can chat: (model, tokenizer, protocol).
 
-    The protocol is the text protocol where TRL does not know the model's chat template, and so
-    could not parse its calls.
-
-    Raises:
-        ValueError: as `load_language_model`, and for a model without a chat template.
+    The protocol is `TEXT` where TRL does not know the model's chat template, and so could not parse
+    its calls; without a template it is a `ValueError`.
     """
     model, tokenizer = _loaded(source, load_in_4bit, adapter)
     if not tokenizer.chat_template:
@@ -111,9 +103,7 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
     half = gpu and not torch.cuda.is_bf16_supported(including_emulation=False)  # a T4
     options: dict[str, Any] = {"device_map": "auto"} if gpu else {}
     if load_in_4bit and not gpu:
-        raise ValueError(
-            "load_in_4bit=True needs an NVIDIA GPU, and none was found; leave it out on a CPU"
-        )
+        raise ValueError("4 bit needs an NVIDIA GPU, and none was found; leave it out on a CPU")
     name = quantised_name(source) if load_in_4bit else str(source)
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
     # be loaded as saved.
@@ -143,9 +133,7 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Turn what these libraries raise for a folder that is incomplete or damaged, and for a name
-    that no hub has, into one `ValueError`.
-    """
+    """Turn all that these libraries raise for what cannot be loaded into one `ValueError`."""
     from safetensors import SafetensorError
 
     try:
@@ -166,8 +154,8 @@ def cannot_load(name: str, error: Exception) -> ValueError:
 
 
 def computed_in_half(config: Any) -> Any:
-    """A model's config with which weights that were quantised beforehand are computed with in fp16:
-    they say bf16, which a T4 only emulates.
+    """A config that computes with weights quantised beforehand in fp16, not in bf16, which a T4
+    only emulates.
     """
     quantisation = getattr(config, "quantization_config", None)
     if quantisation is not None:
@@ -176,12 +164,10 @@ def computed_in_half(config: Any) -> Any:
 
 
 def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
-    """The tokenizer, able to parse tool calls.
+    """The tokenizer, able to parse tool calls; `ValueError` for a template that TRL does not know.
 
-    Args:
-        tokenizer: of a model whose template TRL knows, or of Qwen2.5.
-        qwen: whether to take TRL's own Qwen2.5 template, which training relies on; it prints the
-            tools short, except for the embedded model, which has learned to read them whole.
+    `qwen`: take TRL's own Qwen2.5 template, which training relies on; it prints the tools short,
+    except for the embedded model, which has learned to read them whole.
     """
     from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
@@ -196,9 +182,6 @@ def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
 
 def short_template(template: str) -> str:
     """TRL's Qwen2.5 template with the tools printed short."""
-    if template.count(WHOLE_SCHEMA) != 1:
-        raise ValueError(
-            f"a chat template to be shortened must hold {WHOLE_SCHEMA!r} once; "
-            "begin with TRL's `qwen2_5_chat_template`"
-        )
+    if WHOLE_SCHEMA not in template:
+        raise ValueError(f"no {WHOLE_SCHEMA!r} to shorten; begin with TRL's qwen2_5_chat_template")
     return template.replace(WHOLE_SCHEMA, SHORT_SCHEMA)
