@@ -1,15 +1,15 @@
 """A console to play incidents by hand, as a widget.
 
 Only what ipywidgets 7 and 8 both have is used, and callbacks do nothing but set values. The picture
-is `play.drawing`'s, as on the page of the server.
+is `drawing`'s, as on the page of the server.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from .drawing import draw
 from .play.actions import ACTION_TYPES, Action, action_values
-from .play.drawing import draw
 from .real.catalogue import draw_end, last_incident, open_incident, splits_of, tasks_on
 from .world.topology import Topology
 

@@ -9,12 +9,11 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
 from . import REPOSITORY, __version__
+from .drawing import draw
 from .models import TriageAction, TriageObservation, TriageState
 from .play.actions import Action, action_values, shown
-from .play.drawing import draw
 from .play.episode import Episode
-from .play.observation import Observation
-from .play.prompts import render
+from .play.observation import Observation, render
 from .play.scoring import Score
 from .real.catalogue import draw_end, open_incident
 from .real.real_episode import RealEpisode

@@ -6,7 +6,7 @@ from openenv.core.env_server.types import Action, Observation, State
 from pydantic import Field
 
 from .play.actions import ACTION_TYPES
-from .play.observation import CallTime, LineCount, Measure
+from .real.observed import CallTime, LineCount, Measure
 from .world.call_graph import Service
 from .world.telemetry import Alert, Metric
 
@@ -51,7 +51,7 @@ class TriageObservation(Observation):
     `services` is the call graph, callers before callees, and comes with the opening only. `alerts`
     are the thresholds crossed, `metrics` rows of the metrics table (in JSON both are arrays, in the
     order of their fields), `logs` lines of `LEVEL service text`. Of real incidents there may be
-    `measures`, `calls` and `counts` besides, see `play.observation`. What the step did not bring is
+    `measures`, `calls` and `counts` besides, see `real.observed`. What the step did not bring is
     None. `notice` repeats what was done, never whether it was right; `error` explains an invalid
     action. `reward` is 0 until the end, then the score.
     """

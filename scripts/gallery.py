@@ -6,7 +6,7 @@ from pathlib import Path
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
 

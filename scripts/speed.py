@@ -25,7 +25,7 @@ from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY

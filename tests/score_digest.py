@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 

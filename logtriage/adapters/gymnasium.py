@@ -18,7 +18,7 @@ from gymnasium.spaces import Discrete, Text
 
 from ..play.actions import Action, action_values
 from ..play.episode import BaseEpisode, Episode, OpenEpisode
-from ..play.prompts import render
+from ..play.observation import render
 from ..world.tasks import MAX_INDEX, check_index, check_split, check_task
 from ..world.topology import DEFAULT_TOPOLOGY
 

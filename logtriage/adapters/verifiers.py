@@ -19,7 +19,7 @@ from openai import AsyncOpenAI
 
 from ..play.conversation import answers, from_wire, to_wire
 from ..play.episode import Episode, final_score
-from ..play.prompts import SYSTEM_PROMPT
+from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import ToolSession, tool_schemas
 from ..world.tasks import TASKS
 

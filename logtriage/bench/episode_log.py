@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from ..play.conversation import is_deep
-from ..play.prompts import render
+from ..play.observation import render
 from ..world.tasks import BENCHMARK_VERSION
 from .rollouts import Key, Result, Row
 

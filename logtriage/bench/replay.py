@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from ..play.actions import Action
 from ..play.episode import BaseEpisode, Episode, OpenEpisode
-from ..play.prompts import render
+from ..play.observation import render
 from ..play.tools import ToolSession
 from ..policies.llm.text_protocol import protocol_of
 from ..world.tasks import BENCHMARK_VERSION

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..play.observation import Measure
+from ..real.observed import Measure
 from ..world.call_graph import OWNERS, UNKNOWN_KIND, CallGraph
 from .commands import next_command
 from .evidence import ServiceEvidence, Trouble, weigh
@@ -27,7 +27,7 @@ from .window import Window, find_window, slots_of
 MOST_EVIDENCE = 8  # lines that an answer repeats
 OF_ONE = 3  # of one service
 MOST_SUSPECTS = 3
-# The definition of severity (see `play.prompts`): share of users' requests that fail.
+# The definition of severity (see `play.observation`): share of users' requests that fail.
 P1_SHARE, P2_SHARE = 0.05, 0.004
 LEAST_REQUESTS = 20  # below them, a share says nothing
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode
-from ..play.observation import LineCount, Observation
+from ..play.observation import Observation
+from ..real.observed import LineCount
 from ..world.call_graph import MOST_OBSERVED, CallGraph, Service, leads
 from .answer import Findings, findings_of, guessed_kind
 from .evidence import ServiceEvidence

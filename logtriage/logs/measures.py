@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import TextIO
 
-from ..play.observation import Measure, observed_metric
+from ..real.observed import Measure, observed_metric
 from ..world.telemetry import Alert, Metric
 from .lines import defused, visible
 from .names import service_name

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 
-from ..play.observation import Measure
+from ..real.observed import Measure
 from .evidence import SYMPTOM_WEIGHT, ServiceEvidence
 from .measures import is_unusual, sigmas
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from .actions import ACTION_ARGUMENTS, Action
-from .prompts import SYSTEM_PROMPT
+from .observation import SYSTEM_PROMPT
 from .tools import ToolSession
 
 Message = dict[str, Any]

@@ -1,129 +1,41 @@
-"""What the agent is shown after a step, and the rows that only observed incidents have.
+"""What the agent is shown after a step, its text, and the system prompt.
 
-A simulated incident has alerts and metrics (see `telemetry`), all of whose values are known. An
-observed one may lack any of them, and have further rows: measures, call times, and line counts.
-Numbers that are not known are None.
+Texts are short: tokens are what training costs.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..world.telemetry import UNKNOWN, Alert, Metric
+from ..world.call_graph import CallGraph
+from ..world.telemetry import Alert, Metric
 
-BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
+SYSTEM_PROMPT = """You are the on-call engineer of a microservice cluster. An incident was reported.
+Find the service where the trouble began, not the one that shouts loudest: callers suffer from \
+what they call.
+1. request_more_logs of a service shows its own recent lines; of all, a little of everything.
+2. classify_severity: P1 if over 5% of user requests fail, P2 if fewer fail or users are slowed, \
+P3 if no user is touched.
+3. identify_root_cause, then remediate that service, then escalate to the team in charge.
+Restart crashes and leaks; rollback bad releases and configuration; scale overload; flush-cache \
+cache trouble; kill-query.
+Teams: sre owns edge and queue and all overload, backend owns apps, dba owns databases; security \
+owns every attack.
+4. resolve when done. If nothing is wrong, classify P3 and ignore. First answers count. Naming the \
+cause but
+paging the wrong team, or nobody for a P1 or P2, is worth nothing; nor is ignoring a real fault. A \
+remedy that does not help costs.
+You may make several calls at once."""
 
-
-def three_digits(value: float) -> int | float:
-    """A quantity of an observed incident: three significant digits, and 0 below 0.0001."""
-    short = float(f"{value:.3g}")
-    return int(short) if short == int(short) else short if abs(short) >= 1e-4 else 0
-
-
-def number(value: float | None) -> str:
-    """A quantity of an observed incident as text."""
-    return UNKNOWN if value is None else str(three_digits(value))
-
-
-def observed_metric(
-    service: str, errors: float | None, latency: float | None, usual: float | None
-) -> Metric:
-    """A row of the metrics table of an observed incident."""
-    cells = (errors, latency, usual)
-    return Metric(service, *(None if cell is None else three_digits(cell) for cell in cells))
-
-
-class Measure(NamedTuple):
-    """A further metric of a service, over time.
-
-    Attributes:
-        service: whose; `users` for what they feel.
-        name, unit: what is measured, as in `cpu`, `%`.
-        values: in order of time, the last the most recent.
-        usual: the median without an incident.
-        low, high: between which nine of ten values lie then.
-        deviation: 1.4826 times the median distance from `usual` then, which is the sigma of a
-            normal distribution; programs read it, texts do not show it.
-    """
-
-    service: str
-    name: str
-    unit: str
-    values: tuple[float | None, ...]
-    usual: float | None = None
-    low: float | None = None
-    high: float | None = None
-    deviation: float | None = None
-
-    @property
-    def text(self) -> str:
-        values = " ".join(map(number, self.values))
-        band = f" ({number(self.low)}-{number(self.high)})" if self.low is not None else ""
-        return f"{self.service} {self.name} {values}{self.unit} usual {number(self.usual)}{band}"
-
-    def sigma(self, least: float) -> float:
-        """The standard deviation without an incident: by the median deviation or by the band in
-        which nine of ten values lie, whichever is wider; at least this share of `usual`, for what
-        never moved.
-        """
-        wide = self.deviation or 0.0
-        if self.low is not None and self.high is not None:
-            wide = max(wide, (self.high - self.low) / BAND)
-        return max(wide, least * abs(self.usual or 0.0), 1e-9)
-
-
-class CallTime(NamedTuple):
-    """How long a call takes, in ms, and how often it is made, a minute.
-
-    `wait` is what the caller measures, `served` what the callee does; the difference is network
-    latency.
-    """
-
-    caller: str
-    callee: str
-    wait: float | None
-    usual_wait: float | None
-    served: float | None = None
-    usual_served: float | None = None
-    rate: float | None = None
-    usual_rate: float | None = None
-
-    @property
-    def text(self) -> str:
-        text = f"{self.caller} > {self.callee} waits {number(self.wait)}ms"
-        text += f" usual {number(self.usual_wait)}"
-        if self.served is not None:
-            text += f", served in {number(self.served)}ms usual {number(self.usual_served)}"
-        if self.rate is not None:
-            text += f", {number(self.rate)}/min usual {number(self.usual_rate)}"
-        return text
-
-
-class LineCount(NamedTuple):
-    """Log lines of a service a minute, and how many of them are errors and warnings."""
-
-    service: str
-    lines: float
-    usual_lines: float | None
-    errors: float
-    usual_errors: float | None
-    warnings: float = 0.0
-    usual_warnings: float | None = None
-
-    @property
-    def text(self) -> str:
-        return (
-            f"{self.service} {number(self.lines)} lines/min usual {number(self.usual_lines)}, "
-            f"errors {number(self.errors)} usual {number(self.usual_errors)}, "
-            f"warnings {number(self.warnings)} usual {number(self.usual_warnings)}"
-        )
+TABLE_HEADER = "service errors p95 usual"
+CLOSED = "Incident closed."
 
 
 class Observation(NamedTuple):
     """What the agent is shown after a step; parts that the step did not bring are None.
 
     `notice` repeats what was done, never whether it was right. `error` explains an invalid action.
-    `measures`, `calls` and `counts` are of observed incidents; simulated ones have none.
+    `measures`, `calls` and `counts` are rows of `real.observed`; simulated incidents have none.
     """
 
     step: int = 0
@@ -134,6 +46,40 @@ class Observation(NamedTuple):
     metrics: list[Metric] | None = None
     lines: list[str] | None = None
     done: bool = False
-    measures: list[Measure] | None = None
-    calls: list[CallTime] | None = None
-    counts: list[LineCount] | None = None
+    measures: list[Any] | None = None
+    calls: list[Any] | None = None
+    counts: list[Any] | None = None
+
+
+def call_graph_line(topology: CallGraph) -> str:
+    """Who calls whom, in one line."""
+    return f"calls: {topology.call_graph_text}"
+
+
+def render(observation: Observation, topology: CallGraph | None = None) -> str:
+    """An observation as the agent reads it.
+
+    With `topology`, the call graph stands on top: the opening of an episode.
+    """
+    parts = [f"step {observation.step} of {observation.max_steps}"]
+    if topology is not None:
+        parts.append(call_graph_line(topology))
+    if observation.error:
+        parts.append(f"error: {observation.error}")
+    if observation.notice:
+        parts.append(observation.notice)
+    if observation.alerts is not None:
+        parts.append(
+            "alerts: " + ("; ".join([alert.text for alert in observation.alerts]) or "none")
+        )
+    if observation.metrics is not None:
+        if observation.alerts is not None:
+            parts.append(TABLE_HEADER)
+        parts.extend([metric.text for metric in observation.metrics])
+    for rows in (observation.measures, observation.calls, observation.counts):
+        parts.extend([row.text for row in rows or ()])
+    if observation.lines:
+        parts.extend(observation.lines)
+    if observation.done:
+        parts.append(CLOSED)
+    return "\n".join(parts)

@@ -19,7 +19,7 @@ from typing import Any
 
 from .actions import ACTION_ARGUMENTS, ACTION_TYPES, Action, shown
 from .episode import BaseEpisode, Episode, OpenEpisode, final_score
-from .prompts import CLOSED, render
+from .observation import CLOSED, render
 
 # Of the training reward, for each call that is no valid action; without it training drifts to call
 # spam.

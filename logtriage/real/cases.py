@@ -7,7 +7,7 @@
 | `nezha-onlineboutique` | 27 | 10 services: resources, latency, calls | MIT |
 
 A source is one file, `<source>.json.gz`, with its attribution; `LICENSES/` holds the licences. It
-holds the rows that an agent is shown, as arrays with the fields of `play.observation` in order.
+holds the rows that an agent is shown, as arrays with the fields of `observed` and `telemetry` in order.
 `scripts/real_cases.py` of commit 264b8c9 made the cases from the public repositories.
 """
 
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from ..play.observation import CallTime, LineCount, Measure
 from ..world.telemetry import Alert
+from .observed import CallTime, LineCount, Measure
 
 SOURCES = ("petshop", "nezha-trainticket", "nezha-onlineboutique")
 FOLDER = Path(__file__).parent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..play.drawing import Part, draw_parts, draw_verdict
+from ..drawing import Part, draw_parts, draw_verdict
 from ..play.episode import Episode
 from ..world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on
 from ..world.topology import Topology

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..play.observation import CallTime, LineCount, Measure, Observation
+from ..play.observation import Observation
 from ..world.call_graph import CallGraph
 from ..world.telemetry import Alert
+from .observed import CallTime, LineCount, Measure
 
 # Names of measures: latencies (a mean before a percentile), and shares of successful requests.
 LATENCIES = ("latency", "p95")

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode
-from ..play.observation import Measure, Observation, observed_metric, three_digits
+from ..play.observation import Observation
 from ..play.scoring import Score
 from ..world.call_graph import UNKNOWN_KIND, CallGraph, Service
 from ..world.telemetry import Alert, Metric
 from .cases import Case, load_case
+from .observed import Measure, observed_metric, three_digits
 
 REAL = "real"  # the name of the task
 MAX_STEPS = 20

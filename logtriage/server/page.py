@@ -16,11 +16,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 from pydantic import ValidationError
 
+from ..drawing import read_template
 from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
-from ..play.drawing import read_template
-from ..play.prompts import SYSTEM_PROMPT
+from ..play.observation import SYSTEM_PROMPT
 from ..real.catalogue import last_incident, splits_of, tasks_on
 
 router = APIRouter()

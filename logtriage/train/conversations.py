@@ -25,7 +25,7 @@ from ..bench.runs import read_jsonl, record_of
 from ..bench.score_tables import markdown
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode
-from ..play.prompts import render
+from ..play.observation import render
 from ..play.scoring import PARTS
 from ..play.tools import tool_schemas
 from ..world.tasks import BENCHMARK_VERSION, TASKS

@@ -23,8 +23,7 @@ from random import Random
 from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode
-from ..play.observation import Observation
-from ..play.prompts import call_graph_line, render
+from ..play.observation import Observation, call_graph_line, render
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
 from ..world.incidents import sample_incident

@@ -33,7 +33,7 @@ from typing import Any
 
 from ..bench.runs import find_gpu, last_checkpoint, rewind, start_run, step_of, weights_digest
 from ..play.episode import Episode, OpenEpisode
-from ..play.prompts import SYSTEM_PROMPT
+from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import TriageTools
 from ..policies.llm.loading import cannot_load, load_language_model, quantised_name, with_tool_calls
 from .drills import open_varied

@@ -25,7 +25,7 @@ from ..bench.learning_plots import plot_learning
 from ..bench.runs import model_of, read_jsonl, record_of
 from ..play.conversation import opening_messages
 from ..play.episode import Episode
-from ..play.prompts import render
+from ..play.observation import render
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import WHOLE
 from .drills import HOLDOUT_INDEX

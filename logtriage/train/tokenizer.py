@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..play.actions import ACTION_ARGUMENTS
-from ..play.prompts import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
+from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import with_tool_calls
 from ..world.call_graph import TEAMS

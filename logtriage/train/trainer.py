@@ -21,7 +21,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from ..bench.rollouts import episode_row
 from ..play.conversation import Message, unreadable
-from ..play.prompts import CLOSED
+from ..play.observation import CLOSED
 from ..play.scoring import PARTS
 from ..play.tools import ToolSession, TriageTools
 from ..world.tasks import TASKS

@@ -17,7 +17,7 @@ from logtriage.bench.rollouts import rollout
 from logtriage.play.actions import Action
 from logtriage.play.conversation import from_wire, tool_call
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.play.scoring import PARTS
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.policies.scripted import ConstantPolicy

@@ -11,7 +11,7 @@ from logtriage.logs.log_episode import INFERRED, NOBODY, SHOWN, TOLD, LogEpisode
 from logtriage.logs.measures import read_measures
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.play.tools import ToolSession
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 

@@ -26,7 +26,7 @@ def test_a_metric_is_compared_with_the_earlier_part(tmp_path):
     cart, web = compare(read_measures(written(tmp_path, "\n".join(lines))), WINDOW)
     assert cart.text == "cart cpu_pct 97% usual 11 (10-12)"
     assert is_unusual(cart) and sigmas(cart) > 20 and not is_unusual(web)
-    # A sigma, as `observation.Measure` says: what compares measures elsewhere reads it.
+    # A sigma, as `observed.Measure` says: what compares measures elsewhere reads it.
     assert cart.deviation == pytest.approx(1.4826)
 
 

@@ -5,7 +5,7 @@ import pytest
 from logtriage.logs.evidence import ServiceEvidence, Trouble
 from logtriage.logs.levels import ERROR
 from logtriage.logs.suspects import LIKELY, POSSIBLE, UNSURE, Suspect, how_sure, rank
-from logtriage.play.observation import Measure
+from logtriage.real.observed import Measure
 
 
 def service(name, gain=0.0, names=None, text="it failed"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from logtriage.play.actions import ACTION_TYPES, Action
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident

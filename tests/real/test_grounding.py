@@ -2,8 +2,9 @@
 
 import pytest
 
-from logtriage.play.observation import CallTime, LineCount, Measure, Observation
+from logtriage.play.observation import Observation
 from logtriage.real.grounding import LEAST_SPREAD, farthest, gather, z_score
+from logtriage.real.observed import CallTime, LineCount, Measure
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert, Metric
 

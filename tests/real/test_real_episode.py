@@ -5,10 +5,10 @@ import hashlib
 import pytest
 
 from logtriage.play.actions import Action
-from logtriage.play.observation import Measure
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.real import real_episode as real
 from logtriage.real.cases import SOURCES, load_source
+from logtriage.real.observed import Measure
 
 
 def blame(service):

@@ -2,9 +2,10 @@
 
 import pytest
 
-from logtriage.play.observation import CallTime, LineCount, Measure, Observation
+from logtriage.play.observation import Observation
 from logtriage.real.cases import SOURCES
 from logtriage.real.grounding import gather
+from logtriage.real.observed import CallTime, LineCount, Measure
 from logtriage.real.real_episode import RealEpisode
 from logtriage.real.rules import RULES, RankingPolicy, commonest, random_ranking
 from logtriage.world.call_graph import CallGraph, Service

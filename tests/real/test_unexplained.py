@@ -2,8 +2,9 @@
 
 import pytest
 
-from logtriage.play.observation import CallTime, LineCount, Measure, Observation
+from logtriage.play.observation import Observation
 from logtriage.real.grounding import gather
+from logtriage.real.observed import CallTime, LineCount, Measure
 from logtriage.real.unexplained import shares, suspicion, votes
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert

@@ -13,7 +13,7 @@ from logtriage.adapters.remote import Server
 from logtriage.client import LogtriageEnv
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.real.cases import SOURCES, load_source
 from logtriage.real.real_episode import RealEpisode
 

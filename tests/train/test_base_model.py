@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock
 
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import call_graph_line, render
+from logtriage.play.observation import call_graph_line, render
 from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import base_model, processes

@@ -15,7 +15,7 @@ from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.play.episode import Episode, final_score
-from logtriage.play.prompts import SYSTEM_PROMPT
+from logtriage.play.observation import SYSTEM_PROMPT
 from logtriage.play.scoring import PARTS
 from logtriage.play.tools import ToolSession, tool_schemas
 from logtriage.train.conversations import POLICIES, write_dataset

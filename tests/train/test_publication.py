@@ -19,7 +19,7 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 from test_command_line import refusal
 from test_command_line import run as run_command
 
-from logtriage.play.prompts import SYSTEM_PROMPT
+from logtriage.play.observation import SYSTEM_PROMPT
 from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import hub
 from logtriage.train.experiment import evaluate_run

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import pytest
 from test_environment import investigation
 
+from logtriage.drawing import draw, health
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
-from logtriage.play.drawing import draw, health
 from logtriage.play.episode import Step
 from logtriage.play.observation import Observation
 from logtriage.world.incidents import sample_incident

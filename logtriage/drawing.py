@@ -14,13 +14,13 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from ..world.call_graph import CallGraph
-from ..world.incidents import Incident
-from ..world.tasks import PAR_STEPS
-from ..world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
-from .episode import Step
-from .observation import Observation
-from .scoring import WEIGHTS, Record, Score
+from .play.episode import Step
+from .play.observation import Observation
+from .play.scoring import WEIGHTS, Record, Score
+from .world.call_graph import CallGraph
+from .world.incidents import Incident
+from .world.tasks import PAR_STEPS
+from .world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
 
 # Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)

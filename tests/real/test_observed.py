@@ -2,7 +2,7 @@
 
 import pytest
 
-from logtriage.play.observation import CallTime, LineCount, Measure, number, observed_metric
+from logtriage.real.observed import CallTime, LineCount, Measure, number, observed_metric
 from logtriage.world.telemetry import Alert, Metric
 
 
