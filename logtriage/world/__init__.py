@@ -1,4 +1,1 @@
-"""The world: a call graph, faults, the cluster's dynamics, incidents, and what may be seen of them.
-
-Standard library only, but for `topology_file`, which reads YAML.
-"""
+"""The world: a call graph, faults, the cluster's dynamics, incidents, and what may be seen of them."""

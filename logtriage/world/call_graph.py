@@ -26,10 +26,7 @@ RESERVED_NAME = "all"  # what `request_more_logs` takes for every service
 
 @dataclass(frozen=True)
 class Service:
-    """One service.
-
-    `calls` are synchronous (the caller waits); `publishes` are not (the caller moves on).
-    """
+    """One service; for an answer to its `calls` it waits, for what it `publishes` it does not."""
 
     name: str
     kind: str
@@ -45,19 +42,16 @@ class Service:
 
     @property
     def is_edge(self) -> bool:
-        """Whether users enter here."""
         return self.kind == "edge"
 
     @property
     def downstream(self) -> tuple[str, ...]:
-        """Names of everything it sends work to: its calls, then what it publishes to."""
+        """Everything it sends work to: its calls, then what it publishes to."""
         return self.calls + self.publishes
 
 
 def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
-    """Whether calls lead from one service to another, over any number of hops; each leads to
-    itself.
-    """
+    """Whether calls lead from a service to another, over any number of hops, none included."""
     seen, reached = {start}, [start]
     for name in reached:  # it grows meanwhile: breadth first
         if name == goal:
@@ -70,15 +64,7 @@ def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
 
 @dataclass(frozen=True)
 class CallGraph:
-    """Services and their calls, as they were observed.
-
-    Args:
-        services: each with a name of its own, without spaces, semicolons or `>`.
-
-    Raises:
-        ValueError: for no service or more than `MOST_OBSERVED`, a bad name or kind, or a call to a
-            service that is not there; the message names it and a suggested fix.
-    """
+    """Services and their calls, as they were observed; `ValueError` for what is no such graph."""
 
     services: tuple[Service, ...]
 
@@ -94,8 +80,7 @@ class CallGraph:
                 f"a call graph has 1 to {self.MOST} services, got {len(self.services)}; "
                 "keep those that users wait for"
             )
-        for service in self.services:  # first of all: a wrong name here is a dangling call there
-            name = service.name
+        for name in self.names:  # first of all: a wrong name here is a dangling call there
             if self.names.count(name) > 1:
                 raise ValueError(f"service {name} stands twice; rename one")
             if not self.NAME.fullmatch(name) or name == RESERVED_NAME or not name.isprintable():
@@ -122,24 +107,21 @@ class CallGraph:
                     )
 
     def __hash__(self) -> int:
-        # Equal graphs have equal names, and a graph is looked up at every incident: keep it quick.
+        # Equal graphs have equal names, and a graph is looked up at every incident.
         return hash(self.names)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Service names, in position order."""
+        """By position."""
         return tuple(service.name for service in self.services)
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """Name to position."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
     def edges(self) -> tuple[int, ...]:
-        """Positions of the services where users enter; where none is known to be an edge, of those
-        that nobody calls.
-        """
+        """Positions of the services where users enter, or, with no known edge, that nobody calls."""
         known = tuple(i for i, service in enumerate(self.services) if service.is_edge)
         return known or tuple(i for i, name in enumerate(self.names) if not self.callers[name])
 
@@ -157,7 +139,7 @@ class CallGraph:
 
     @cached_property
     def callers(self) -> dict[str, tuple[str, ...]]:
-        """Name to the names of everything that calls it or publishes to it."""
+        """Name to everything that calls it or publishes to it."""
         return {
             name: tuple(s.name for s in self.services if name in s.downstream)
             for name in self.names
@@ -177,22 +159,17 @@ class CallGraph:
 
     @cached_property
     def layout(self) -> dict[str, tuple[float, float]]:
-        """Name to (x, y) for a drawing: depth downwards, siblings side by side over (0, 1) and near
-        their callers.
-        """
+        """Name to (x, y) of a drawing: x in (0, 1), siblings near their callers; y minus depth."""
         rows: dict[int, list[str]] = {}
         for name in self.names:
             rows.setdefault(self.depth[name], []).append(name)
         at: dict[str, tuple[float, float]] = {}
         for depth, names in sorted(rows.items()):
-            callers = {
-                name: [at[caller][0] for caller in self.callers[name] if caller in at]
-                for name in names
-            }
-            names.sort(
-                key=lambda name: total(callers[name]) / len(callers[name]) if callers[name] else 0.0
-            )
-            for i, name in enumerate(names):
+            middles = {}
+            for name in names:
+                above = [at[caller][0] for caller in self.callers[name] if caller in at]
+                middles[name] = total(above) / len(above) if above else 0.0
+            for i, name in enumerate(sorted(names, key=middles.__getitem__)):
                 at[name] = ((i + 0.5) / len(names), -float(depth))
         return at
 

@@ -53,9 +53,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Injection:
-    """A fault at work: at `position`, from tick `onset`, rising linearly to `intensity` within
-    `ramp` ticks.
-    """
+    """A fault at `position`, from tick `onset`, rising linearly to `intensity` in `ramp` ticks."""
 
     fault: Fault
     position: int
@@ -64,7 +62,7 @@ class Injection:
     ramp: int
 
     def strength(self, tick: int) -> float:
-        """Intensity reached at `tick`, in [0, 1]."""
+        """Intensity at `tick`, in [0, 1]."""
         if tick < self.onset:
             return 0.0
         return self.intensity * min(1.0, (tick - self.onset + 1) / self.ramp)
@@ -89,12 +87,9 @@ def next_state(
     """The state of `tick`, and whether anything moved.
 
     Args:
-        topology: the call graph.
         previous: the state of the tick before.
         injection: the fault at work, if any.
-        tick: counted as in `Injection.onset`.
-        reach: positions that the fault could ever touch (`Topology.reach`); others stay as they
-            are.
+        reach: positions that it could ever touch (`Topology.reach`); others stay as they are.
     """
     # The hot loop of the whole project: lists instead of objects, and names bound outside of it.
     network = topology.network
@@ -182,10 +177,9 @@ class Cluster:
     """A running cluster: it replays the untreated states until a remedy takes it off that path.
 
     Args:
-        topology: the call graph.
         injection: the fault at work; None for a false alarm.
         untreated: from `untreated_states`, long enough for the whole episode.
-        tick: the tick at which the agent arrives.
+        tick: at which the agent arrives.
 
     Attributes:
         active: the fault until it is remedied.
@@ -235,7 +229,7 @@ class Cluster:
 
 
 def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
-    """Peak error fraction and peak slowdown (ratio to rest) over `states`, the worse edge's."""
+    """Peak error share and peak slowdown (ratio to rest) over `states`, the worse edge's."""
     rest, edges = topology.network.rest_latency, topology.edges
     return (
         max([state.errors[i] for i in edges for state in states]),

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 def total(values: Iterable[float]) -> float:
-    """The sum, added from left to right."""
+    """Added from left to right."""
     return reduce(add, values, 0.0)
 
 

@@ -43,7 +43,6 @@ class Fault:
     needs: str = ""
 
     def can_occur_at(self, service: Service) -> bool:
-        """Whether this fault can be injected into `service`."""
         fits = service.is_edge or not self.needs or getattr(service, self.needs)
         return service.kind in self.kinds and fits
 
@@ -85,5 +84,5 @@ FAULTS = {fault.name: fault for fault in _CATALOGUE}
 
 
 def faults_at(service: Service) -> tuple[Fault, ...]:
-    """Every fault that can occur at `service`, in catalogue order."""
+    """In catalogue order."""
     return tuple(fault for fault in FAULTS.values() if fault.can_occur_at(service))

@@ -32,12 +32,7 @@ from .wording import BOOKS, VARIED_BOOKS, Key
 
 STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
 DETAIL_LINES = 3  # lines in an answer about one service
-VOLUME = {
-    "edge": 6.0,
-    "app": 3.0,
-    "database": 2.0,
-    "queue": 2.0,
-}  # how much a kind of service prints
+VOLUME = {"edge": 6.0, "app": 3.0, "database": 2.0, "queue": 2.0}  # how much a kind prints
 VOLUME_AT_REST = 0.05  # of a service that passes every error on
 SLOW = 2.0  # times its usual latency, own or whole, from which a service counts as slow
 VOLUME_SLOW = 0.5  # likewise, of one that is slow
@@ -54,13 +49,10 @@ LINE_KINDS = ("proof", "hint", "callee", "own", "benign", "normal")
 CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
 
 
-# Whole numbers are of type int, so that their text has no point.
-
-
 class Alert(NamedTuple):
     """A threshold crossed now: `errors` in per cent, or `p95` or `latency` (a mean) in ms.
 
-    A simulated one has one significant digit.
+    A whole number is of type int here and below, so that its text has no point.
     """
 
     service: str
@@ -76,8 +68,6 @@ class Alert(NamedTuple):
 class Metric(NamedTuple):
     """A row of the metrics table: error share in per cent, p95 and its usual value in ms; None
     where it is not known.
-
-    A simulated one has whole per cents and two significant digits of latency.
     """
 
     service: str
@@ -93,14 +83,14 @@ class Metric(NamedTuple):
 
     @property
     def slowdown(self) -> float | None:
-        """The latency over its usual value; None where either is not known, or the usual is 0."""
+        """The latency over its usual value; None where either is not known."""
         if self.latency is None or not self.usual:
             return None
         return self.latency / self.usual
 
 
 def two_digits(value: float) -> int | float:
-    """A quantity of the simulator: two significant digits, at most one decimal."""
+    """Two significant digits, at most one decimal."""
     if value >= 100.0:
         scale = 10
         while value >= scale * 100:
@@ -113,7 +103,7 @@ def two_digits(value: float) -> int | float:
 
 
 def one_digit(value: float) -> int:
-    """A quantity in an alert: one significant digit."""
+    """One significant digit."""
     scale = 1
     while value >= scale * 9.5:
         scale *= 10
@@ -130,9 +120,9 @@ def _per_cent(share: float) -> str:
     return figure(min(100.0, 100.0 * share))
 
 
-# Field of a template -> its value, from the state, the speaker's position, the position spoken of,
-# and the topology.
-_FIELDS: dict[str, Callable[[State, int, int, Topology], str]] = {
+# From the state, the speaker's position, the position spoken of, and the topology.
+Field = Callable[[State, int, int, Topology], str]
+_FIELDS: dict[str, Field] = {
     "latency": lambda state, speaker, other, topology: figure(state.latency[speaker]),
     "errors": lambda state, speaker, other, topology: figure(100.0 * state.errors[speaker]),
     "usage": lambda state, speaker, other, topology: _per_cent(state.pool[speaker]),
@@ -145,13 +135,11 @@ _FIELDS: dict[str, Callable[[State, int, int, Topology], str]] = {
 
 
 class Template(NamedTuple):
-    """A log line ready to be filled: `%s` for each field, and the functions that give them (None: a
-    random digit).
-    """
+    """A log line to be filled: `%s` for each field, and what gives it (None: a random digit)."""
 
     level: str
     text: str
-    fields: tuple[Callable[[State, int, int, Topology], str] | None, ...]
+    fields: tuple[Field | None, ...]
 
 
 def _compile(template: str) -> Template:
@@ -173,16 +161,7 @@ def _templates(kind: str, key: Key, held_out: bool, varied: bool) -> tuple[Templ
 
 
 class Telemetry:
-    """The eyes on one running cluster.
-
-    Owns the episode's telemetry stream; every call draws from it.
-
-    Args:
-        incident: what is going on; only the simulator's quantities and the task's settings are read
-            from it.
-        cluster: the running cluster.
-        random: the stream.
-    """
+    """The eyes on one running cluster; what they see is drawn from `random`, in order."""
 
     def __init__(self, incident: Incident, cluster: Cluster, random: Random) -> None:
         self.incident, self.cluster, self.random = incident, cluster, random.random
@@ -192,7 +171,7 @@ class Telemetry:
         self._seen_tick, self._degraded = -1, self._at_rest
 
     def degraded(self) -> list[bool]:
-        """Which services are degraded now, by position (see `is_degraded`)."""
+        """Which services are degraded now, by position."""
         cluster = self.cluster
         if cluster.tick != self._seen_tick:
             self._seen_tick, self._degraded = cluster.tick, self._at_rest[:]
@@ -209,8 +188,7 @@ class Telemetry:
     def own_degradation(self, position: int) -> float:
         """How much of a service's degradation, 0 to 1, is its own, and not of those it waits for.
 
-        The fraction of requests that fail here, or `VOLUME_SLOW` when its own latency has
-        doubled.
+        The share of requests that fail here, or `VOLUME_SLOW` when its own latency has doubled.
         """
         state, network = self.cluster.states[self.cluster.tick], self.topology.network
         passed, own_latency, own_rest = 1.0, state.latency[position], network.rest_latency[position]
@@ -225,7 +203,7 @@ class Telemetry:
         return max(own_errors, VOLUME_SLOW if own_latency > SLOW * own_rest else 0.0)
 
     def log_volumes(self) -> list[float]:
-        """How much each service prints by itself now, relative to the others, by position."""
+        """How much each service prints by itself now, by position."""
         degraded, suppressed = self.degraded(), self.suppressed()
         log_volumes = [VOLUME[service.kind] for service in self.topology.services]
         for position, volume in enumerate(log_volumes):
@@ -247,33 +225,19 @@ class Telemetry:
         for other in self.topology.below[position]:
             if degraded[other]:
                 callee = CALLEE_WEIGHT
-        return (
-            proof,
-            hint,
-            callee,
-            OWN_WEIGHT if degraded[position] else 0.0,
-            task.noise,
-            NORMAL_WEIGHT,
-        )
+        own = OWN_WEIGHT if degraded[position] else 0.0
+        return proof, hint, callee, own, task.noise, NORMAL_WEIGHT
 
     def callee_weights(self, position: int) -> list[tuple[int, float]]:
-        """(position, weight) of the called services that fail or stall this one: how likely a line
-        names each.
-        """
+        """(position, weight) of the called services that a line may name: those degraded."""
         state = self.cluster.states[self.cluster.tick]
-        degraded = self.degraded()
-        rest = self.topology.network.rest_latency
-        return [
-            (
-                other,
-                state.errors[other]
-                + 1.0
-                - rest[other] / max(state.latency[other], rest[other])
-                + 0.01,
-            )
-            for other in self.topology.below[position]
-            if degraded[other]
-        ]
+        degraded, rest = self.degraded(), self.topology.network.rest_latency
+        weights = []
+        for other in self.topology.below[position]:
+            if degraded[other]:
+                slow = rest[other] / max(state.latency[other], rest[other])
+                weights.append((other, state.errors[other] + 1.0 - slow + 0.01))
+        return weights
 
     def lines(self, position: int, count: int = 1) -> list[str]:
         """What `position` prints now, each `LEVEL service text`."""
@@ -339,8 +303,8 @@ class Telemetry:
         return self.lines(position, DETAIL_LINES)
 
     def sample(self) -> list[str]:
-        """A little of everything: a line each of `STREAM_LINES` services drawn without replacement.
-        A suppressed one's is an ordinary one: silent among all the others, it would stand out.
+        """A line each of `STREAM_LINES` services drawn without replacement. A suppressed one's is
+        an ordinary one: silent among all the others, it would stand out.
         """
         order, random = list(range(len(self.topology.services))), self.random
         suppressed = self.suppressed()
@@ -381,10 +345,7 @@ class Telemetry:
         return rows
 
     def alerts(self) -> list[Alert]:
-        """The thresholds crossed now.
-
-        Only services that users feel are watched; a suppressed root is not.
-        """
+        """The thresholds crossed now, of services that users feel; a suppressed root has none."""
         cluster, rest = self.cluster, self.topology.network.rest_latency
         state, suppressed = cluster.states[cluster.tick], self.suppressed()
         alerts = []

@@ -1,13 +1,4 @@
-"""A custom call graph, read from YAML; docs/call-graphs.md describes the file.
-
-    services:
-      - {name: front, kind: edge, calls: [cart]}
-      - {name: cart, kind: app, calls: [cart-db], publishes: [mails], session_cache: true}
-      - {name: cart-db, kind: database}
-      - {name: mails, kind: queue}
-
-This module alone needs a YAML reader: the rest of the world is the standard library.
-"""
+"""A custom call graph, read from YAML; docs/call-graphs.md describes the file."""
 
 from __future__ import annotations
 
@@ -27,7 +18,7 @@ FIELDS = {
     **{"name": TEXT, "kind": TEXT, "calls": NAMES, "publishes": NAMES},
     **{"handles_logins": SWITCH, "session_cache": SWITCH},
 }
-EXPECTED = "expected a mapping with a list 'services', such as services: [{name: web, kind: edge}]"
+EXPECTED = "expected a mapping with nothing but a list, such as services: [{name: web, kind: edge}]"
 
 
 def load_topology(path: str | Path) -> Topology:
@@ -37,23 +28,23 @@ def load_topology(path: str | Path) -> Topology:
         ValueError: for a file that cannot be read, or describes no such graph; the message names
             the file, the value, the rule and a suggested fix.
     """
-    return _load(path, lambda services: Topology(callers_first(services)))
+    return _load(path, lambda services: Topology(callers_first(services)), {})
 
 
 def load_call_graph(path: str | Path) -> CallGraph:
     """Read the call graph of a cluster that is observed; `ValueError` as `load_topology`."""
-    return _load(path, CallGraph, UNKNOWN_KIND)
+    return _load(path, CallGraph, {"kind": UNKNOWN_KIND})
 
 
-def _load(path: str | Path, build: Callable[[tuple[Service, ...]], Graph], kind: str = "") -> Graph:
-    """The graph of a file; `kind` is that of services without one, which is an error if empty."""
+def _load(
+    path: str | Path, build: Callable[[tuple[Service, ...]], Graph], defaults: dict[str, Any]
+) -> Graph:
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
-        if not isinstance(content, dict) or not isinstance(content.get("services"), list):
-            raise ValueError(f"{EXPECTED}; got {_shown(content)}")
-        if len(content) > 1:
-            raise ValueError(f"services is the only field, got {_shown(content)}; leave the rest")
-        return build(tuple(_service(entry, kind) for entry in content["services"]))
+        match content:
+            case {"services": list(entries), **others} if not others:
+                return build(tuple(_service(entry, defaults) for entry in entries))
+        raise ValueError(f"{EXPECTED}; got {_shown(content)}")
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}; name a YAML file that can be read") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
@@ -69,41 +60,28 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         fields = super().construct_mapping(node, deep)
         if len(fields) < len(node.value):
-            raise ValueError(f"a field of {_shown(fields)} stands twice; leave one out")
+            raise ValueError(f"one of the fields {', '.join(map(str, fields))} stands twice")
         return fields
 
 
-def _service(entry: Any, kind: str) -> Service:
+def _service(entry: Any, defaults: dict[str, Any]) -> Service:
     if not isinstance(entry, dict):
-        example = "{name: cart, kind: app}"
-        raise ValueError(f"a service is a mapping, such as {example}; got {_shown(entry)}")
-    fields = {"kind": kind, **entry} if kind else entry
-    for field in ("name", "kind"):
-        if field not in fields:
-            raise ValueError(f"{_shown(entry)} lacks its {field}; add one")
+        raise ValueError(f"a service is a mapping, as {{name: a, kind: app}}; got {_shown(entry)}")
+    fields = {"name": None, "kind": None, **defaults, **entry}
     for field, value in fields.items():
+        where = f"{_shown(field)} of service {_shown(fields['name'])}"
         if field not in FIELDS:
-            raise ValueError(
-                f"unknown field {_shown(field)} of {_shown(entry)}; fields are {', '.join(FIELDS)}"
-            )
+            raise ValueError(f"unknown field {where}; fields are {', '.join(FIELDS)}")
         rule = FIELDS[field]
-        names = value if rule == NAMES and isinstance(value, list) else [value]
-        known = bool if rule == SWITCH else str
-        if isinstance(value, list) != (rule == NAMES) or not all(
-            isinstance(name, known) for name in names
-        ):
-            raise ValueError(
-                f"{field} of {_shown(entry)} must be {rule}, got {', '.join(map(_shown, names))}"
-            )
-    lists = {field: tuple(value) for field, value in fields.items() if FIELDS[field] == NAMES}
-    return Service(**{**fields, **lists})
+        if rule == NAMES:
+            fits = isinstance(value, list) and all(isinstance(name, str) for name in value)
+        else:
+            fits = isinstance(value, str if rule == TEXT else bool)
+        if not fits:
+            raise ValueError(f"{where} must be {rule}; got {_shown(value)}")
+    return Service(**{key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()})
 
 
 def _shown(value: Any) -> str:
-    """What stands in the file, as a message repeats it; of nested values, which may be huge, only
-    the names.
-    """
-    if isinstance(value, dict):
-        name = value.get("name", "")
-        return f"service {name:.60}" if isinstance(name, str) and name else "a mapping"
-    return "a list" if isinstance(value, list) else f"{value!r:.60}"
+    """A value of the file, as a message repeats it; what is nested may be huge."""
+    return f"a {type(value).__name__}" if isinstance(value, dict | list) else f"{value!r:.60}"

@@ -25,15 +25,14 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-Key = tuple[
-    str, ...
-]  # (fault, kind) of proofs, (remedy, kind) of hints, ("fails" or "slow", kind), or (kind,)
+# (fault, kind) of proofs, (remedy, kind) of hints, ("fails" or "slow", kind), or (kind,)
+Key = tuple[str, ...]
+Book = dict[str, dict[Key, tuple[str, ...]]]  # kind of line to key to templates, `LEVEL text` each
 
 
-def read_wording(text: str) -> dict[str, dict[Key, tuple[str, ...]]]:
-    """Kind of line to key to templates, `LEVEL text` each; `#` starts a comment line."""
-    books: dict[str, dict[Key, tuple[str, ...]]] = {}
-    for line in text.splitlines():
+def _read_file(name: str) -> Book:
+    books: Book = {}
+    for line in files(__package__).joinpath(name).read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             kind, *key = line.strip("[]").split()
             entry = tuple(key)
@@ -43,18 +42,12 @@ def read_wording(text: str) -> dict[str, dict[Key, tuple[str, ...]]]:
     return books
 
 
-def _read_file(name: str) -> dict[str, dict[Key, tuple[str, ...]]]:
-    return read_wording(files(__package__).joinpath(name).read_text(encoding="utf-8"))
-
-
 BOOKS = _read_file("wording.txt")
 VARIED_BOOKS = _read_file("wording_varied.txt")
 
 
 class Reading(NamedTuple):
-    """What a log line says: its kind, and its subject (a fault, a remedy, or a called service; else
-    empty).
-    """
+    """What a line says: its kind, and its subject (fault, remedy, or called service, if any)."""
 
     kind: str
     subject: str = ""
@@ -62,19 +55,16 @@ class Reading(NamedTuple):
 
 @cache
 def _readers() -> dict[str, list[tuple[tuple[str, ...], Reading, int]]]:
-    """First literal of a template (with its level) to (literals, reading, index of the callee among
-    the fields).
-    """
+    """Level to (literals, reading, index of the callee among the fields) of its templates."""
     readers: dict[str, list[tuple[tuple[str, ...], Reading, int]]] = {}
     # What the splits print comes first, so that it reads the same whatever is added to the other.
-    entries = [
+    for kind, key, template in (
         (kind, key, template)
         for books in (BOOKS, VARIED_BOOKS)
         for kind, book in books.items()
         for key, templates in book.items()
         for template in templates
-    ]
-    for kind, key, template in entries:
+    ):
         subject = key[0] if len(key) > 1 else ""
         parts = list(string.Formatter().parse(template))
         literals = (*(literal for literal, _, _, _ in parts), *([""] if parts[-1][1] else []))
