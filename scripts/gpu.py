@@ -39,7 +39,7 @@ from logtriage.bench.runs import environment_record, find_gpu, read_jsonl
 from logtriage.play.actions import Action
 from logtriage.play.conversation import Message, opening_messages, tool_call
 from logtriage.play.episode import Episode
-from logtriage.play.prompts import render
+from logtriage.play.observation import render
 from logtriage.play.tools import tool_schemas
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
