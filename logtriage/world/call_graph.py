@@ -121,7 +121,7 @@ class CallGraph:
 
     @cached_property
     def edges(self) -> tuple[int, ...]:
-        """Positions of the services where users enter, or, with no known edge, that nobody calls."""
+        """Positions of the services where users enter; with no known edge, that nobody calls."""
         known = tuple(i for i, service in enumerate(self.services) if service.is_edge)
         return known or tuple(i for i, name in enumerate(self.names) if not self.callers[name])
 

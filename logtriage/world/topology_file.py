@@ -67,7 +67,7 @@ class _Loader(yaml.SafeLoader):
 def _service(entry: Any, defaults: dict[str, Any]) -> Service:
     if not isinstance(entry, dict):
         raise ValueError(f"a service is a mapping, as {{name: a, kind: app}}; got {_shown(entry)}")
-    fields = {"name": None, "kind": None, **defaults, **entry}
+    fields: dict[str, Any] = {"name": None, "kind": None, **defaults, **entry}
     for field, value in fields.items():
         where = f"{_shown(field)} of service {_shown(fields['name'])}"
         if field not in FIELDS:
@@ -79,7 +79,9 @@ def _service(entry: Any, defaults: dict[str, Any]) -> Service:
             fits = isinstance(value, str if rule == TEXT else bool)
         if not fits:
             raise ValueError(f"{where} must be {rule}; got {_shown(value)}")
-    return Service(**{key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()})
+        if rule == NAMES:
+            fields[field] = tuple(value)
+    return Service(**fields)
 
 
 def _shown(value: Any) -> str:
