@@ -46,8 +46,7 @@ from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import cost, grpo
 from logtriage.train.cost import GIB, T4, estimate
-from logtriage.train.presets import make_config
-from logtriage.train.settings import TrainingConfig
+from logtriage.train.settings import TrainingConfig, make_config
 from logtriage.world.tasks import SEVERITIES, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -32,8 +32,7 @@ from logtriage.bench.strata import describe_falls, gains, stratum_changes
 from logtriage.real.cases import SOURCES
 from logtriage.train.cost import A100, L4, T4, KnownGpu, estimate
 from logtriage.train.experiment import CEILING, TEACHER, summarise_seeds
-from logtriage.train.presets import PRESETS, make_config
-from logtriage.train.settings import TrainingConfig
+from logtriage.train.settings import PRESETS, TrainingConfig, make_config
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]

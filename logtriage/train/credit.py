@@ -30,7 +30,6 @@ from ..play.episode import final_score
 from ..play.scoring import WEIGHTS, Score
 from ..play.tools import ToolSession
 
-CREDITS = ("episode", "part")
 WHOLE = "whole"  # the key of what is credited with the whole reward
 ANSWERS = ("classify_severity", "identify_root_cause", "remediate", "escalate")
 

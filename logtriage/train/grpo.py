@@ -28,41 +28,19 @@ from dataclasses import asdict, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from ..bench.runs import find_gpu, last_checkpoint, rewind, start_run, step_of, weights_digest
 from ..play.episode import Episode, OpenEpisode
-from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import TriageTools
 from ..policies.llm.loading import cannot_load, load_language_model, quantised_name, with_tool_calls
 from .drills import open_varied
 from .processes import locked
-from .settings import TrainingConfig
+from .settings import TrainingConfig, incident_rows
 
 FULL = 10 * 2**20  # bytes free below which a failed write means that the disk is full
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-
-def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
-    """The run's dataset: one row per incident, in the order of training; every incident is in one
-    of them only.
-    """
-    random = Random(f"training/{config.seed}")
-    tasks, weights = list(config.shares), list(config.shares.values())
-    # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
-    prompt = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": ""}]
-    count = config.steps * config.incidents
-    first = config.seed * count
-    if config.deal == "in_turn":
-        dealt = [tasks[i % len(tasks)] for i in range(count)]
-    else:
-        dealt = [random.choices(tasks, weights)[0] for _ in range(count)]
-    return [
-        {"prompt": prompt, "task": task, "split": "train", "index": index}
-        for index, task in enumerate(dealt, first)
-    ]
 
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:

@@ -32,8 +32,7 @@ from ..bench.strata import (
 from ..policies.llm.language_models import TURN_TOKENS
 from ..world.tasks import BENCHMARK_VERSION
 from .experiment import CEILING, DETECTION, REFERENCES, summarise_run, summary_table, tell
-from .grpo import incident_rows
-from .settings import TrainingConfig, lessons_of
+from .settings import TrainingConfig, incident_rows
 
 WEAKEST = 5  # strata that are named for being solved least
 
@@ -215,7 +214,7 @@ def _training(config: TrainingConfig, settings: dict[str, Any]) -> dict[str, Any
         "episodes": len(rows) * config.group,
         "first": min(row["index"] for row in rows),
         "last": max(row["index"] for row in rows),
-        "warm_up": lessons_of(config.warm_up) if config.warm_up else (),
+        "warm_up": config.lessons if config.warm_up else (),
         "settings": markdown(shown),
     }
 

@@ -1,97 +1,69 @@
-"""Settings of a training run."""
+"""Settings of a training run, and the presets: settings by name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import dataclasses
+from collections.abc import Sequence
+from random import Random
+from typing import Annotated, Any, Literal
 
-from ..world.tasks import check_task, is_whole
-from .credit import CREDITS
-from .drills import DRILL_INDEX, TEACHERS
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
-CHOICES = {
-    "loader": ("transformers", "unsloth"),
-    "loop": ("kept", "trl"),
-    "credit": CREDITS,
-    "deal": ("drawn", "in_turn"),
-}
-MOST_LESSONS = 10_000  # of a warm-up
-MAX_SEED = 2**32 - 1  # the largest that numpy takes
+from ..play.conversation import opening_messages
+from ..world.tasks import TASKS, check_task, check_tasks
+from .drills import DRILL_INDEX
 
-# Python types that a setting may have, by its annotation; `seed` has a rule of its own.
-KINDS: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "str": (str,),
-}
+MOST_TOGETHER = 48  # episodes of a step that `deal` makes: all are generated at once
+
+Count = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+# A policy of `drills.TEACHERS`, and how many of its conversations to imitate; empty for none.
+WarmUp = Annotated[str, Field(pattern=r"^((novice|trace):[1-9][0-9]{0,3})?$")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class TrainingConfig:
-    """Settings of a run.
-
-    Attributes:
-        model: folder or hub name of the model to start from.
-        loader: `transformers` or `unsloth` (NVIDIA GPUs only).
-        load_in_4bit: quantise the frozen weights to 4 bit.
-        lora_rank: rank of the adapter that is trained; 0 trains all weights.
-        lora_alpha: its scale.
-        seed: of sampling and of the order of incidents.
-        steps: optimizer steps.
-        incidents: different incidents per step.
-        group: completions (episodes) of each incident.
-        micro_batches: parts a step's episodes are split into for the backward pass.
-        learning_rate: peak; linear decay to 0 after `warmup` steps.
-        max_grad_norm: what the gradient's norm is clipped to; 0 for no clip. The loss is a sum over
-            the calls' tokens, divided by `completion_tokens` and the episodes: norms are small.
-        temperature: of sampling.
-        loop: `kept`, our own, for models of `transformers` (see `loop`), or `trl`, which reads the
-            whole conversation again at each turn, and which Unsloth needs.
-        credit: `episode` gives all calls of an episode its reward, `part` gives each answer its own
-            part of the score (see `credit`) and needs the loop `kept`.
-        completion_tokens: of one episode, all turns and tool answers together.
-        turn_tokens: new tokens of one turn.
-        shares: task to its share of the incidents.
-        deal: `drawn` draws each incident's task by these shares, `in_turn` deals the tasks out in
-            turn, which takes equal shares.
-        warm_up: supervised training before GRPO, as `trace:200`: a policy, and how many of its
-            conversations to imitate; empty for none.
-        varied: play half of the incidents on random call graphs, or in other words (see
-            `drills.open_varied`).
-        save_every: steps between checkpoints.
-        keep_checkpoints: how many of the newest are kept; 0 for all.
+    """Settings of a run. The loss is a sum over the calls' tokens, divided by `completion_tokens`
+    and the episodes, so gradients' norms are small.
     """
 
-    model: str
-    loader: str = "transformers"
-    load_in_4bit: bool = False
-    lora_rank: int = 0
-    lora_alpha: int = 32
-    seed: int = 0
-    steps: int = 200
-    incidents: int = 8
-    group: int = 8
-    micro_batches: int = 1
-    learning_rate: float = 4e-4
+    model: str  # folder or hub name of the model to start from
+    loader: Literal["transformers", "unsloth"] = "transformers"  # unsloth: NVIDIA GPUs only
+    load_in_4bit: bool = False  # quantise the frozen weights
+    lora_rank: int = 0  # of the adapter that is trained; 0 trains all weights
+    lora_alpha: int = 32  # the adapter's scale
+    seed: Annotated[int, Field(ge=0)] = 0  # of sampling and of the order of incidents
+    steps: Count = 200  # optimizer steps
+    incidents: Count = 8  # different ones per step
+    group: Annotated[int, Field(ge=2)] = 8  # episodes of an incident; one has nothing to learn from
+    micro_batches: Count = 1  # parts that a step's episodes are split into for the backward pass
+    learning_rate: NotNegative = 4e-4  # peak; linear decay to 0 after `warmup` steps
     warmup: int = 20
-    max_grad_norm: float = 1.0
-    temperature: float = 1.0
-    loop: str = "kept"
-    credit: str = "part"
-    completion_tokens: int = 640
-    turn_tokens: int = 40
-    shares: dict[str, float] = field(
+    max_grad_norm: NotNegative = 1.0  # what the gradient's norm is clipped to; 0 for no clip
+    temperature: float = 1.0  # of sampling
+    # Our own loop, for models of transformers (see `loop`), or TRL's, which reads the whole
+    # conversation again at each turn, and which Unsloth needs.
+    loop: Literal["kept", "trl"] = "kept"
+    # Whether all calls of an episode get its reward, or each answer its own part of the score (see
+    # `credit`), which needs the loop `kept`.
+    credit: Literal["episode", "part"] = "part"
+    completion_tokens: int = 640  # of one episode, all turns and tool answers together
+    turn_tokens: int = 40  # new ones of one turn
+    shares: dict[str, NotNegative] = dataclasses.field(  # task to its share of the incidents
         default_factory=lambda: {
             "single_crash": 0.35,
             "cascading_failure": 0.2,
             "silent_degradation": 0.45,
         }
     )
-    deal: str = "drawn"
-    warm_up: str = ""
+    # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
+    deal: Literal["drawn", "in_turn"] = "drawn"
+    warm_up: WarmUp = ""  # supervised training of an adapter before GRPO, as `trace:200`
+    # Half of the incidents on random call graphs, or in other words (see `drills.open_varied`).
     varied: bool = False
-    save_every: int = 40
-    keep_checkpoints: int = 0
+    save_every: int = 40  # steps between checkpoints
+    keep_checkpoints: int = 0  # how many of the newest are kept; 0 for all
 
     @property
     def episodes(self) -> int:
@@ -103,90 +75,221 @@ class TrainingConfig:
         """Episodes of one backward pass."""
         return self.episodes // self.micro_batches
 
+    @property
+    def lessons(self) -> tuple[str, int]:
+        """Of the warm-up: the teacher, and how many of its conversations."""
+        teacher, _, count = self.warm_up.partition(":")
+        return teacher, int(count or 0)
+
     def __post_init__(self) -> None:
-        self._check_kinds()
-        self._check_sizes()
-        self._check_tasks()
-        if self.loop == "kept" and self.loader == "unsloth":
-            raise ValueError("the loader 'unsloth' needs the loop 'trl'; choose that")
-        if self.loop == "trl" and self.credit != "episode":
-            raise ValueError(
-                f"credit {self.credit!r} needs the loop 'kept'; choose credit 'episode', or that"
-            )
-        if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
-            raise ValueError(
-                "lora_rank 0 trains all weights, which are frozen in 4 bit and by Unsloth; choose "
-                "a lora_rank > 0, or a preset for another GPU (l4, a100)"
-            )
-        if self.warm_up:
-            lessons_of(self.warm_up)
-            if not self.lora_rank:
-                raise ValueError(
-                    "a warm-up trains an adapter; choose a lora_rank > 0, or start from an expert "
-                    "base (`build-base --expert`)"
-                )
-
-    def _check_kinds(self) -> None:
-        for one in fields(self):
-            kinds = KINDS.get(str(one.type)) if one.name != "seed" else None
-            value = getattr(self, one.name)
-            if kinds and (
-                not isinstance(value, kinds) or (type(value) is bool and bool not in kinds)
-            ):
-                raise ValueError(f"{one.name} must be of type {one.type}, got {value!r:.60}")
-        for setting, known in CHOICES.items():
-            value = getattr(self, setting)
-            if value not in known:
-                raise ValueError(f"unknown {setting} {value!r}; choose one of {', '.join(known)}")
-
-    def _check_sizes(self) -> None:
-        if self.steps < 1 or self.incidents < 1 or self.group < 2:
-            raise ValueError(
-                f"steps and incidents must be >= 1 and group >= 2, got {self.steps}, "
-                f"{self.incidents}, {self.group}; a group of one has no advantage to learn from"
-            )
-        if not self.max_grad_norm >= 0.0:
-            raise ValueError(f"max_grad_norm must be >= 0 (0: no clip), got {self.max_grad_norm}")
-        if self.micro_batches < 1 or self.episodes % self.micro_batches:
+        """Raise `ValueError` for settings that do not go together."""
+        if self.episodes % self.micro_batches:
             raise ValueError(
                 f"micro_batches must divide incidents x group = {self.episodes}, got "
                 f"{self.micro_batches}"
             )
-        if not is_whole(self.seed, 0, MAX_SEED):
-            raise ValueError(
-                f"seed must be a whole number from 0 to {MAX_SEED}, got {self.seed!r:.60}"
-            )
-        # Every seed has its own slice of `train`, below the drills' (`grpo.incident_rows`).
-        played = self.steps * self.incidents
-        if (self.seed + 1) * played > DRILL_INDEX:
+        # Every seed has its own slice of `train`, below the drills' (see `incident_rows`).
+        most_seeds = DRILL_INDEX // (self.steps * self.incidents)
+        if self.seed >= most_seeds:
             raise ValueError(
                 f"seed {self.seed} would reach the incidents of the base model's drills; with "
-                f"{self.steps} steps of {self.incidents} incidents the highest is "
-                f"{DRILL_INDEX // played - 1}"
+                f"{self.steps} steps of {self.incidents} incidents the highest is {most_seeds - 1}"
             )
-
-    def _check_tasks(self) -> None:
         for task in self.shares:
             check_task(task)
-        if not self.shares or min(self.shares.values()) < 0 or sum(self.shares.values()) <= 0:
-            raise ValueError(f"shares must be >= 0 and not all 0, got {self.shares}")
+        if not sum(self.shares.values()):
+            raise ValueError(f"shares must not all be 0, got {self.shares}")
         if self.deal == "in_turn" and len(set(self.shares.values())) > 1:
             raise ValueError(
                 f"tasks that are dealt in turn have equal shares, got {self.shares}; choose deal "
                 "'drawn', or equal shares"
             )
+        if self.loop == "kept" and self.loader == "unsloth":
+            raise ValueError("the loader 'unsloth' needs the loop 'trl'; choose that")
+        if self.loop == "trl" and self.credit == "part":
+            raise ValueError("credit 'part' needs the loop 'kept'; choose 'episode', or that loop")
+        if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
+            raise ValueError(
+                "lora_rank 0 trains all weights, which are frozen in 4 bit and by Unsloth; choose "
+                "a lora_rank > 0, or a preset for another GPU (l4, a100)"
+            )
+        if not self.lora_rank and self.warm_up:
+            raise ValueError(
+                "a warm-up trains an adapter; choose a lora_rank > 0, or start from an expert "
+                "base (`build-base --expert`)"
+            )
 
 
-def lessons_of(warm_up: str) -> tuple[str, int]:
-    """The teacher (see `drills.TEACHERS`) and the number of conversations that a `warm_up` names.
+def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
+    """The run's dataset: one row per incident, in the order of training; every incident is in one
+    of them only.
+    """
+    random = Random(f"training/{config.seed}")
+    tasks, weights = list(config.shares), list(config.shares.values())
+    # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
+    prompt = opening_messages("")
+    count = config.steps * config.incidents
+    first = config.seed * count
+    if config.deal == "in_turn":
+        dealt = [tasks[i % len(tasks)] for i in range(count)]
+    else:
+        dealt = [random.choices(tasks, weights)[0] for _ in range(count)]
+    return [
+        {"prompt": prompt, "task": task, "split": "train", "index": index}
+        for index, task in enumerate(dealt, first)
+    ]
+
+
+def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -> dict[str, int]:
+    """Sizes of a run that plays exactly so many episodes of each task: steps, incidents, group.
+
+    Every step plays the same number of incidents of each task, each by a group: one, or as few as
+    keep to `most_steps`, and not more than `MOST_TOGETHER` episodes in all.
+
+    Args:
+        episodes: of each task.
+        tasks: number of them.
+        group: episodes of an incident, or the next fewer that divide.
+        most_steps: None for any number.
 
     Raises:
-        ValueError: for another form, an unknown teacher, or a number out of range.
+        ValueError: when there are no such sizes.
     """
-    teacher, _, count = warm_up.partition(":")
-    if teacher not in TEACHERS or not count.isdecimal() or not 1 <= int(count) <= MOST_LESSONS:
-        raise ValueError(
-            f"warm_up must be a teacher ({', '.join(TEACHERS)}), a colon and 1 to {MOST_LESSONS} "
-            f"conversations, as trace:200; got {warm_up!r:.60}"
-        )
-    return teacher, int(count)
+    for size in range(group, 1, -1):
+        for each in range(1, MOST_TOGETHER // (tasks * size) + 1):
+            steps, left = divmod(episodes, size * each)
+            if steps and not left and (most_steps is None or steps <= most_steps):
+                return {"steps": steps, "incidents": each * tasks, "group": size}
+    limit = "" if most_steps is None else f" of at most {most_steps} steps"
+    most = "" if most_steps is None else f", {most_steps * group} at most"
+    raise ValueError(
+        f"{episodes} episodes per task make no run{limit} in which each step plays as many "
+        f"incidents of each task, in groups of 2 to {group} and at most {MOST_TOGETHER} episodes; "
+        f"choose a multiple of {group}{most}"
+    )
+
+
+# Shared by the presets for a GPU. They fit a free session on a T4 by `cost`; see docs/t4.md.
+_GPU: dict[str, Any] = {
+    "model": "Qwen/Qwen2.5-3B-Instruct",
+    "lora_rank": 16,
+    "lora_alpha": 32,
+    "loop": "trl",
+    "credit": "episode",
+    "completion_tokens": 2048,
+    "turn_tokens": 128,
+    "shares": dict.fromkeys(TASKS, 1.0),
+    "deal": "in_turn",
+    # Between TRL's table for a T4 (2e-5) and Unsloth's notebook (5e-6, clip 0.1); untested.
+    "learning_rate": 1e-5,
+    "max_grad_norm": 0.1,
+    "steps": 40,
+    "warmup": 3,
+    "incidents": 3,
+    "group": 8,
+    "micro_batches": 12,
+    # A checkpoint has 360 MB, and Drive's bin keeps those that are deleted: 2.9 GB in a run.
+    "save_every": 5,
+    "keep_checkpoints": 1,
+}
+_T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "novice": {},
+    # A few large steps are enough to ruin these two: the clip is a little above their median norm.
+    "expert": {"learning_rate": 3e-4, "max_grad_norm": 0.006},
+    # Names and words are spelled, and graphs are larger, which takes more than twice the tokens.
+    "general": {
+        "learning_rate": 3e-4,
+        "max_grad_norm": 0.006,
+        "varied": True,
+        "completion_tokens": 1280,
+    },
+    "recommended": _T4,
+    # Plain transformers in bf16, which these GPUs have and a T4 has not.
+    "l4": {**_GPU, "micro_batches": 8},
+    "a100": {**_GPU, "micro_batches": 4},
+    # A small model hardly calls tools by itself, so it imitates `trace` before GRPO.
+    "t4_starter": {
+        **_T4,
+        "model": "Qwen/Qwen2.5-0.5B-Instruct",
+        "load_in_4bit": False,
+        "warm_up": "trace:200",
+        "steps": 20,
+    },
+    # A reproduction of the model card that this project starts from: 30 episodes per task, 10
+    # steps, at most 4 episodes at once. At this rate Adam moves no entry of the adapter by more
+    # than 1e-4.
+    "model_card": {
+        **_T4,
+        "max_grad_norm": 1.0,
+        "warmup": 0,
+        **deal(30, tasks=3, group=4, most_steps=10),
+        "micro_batches": 9,
+    },
+}
+
+
+def make_config(preset: str, at_once: int | None = None, **changes: Any) -> TrainingConfig:
+    """A preset with changes.
+
+    Without `micro_batches` among the changes, a micro-batch holds as many episodes as the preset's,
+    or `at_once`, or the next fewer that divide a step.
+
+    Raises:
+        ValueError: for an unknown preset or setting, and for settings that cannot be.
+    """
+    if preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
+    own = {"model": "", **PRESETS[preset]}
+    try:
+        most = at_once or TrainingConfig(**own).at_once
+        config = TrainingConfig(**{**own, "micro_batches": 1, **changes})
+    except ValidationError as error:
+        raise ValueError("; ".join(map(_told, error.errors()))) from None
+    if "micro_batches" in changes:
+        return config
+    parts = range(1, config.episodes + 1)
+    fewest = next(n for n in parts if config.episodes % n == 0 and config.episodes // n <= most)
+    return dataclasses.replace(config, micro_batches=fewest)
+
+
+def _told(error: Any) -> str:
+    """One of pydantic's errors, in a line."""
+    if error["type"] == "value_error":  # of `__post_init__`
+        return str(error["ctx"]["error"])
+    return f"{'.'.join(map(str, error['loc']))}: {error['msg']}, got {error['input']!r:.60}"
+
+
+def asked_config(
+    preset: str,
+    tasks: Sequence[str],
+    episodes: int | None,
+    steps: int | None,
+    batch: int | None,
+    changes: dict[str, Any],
+) -> TrainingConfig:
+    """A preset as a command asks for it.
+
+    Args:
+        preset: its name.
+        tasks: names, or `all`, to be played in equal shares; none for the preset's shares.
+        episodes: of each task, dealt in turn (see `deal`); None for the preset's number.
+        steps: optimizer steps, with `episodes` the most of them; None for the preset's.
+        batch: episodes at once in the backward pass; None for the preset's.
+        changes: other settings; None leaves one as it is in the preset.
+
+    Raises:
+        ValueError: as `make_config` and `deal`, and for an unknown task.
+    """
+    asked = {name: value for name, value in changes.items() if value is not None}
+    if tasks:
+        asked["shares"] = dict.fromkeys(check_tasks(tasks), 1.0)
+    if steps is not None:
+        asked["steps"] = steps
+    if episodes is not None:
+        plain = make_config(preset, **asked)
+        sizes = deal(episodes, len(plain.shares), plain.group, steps)
+        shares = dict.fromkeys(plain.shares, 1.0)
+        asked |= {**sizes, "shares": shares, "deal": "in_turn"}
+    return make_config(preset, at_once=batch, **asked)

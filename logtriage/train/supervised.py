@@ -19,7 +19,7 @@ from tqdm import tqdm
 from ..play.conversation import Message
 from ..play.tools import tool_schemas
 from .drills import TEACHERS
-from .settings import TrainingConfig, lessons_of
+from .settings import TrainingConfig
 
 Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
 WARM_UP_RATE = 2e-4  # peak learning rate, the standard one for adapters of this rank
@@ -151,7 +151,7 @@ def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) ->
     if saved.exists():
         set_peft_model_state_dict(model, load_peft_weights(str(saved)))
         return
-    teacher, count = lessons_of(config.warm_up)
+    teacher, count = config.lessons
     schemas = tool_schemas()
     rows = []
     for index in range(count):

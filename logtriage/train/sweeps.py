@@ -41,7 +41,7 @@ from ..bench.runs import record_of, write_text
 from ..world.tasks import check_split
 from .colab import check_profile
 from .points import Point
-from .presets import make_config
+from .settings import make_config
 
 ROW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=,+-]*")
 GIVEN = ("folder", "seed")  # parameters that the sweep sets

@@ -195,7 +195,7 @@ def train_command(
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .grpo import on_this_machine, train
     from .hub import check_access
-    from .presets import asked_config
+    from .settings import asked_config
 
     changes = {
         "model": model,

@@ -5,7 +5,7 @@ import pytest
 from logtriage.train.base_model import build_base
 from logtriage.train.experiment import evaluate_run, summarise_run
 from logtriage.train.grpo import train
-from logtriage.train.presets import make_config
+from logtriage.train.settings import make_config
 
 pytestmark = pytest.mark.slow
 

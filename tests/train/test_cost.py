@@ -11,7 +11,7 @@ import pytest
 
 from logtriage.train import cost
 from logtriage.train.cost import A100, MODELS, T4, estimate
-from logtriage.train.presets import make_config
+from logtriage.train.settings import make_config
 
 ROOT = Path(__file__).parents[2]
 SESSION = make_config("recommended")

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,12 +32,10 @@ from logtriage.train.experiment import (
     evaluate_run,
     first_and_last,
 )
-from logtriage.train.grpo import LONGEST, check_route, incident_rows, on_this_machine, train
-from logtriage.train.presets import PRESETS, make_config
+from logtriage.train.grpo import check_route, on_this_machine, train
 from logtriage.train.processes import locked
-from logtriage.train.settings import TrainingConfig
+from logtriage.train.settings import incident_rows, make_config
 from logtriage.train.trainer import MetricsLog
-from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -259,7 +256,7 @@ def test_first_and_last_counts_different_incidents():
 def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
     folder = tmp_path / "killed"
     code = (
-        "import sys; from logtriage.train.presets import make_config; "
+        "import sys; from logtriage.train.settings import make_config; "
         "from logtriage.train.grpo import train; "
         "config = make_config('novice', model=sys.argv[1], steps=6, incidents=2, group=2, "
         "micro_batches=2, save_every=2); "
@@ -301,46 +298,6 @@ def test_lines_after_the_checkpoint_are_dropped(tmp_path):
     assert [row["step"] for row in lines(path)] == [1, 2, 3]
 
 
-def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
-    rows = [incident_rows(TrainingConfig(model="x", seed=seed)) for seed in (0, 1)]
-    assert {row["split"] for both in rows for row in both} == {"train"}
-    indices = [{row["index"] for row in both} for both in rows]
-    config = TrainingConfig(model="x")
-    assert len(indices[0]) == config.steps * config.incidents and not indices[0] & indices[1]
-    assert set(config.shares) == set(TASKS)
-
-
-@pytest.mark.parametrize(
-    "changes, answer",
-    [
-        ({"group": 1}, "no advantage to learn from"),
-        ({"loader": "vllm"}, "choose one of transformers, unsloth"),
-        ({"micro_batches": 7}, "micro_batches must divide"),
-        ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
-        ({"shares": {"single_crash": 0.0}}, "not all 0"),
-        ({"colour": 1}, "unknown setting 'colour'"),
-        ({"seed": 2840, "steps": 44}, "the highest is 2839"),
-        ({"seed": -1}, "seed must be a whole number from 0"),
-        ({"seed": True}, "seed must be a whole number from 0"),
-        ({"max_grad_norm": -0.1}, "max_grad_norm must be >= 0"),
-        ({"max_grad_norm": float("nan")}, "max_grad_norm must be >= 0"),
-        ({"deal": "in_turn"}, "dealt in turn have equal shares"),
-        ({"deal": "shuffled"}, "choose one of drawn, in_turn"),
-        ({"warm_up": "trace:200"}, "choose a lora_rank > 0"),
-        ({"load_in_4bit": True}, "choose a lora_rank > 0, or a preset for another GPU"),
-        ({"loader": "unsloth", "loop": "trl", "credit": "episode"}, "lora_rank 0 trains all"),
-        ({"warm_up": "oracle:200", "lora_rank": 4}, "a teacher .novice, trace., a colon"),
-        ({"warm_up": "trace:0", "lora_rank": 4}, "got 'trace:0'"),
-        ({"warm_up": "trace", "lora_rank": 4}, "as trace:200; got 'trace'"),
-        ({"credit": "guess"}, "choose one of episode, part"),
-        ({"loop": "trl"}, "credit 'part' needs the loop 'kept'"),
-    ],
-)
-def test_bad_settings_are_answered(changes, answer):
-    with pytest.raises(ValueError, match=answer):
-        make_config("novice", model="x", **changes)
-
-
 def test_another_model_in_the_same_folder_is_another_run(tiny_base, tmp_path):
     # Or the old run's end would be compared with the new base's beginning.
     base, run = tmp_path / "base", tmp_path / "seed-0"
@@ -350,26 +307,6 @@ def test_another_model_in_the_same_folder_is_another_run(tiny_base, tmp_path):
     save_file({name: one * 1.01 for name, one in weights.items()}, base / "model.safetensors")
     with pytest.raises(ValueError, match=r"other settings \(weights differ\)"):
         train(tiny(base, steps=1), run, progress=False)
-
-
-def test_presets_are_what_they_are_called():
-    card = make_config("model_card")
-    assert (card.model, card.load_in_4bit, card.lora_rank, card.lora_alpha) == (
-        "Qwen/Qwen2.5-3B-Instruct",
-        True,
-        16,
-        32,
-    )
-    assert card.learning_rate == 1e-5 and card.at_once <= 4 and card.steps == 10
-    dealt = Counter(row["task"] for row in incident_rows(card))
-    assert {task: count * card.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
-    assert make_config("recommended").loader == "unsloth"
-    with pytest.raises(ValueError, match="choose one of novice, expert, general, recommended"):
-        make_config("fast")
-    for preset in set(PRESETS) - {"novice", "expert", "general"}:
-        config = make_config(preset)
-        assert config.completion_tokens + 1500 <= LONGEST  # and the longest opening
-        assert config.save_every <= 5
 
 
 def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):

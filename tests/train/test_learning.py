@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from logtriage.train.base_model import build_base
 from logtriage.train.grpo import train
-from logtriage.train.presets import make_config
+from logtriage.train.settings import make_config
 
 TOY = {"drills": 16, "drill_epochs": 1, "novices": 160, "novice_epochs": 4, "hidden": 48}
 SETTINGS = {"incidents": 4, "warmup": 1, "learning_rate": 4e-3, "shares": {"single_crash": 1.0}}

@@ -18,9 +18,8 @@ from logtriage.play.scoring import WEIGHTS
 from logtriage.play.tools import TriageTools
 from logtriage.policies.llm.language_models import LanguageModelPolicy
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.train.grpo import incident_rows
 from logtriage.train.loop import KeptTrainer, calls_of_tokens
-from logtriage.train.presets import make_config
+from logtriage.train.settings import incident_rows, make_config
 from logtriage.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 
 HOOKS = {  # private methods of TRL that `KeptTrainer` overrides

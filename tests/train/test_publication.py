@@ -25,8 +25,8 @@ from logtriage.train import hub
 from logtriage.train.experiment import evaluate_run
 from logtriage.train.grpo import train
 from logtriage.train.model_card import LICENCES
-from logtriage.train.presets import make_config
 from logtriage.train.publication import publish_model, write_model
+from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import torch
 from trl import GRPOTrainer
 
 from logtriage.play.tools import MALFORMED_COST, TriageTools
-from logtriage.train.presets import make_config
+from logtriage.train.settings import make_config
 from logtriage.train.trainer import (
     EpisodeRecorder,
     IncidentTrainer,

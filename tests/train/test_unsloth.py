@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from logtriage.bench.runs import last_checkpoint
 from logtriage.train.base_model import build_base
 from logtriage.train.grpo import train
-from logtriage.train.presets import make_config
+from logtriage.train.settings import make_config
 
 pytestmark = pytest.mark.slow
 

@@ -36,7 +36,7 @@ from unsloth.models.llama import FastLlamaModel
 
 from logtriage.policies.llm.loading import load_language_model
 from logtriage.train.grpo import train
-from logtriage.train.presets import make_config
+from logtriage.train.settings import make_config
 
 
 def rewrite_trl() -> None:

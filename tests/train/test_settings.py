@@ -1,0 +1,146 @@
+"""Settings that are refused, presets, and what follows where some of their settings are changed."""
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logtriage.bench.runs import record_of
+from logtriage.train.grpo import LONGEST
+from logtriage.train.settings import (
+    MOST_TOGETHER,
+    PRESETS,
+    TrainingConfig,
+    asked_config,
+    deal,
+    incident_rows,
+    make_config,
+)
+from logtriage.world.tasks import TASKS
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.parametrize(
+    "changes, answer",
+    [
+        ({"group": 1}, "group: .* greater than or equal to 2, got 1"),
+        ({"loader": "vllm"}, "loader: .* 'transformers' or 'unsloth', got 'vllm'"),
+        ({"colour": 1}, "colour: Unexpected"),
+        ({"max_grad_norm": float("nan")}, "max_grad_norm: .* finite"),
+        ({"warm_up": "oracle:200", "lora_rank": 4}, "warm_up: .* match pattern"),
+        ({"warm_up": "trace:0", "lora_rank": 4}, "warm_up: .* match pattern"),
+        # YAML reads 8e-4 as text, and a run would end in it only once its base was built.
+        ({"learning_rate": "8e-4"}, "learning_rate: .* number, got '8e-4'"),
+        ({"seed": True}, "seed: .* integer"),
+        ({"varied": 1}, "varied: .* boolean"),
+        ({"micro_batches": 7}, "micro_batches must divide"),
+        ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
+        ({"shares": {"single_crash": 0.0}}, "not all be 0"),
+        ({"seed": 2840, "steps": 44}, "the highest is 2839"),
+        ({"deal": "in_turn"}, "dealt in turn have equal shares"),
+        ({"warm_up": "trace:200"}, "choose a lora_rank > 0"),
+        ({"load_in_4bit": True}, "choose a lora_rank > 0, or a preset for another GPU"),
+        ({"loader": "unsloth"}, "needs the loop 'trl'"),
+        ({"loader": "unsloth", "loop": "trl", "credit": "episode"}, "lora_rank 0 trains all"),
+        ({"loop": "trl"}, "credit 'part' needs the loop 'kept'"),
+    ],
+)
+def test_bad_settings_are_answered(changes, answer):
+    with pytest.raises(ValueError, match=answer):
+        make_config("novice", model="x", **changes)
+
+
+def test_published_runs_have_the_settings_of_their_presets():
+    for preset in ("novice", "expert"):
+        found = record_of(RESULTS / preset / "seed-5")["settings"]
+        made = asdict(make_config(preset, model=found["model"], seed=5))
+        assert {name: found[name] for name in made.keys() & found} == {
+            name: made[name] for name in made.keys() & found
+        }
+
+
+def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
+    config = TrainingConfig(model="x")
+    rows = [incident_rows(TrainingConfig(model="x", seed=seed)) for seed in (0, 1)]
+    assert {row["split"] for both in rows for row in both} == {"train"}
+    indices = [{row["index"] for row in both} for both in rows]
+    assert len(indices[0]) == config.steps * config.incidents and not indices[0] & indices[1]
+
+
+def test_presets_are_what_they_are_called():
+    card = make_config("model_card")
+    assert card.model == "Qwen/Qwen2.5-3B-Instruct" and card.load_in_4bit
+    assert (card.lora_rank, card.lora_alpha, card.learning_rate) == (16, 32, 1e-5)
+    assert card.at_once <= 4 and card.steps == 10
+    dealt = Counter(row["task"] for row in incident_rows(card))
+    assert {task: count * card.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
+    with pytest.raises(ValueError, match="choose one of novice, expert, general, recommended"):
+        make_config("fast")
+
+
+@pytest.mark.parametrize("preset", ["recommended", "l4", "a100", "t4_starter"])
+def test_the_presets_for_a_gpu_learn_carefully_and_keep_little(preset):
+    # On a T4 in fp16 nothing was tuned: rate and clip lie where others' recipes for it do, and
+    # every checkpoint that is deleted stays in Google Drive's bin.
+    config = make_config(preset)
+    assert config.learning_rate <= 2e-5 and config.max_grad_norm == 0.1
+    assert config.steps / config.save_every <= 8 and config.keep_checkpoints == 1
+    assert config.completion_tokens + 1500 <= LONGEST  # and the longest opening
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_fewer_or_more_incidents_need_no_more_memory(preset):
+    # a backward pass over more episodes than the preset's runs out of memory on the GPU it is for
+    own = make_config(preset, model="x")
+    assert own == TrainingConfig(**{**PRESETS[preset], "model": "x"})
+    for incidents in (1, 2, 3, 5, 12, 17):
+        config = make_config(preset, model="x", incidents=incidents)
+        assert config.episodes % config.micro_batches == 0 and 1 <= config.at_once <= own.at_once
+        larger = range(config.at_once + 1, own.at_once + 1)
+        assert not any(config.episodes % size == 0 for size in larger)  # no slower than it must be
+
+
+def test_micro_batches_asked_for_are_taken():
+    assert make_config("novice", model="x", incidents=2, micro_batches=4).micro_batches == 4
+
+
+@given(
+    episodes=st.integers(2, 400),
+    tasks=st.integers(1, 3),
+    group=st.integers(2, 16),
+    most=st.none() | st.integers(1, 50),
+)
+def test_episodes_are_dealt_to_the_last_one(episodes, tasks, group, most):
+    try:
+        sizes = deal(episodes, tasks, group, most)
+    except ValueError as error:
+        assert f"choose a multiple of {group}" in str(error)
+        for way_out in range(group, group * (most or 3) + 1, group):
+            assert way_out != episodes and deal(way_out, tasks, group, most)
+        return
+    assert sizes["steps"] * sizes["incidents"] * sizes["group"] == episodes * tasks
+    assert 2 <= sizes["group"] <= group and sizes["incidents"] % tasks == 0
+    assert most is None or sizes["steps"] <= most
+    assert sizes["incidents"] * sizes["group"] <= MOST_TOGETHER
+
+
+def test_a_command_counts_episodes_of_each_task():
+    # the numbers of the card's own command
+    config = asked_config("model_card", ["all"], 30, 10, None, {"model": "x"})
+    dealt = Counter(row["task"] for row in incident_rows(config))
+    assert {task: count * config.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
+    assert config.steps == 10 and config.model == "x"
+    # one task, larger groups, and never more at once than asked
+    config = asked_config("recommended", ["single_crash"], 16, None, 4, {"learning_rate": 1e-4})
+    assert [row["task"] for row in incident_rows(config)] == ["single_crash"] * 2
+    assert config.group == 8 and config.micro_batches == 2 and config.learning_rate == 1e-4
+
+
+def test_what_is_not_asked_for_is_the_presets():
+    plain = make_config("novice", model="x")
+    assert asked_config("novice", [], None, None, None, {"model": "x", "warm_up": None}) == plain
+    assert asked_config("novice", [], None, 7, None, {"model": "x"}).steps == 7
