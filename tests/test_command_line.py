@@ -69,12 +69,11 @@ def test_evaluate_audits_on_demand(tmp_path):
 def test_the_same_command_again_goes_on_where_it_was_left(tmp_path):
     path = tmp_path / "out.jsonl"
     asked = ("evaluate", "--policy", "loudest", "--task", "single_crash", "--trajectories", path)
-    assert "there is no file" in refusal(*asked, "--resume") and not path.exists()
     assert run(*asked, "--episodes", 3).exit_code == 0
     result = run(*asked, "--episodes", 5)
     assert result.exit_code == 0 and str(path) in result.stdout
     assert len(path.read_text().splitlines()) == 1 + 5
-    again = run(*asked, "--episodes", 5, "--resume")  # shows the results
+    again = run(*asked, "--episodes", 5)  # shows the results
     assert again.stdout == result.stdout and len(path.read_text().splitlines()) == 6
     assert "another split ('test', not 'train')" in refusal(*asked, "--split", "train")
 
@@ -99,13 +98,13 @@ def test_evaluate_does_not_hide_errors(tmp_path, monkeypatch):
     asked = ("evaluate", "--endpoint-model", "toy", "--task", "single_crash", "--episodes", 4)
     with talking(lambda *_: refused(413, "too long") if broken[0] else RESOLVES) as (url, _):
         asked = (*asked, "--endpoint", url)
-        for again in ((), ("--resume",)):  # an outage is no result, the second time either
-            result = run(*asked, *again)
-            assert result.exit_code == 1 and "--retry-errors" in result.stderr
+        for _ in range(2):  # an outage is no result, the second time either
+            result = run(*asked)
+            assert result.exit_code == 1 and "the same command again plays them" in result.stderr
             assert "toy: 4 of 4 episodes have no score" in result.stdout
             assert "  4 x " in result.stdout and "413" in result.stdout
         broken[0] = False
-        assert run(*asked, "--retry-errors").exit_code == 0
+        assert run(*asked).exit_code == 0
     with talking(lambda *_: refused(401)) as (url, _):
         assert run(*asked[:-2], "--endpoint", url).exit_code == 1
 
@@ -139,11 +138,10 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
     "words, told",
     [
         ((*LOUDEST, "--adapter", "{}"), "--adapter goes on one --model"),
-        ((*LOUDEST, "--retry-errors"), "name it by --trajectories"),
         ((*LOUDEST, "--tools", "json"), "choose native or text"),
         ((*LOUDEST, "--endpoint", "http://127.0.0.1:1"), "give both"),
-        ((*LOUDEST, "--trajectories", "{}"), "it is a folder"),
-        ((*LOUDEST, "--json", "{}/gone/out.json"), "folder {}/gone does not exist"),
+        ((*LOUDEST, "--trajectories", "{}"), "Is a directory"),
+        ((*LOUDEST, "--json", "{}/gone/out.json"), "cannot write {}/gone/out.json"),
         (("evaluate", "--policy", "guess"), f"'guess'.*{', '.join(POLICIES)}"),
         (("evaluate", "--task", "casc"), f"'casc'.*{', '.join(TASKS)}, or all"),
         (("evaluate", "--split", "dev"), f"'dev'.*{', '.join(SPLITS)}"),

@@ -104,7 +104,8 @@ def test_the_ceiling_is_of_one_file_and_a_name_of_one_entry(tmp_path, monkeypatc
 
 def test_an_error_solved_nothing(tmp_path):
     path = tmp_path / "out.jsonl"
-    Journal(path, {"split": "test"}).close()
+    with Journal(path, {"split": "test"}):
+        pass
     row = {"policy": "x", "attempt": 0, "split": "test", "score": None, "solved": True}
     row["prompt_tokens"] = None
     episode = Episode.open("single_crash", "test", 0)
@@ -149,7 +150,7 @@ def test_attempts_and_errors_stand_in_the_row():
 
 
 def test_replay_refuses_what_it_cannot_read(tmp_path):
-    assert "no such file" in refusal("replay", tmp_path / "gone.jsonl")
+    assert "No such file" in refusal("replay", tmp_path / "gone.jsonl")
     (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
     assert "no file of `evaluate --trajectories`" in refusal("replay", tmp_path / "other.jsonl")
     shop = leaderboard.ROOT / "examples" / "shop.yaml"

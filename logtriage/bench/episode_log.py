@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, Field, ValidationError, field_validator
@@ -23,11 +23,17 @@ from ..play.conversation import is_deep
 from ..play.observation import render
 from ..world.tasks import BENCHMARK_VERSION
 from .rollouts import Key, Result, Row
+from .runs import write_text
 
-FORMAT = 1  # of these files
-KIND = "trajectories"
-BEGINS = json.dumps({"logtriage": KIND, "format": FORMAT})[:-1].encode()
 MOST_STEPS = 1_000  # of a line; no incident is as long
+
+
+class Header(BaseModel):
+    """The first line of a file."""
+
+    logtriage: Literal["trajectories"] = "trajectories"
+    format: Literal[1] = 1
+    settings: dict[str, Any]
 
 
 class StepLine(BaseModel, extra="forbid"):
@@ -39,9 +45,7 @@ class StepLine(BaseModel, extra="forbid"):
     observation: str
 
 
-class Function(BaseModel, extra="allow"):
-    """A tool and its arguments."""
-
+class _Function(BaseModel, extra="allow"):
     name: str
     arguments: Any
 
@@ -53,18 +57,16 @@ class Function(BaseModel, extra="allow"):
         return arguments
 
 
-class Call(BaseModel, extra="allow"):
-    """A call of a tool."""
-
-    function: Function
+class _Call(BaseModel, extra="allow"):
+    function: _Function
 
 
 class MessageLine(BaseModel, extra="allow"):
     """A message of a conversation."""
 
     role: str
-    content: str | None = None
-    tool_calls: list[Call] | None = None
+    content: str
+    tool_calls: list[_Call] | None = None
 
 
 class Line(BaseModel, extra="forbid"):
@@ -81,10 +83,10 @@ class Line(BaseModel, extra="forbid"):
     messages: list[MessageLine]
 
 
-def parse_line(line: Any) -> Line:
-    """A line as it is used; `ValueError` that says what is wrong with its shape."""
+def check_line(line: Any) -> None:
+    """Raise `ValueError` for what has not the shape of a `Line`."""
     try:
-        return Line.model_validate(line, strict=True)
+        Line.model_validate(line, strict=True)
     except ValidationError as error:
         raise ValueError(f"no trajectory: {first_fault(error)}") from None
 
@@ -92,7 +94,7 @@ def parse_line(line: Any) -> Line:
 def first_fault(error: ValidationError) -> str:
     """The first thing that is wrong, and in which field."""
     first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return ": ".join([*map(str, first["loc"]), first["msg"]])
 
 
 def as_line(result: Result) -> dict[str, Any]:
@@ -107,8 +109,10 @@ def as_line(result: Result) -> dict[str, Any]:
         }
         for action, observation in episode.history
     ]
+    # JSON has no nan.
+    row = {name: None if value != value else value for name, value in result.row.items()}
     return {
-        "row": result.row,
+        "row": row,
         "opening": render(episode.opening, episode.incident.topology),
         "steps": steps,
         "messages": list(result.messages),
@@ -126,7 +130,7 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[Any], int]:
     Raises:
         ValueError: for a file of something else, and for a line that is no JSON, except the last.
     """
-    whole, lines, line = 0, [], b""
+    whole, lines = 0, []
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
@@ -138,16 +142,13 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[Any], int]:
                 raise ValueError(
                     f"{path}, line {number}, is no JSON; fix it, or take the line out"
                 ) from None
-    if not lines and line.startswith(BEGINS[: len(line)]):
-        return {}, [], 0  # nothing yet, or a part of the header
-    head = lines[0] if lines else None
-    if not (isinstance(head, dict) and head.get("logtriage") == KIND):
-        raise ValueError(f"{path} is no file of `evaluate --trajectories`; name another")
-    if head.get("format") != FORMAT:
-        raise ValueError(f"{path} is of format {head.get('format')!r:.20}, known is {FORMAT}")
-    if not isinstance(head.get("settings"), dict):
-        raise ValueError(f"{path}, line 1, has no settings; it was changed, name another file")
-    return head["settings"], lines[1:], whole
+    try:
+        head = Header.model_validate(lines[0] if lines else None)
+    except ValidationError as error:
+        raise ValueError(
+            f"{path} is no file of `evaluate --trajectories`: {first_fault(error)}; name another"
+        ) from None
+    return head.settings, lines[1:], whole
 
 
 class Journal:
@@ -156,18 +157,16 @@ class Journal:
     Args:
         path: of the file; its folder is made.
         settings: what makes rows comparable; the version of the benchmark is added.
-        retry_errors: whether episodes that ended in an error count as not played.
 
     Attributes:
-        rows: of the episodes in it, by policy and `Key`; of one that was played again after an
-            error, the last.
+        rows: of the episodes in it that have a score, by policy and `Key`.
 
     Raises:
         ValueError: when another process writes the file, when its episodes were played with other
             settings, when a line is none, and as `read_trajectories`.
     """
 
-    def __init__(self, path: Path, settings: dict[str, Any], retry_errors: bool = False) -> None:
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
         try:
@@ -178,39 +177,33 @@ class Journal:
                 "--trajectories"
             ) from None
         try:
-            rows = _reopened(path, {"benchmark": BENCHMARK_VERSION, **settings})
+            self.rows = _reopened(path, {"benchmark": BENCHMARK_VERSION, **settings})
         except BaseException:
             self._lock.release()
             raise
-        self.rows = {key: row for key, row in rows.items() if not (retry_errors and row["error"])}
         self._file = path.open("ab")
 
     def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._file.close()
+        self._lock.release()
 
     def add(self, result: Result) -> None:
         """Write an episode; it is on disk when this returns."""
         self._file.write(json.dumps(as_line(result)).encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
-        self.rows[key_of(result.row)] = result.row
-
-    def close(self) -> None:
-        """Let others write the file."""
-        self._file.close()
-        self._lock.release()
 
 
 def _reopened(path: Path, settings: dict[str, Any]) -> dict[tuple[str, Key], dict[str, Any]]:
-    """The rows in a file, which ends with a whole line from now on; a new one gets its header."""
-    before, lines, whole = read_trajectories(path) if path.exists() else ({}, [], 0)
-    if not lines:
-        head = {"logtriage": KIND, "format": FORMAT, "settings": settings}
-        path.write_text(json.dumps(head) + "\n")
-        return {}
+    """The scored rows in a file, which ends with a whole line from now on; a new one gets its
+    header.
+    """
+    if not path.exists():
+        write_text(path, Header(settings=settings).model_dump_json() + "\n")
+    before, lines, whole = read_trajectories(path)
     differ = [
         f"{name} ({before.get(name)!r:.60}, not {settings.get(name)!r:.60})"
         for name in sorted({*before, *settings})
@@ -221,14 +214,12 @@ def _reopened(path: Path, settings: dict[str, Any]) -> dict[tuple[str, Key], dic
             f"{path} was played with another {', '.join(differ)}; ask for the same, or name "
             "another file by --trajectories"
         )
-    rows = {}
     for number, line in enumerate(lines, start=2):
         try:
-            parse_line(line)
+            check_line(line)
         except ValueError as error:
             raise ValueError(
                 f"{path}, line {number}, is {error}; fix it, or take the line out"
             ) from None
-        rows[key_of(line["row"])] = line["row"]
     os.truncate(path, whole)
-    return rows
+    return {key_of(line["row"]): line["row"] for line in lines if not line["row"]["error"]}

@@ -6,7 +6,6 @@ could not be played to its end has a row too: `closed_by` is `error`, and there 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from tqdm import tqdm
 
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..play.scoring import PARTS, Score
-from ..policies.policy import BATCH, Policy, Tokens
+from ..policies.policy import BATCH, Played, Policy
 from ..world.cluster import Cluster
 from ..world.incidents import Incident
 from ..world.tasks import BENCHMARK_VERSION, Task
@@ -150,17 +149,11 @@ def episode_row(
     }
 
 
-def result_row(
-    episode: BaseEpisode,
-    policy: str,
-    seconds: float = 0.0,
-    attempt: int = 0,
-    error: str = "",
-    tokens: Tokens | None = None,
-) -> dict[str, Any]:
+def result_row(played: Played, policy: str, attempt: int = 0) -> dict[str, Any]:
     """An episode as a whole row; it is closed, unless there is an error."""
+    episode, error, tokens = played.episode, played.error, played.tokens
     return {
-        **episode_row(episode, policy, seconds, bool(error)),
+        **episode_row(episode, policy, played.seconds, bool(error)),
         "attempt": attempt,
         "solved": None if error else solved(final_score(episode)),
         "blamed": " ".join(dict.fromkeys(episode.record.root_causes)),
@@ -176,6 +169,7 @@ def rollout_each(
     batch: int = BATCH,
     open_episode: OpenEpisode = Episode.open,
     skip: Collection[Key] = (),
+    judge: Judge | None = None,
 ) -> Iterator[Result]:
     """Play `policy` and yield every episode as it ends, in whatever order they end.
 
@@ -185,32 +179,29 @@ def rollout_each(
         batch: most episodes that are open at once.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
             on a server, `functools.partial(Episode.open, topology=...)` on a custom call graph.
+        judge: adds columns to each row, see `audit.judge_result`.
 
     Raises:
         ConnectionError: after `HOPELESS` errors in a row, once the episodes under way have ended.
     """
-    opening: dict[int, float] = {}  # seconds that it took to open an episode, by its id
     errors = 0
 
     def opened(task: str | Task, name: str, attempt: int) -> Iterator[BaseEpisode]:
         for index in plan.indices:
             if errors >= HOPELESS:
                 return
-            if (name, index, attempt) in skip:
-                continue
-            began = time.perf_counter()
-            episode = open_episode(task, plan.split, index)
-            opening[id(episode)] = time.perf_counter() - began
-            yield episode
+            if (name, index, attempt) not in skip:
+                yield open_episode(task, plan.split, index)
 
     for task, name in zip(plan.tasks, plan.names, strict=True):
         policy.prepare(task, plan.split)
         for attempt in range(plan.attempts):
             for one in policy.play_each(opened(task, name, attempt), batch, attempt):
                 errors = errors + 1 if one.error else 0
-                seconds = opening.pop(id(one.episode)) + one.seconds
-                row = result_row(one.episode, policy.name, seconds, attempt, one.error, one.tokens)
-                yield Result(row, one.episode, one.messages)
+                result = Result(result_row(one, policy.name, attempt), one.episode, one.messages)
+                if judge is not None:
+                    result.row.update(judge(result))
+                yield result
                 if one.error:
                     one.episode.leave()
             if errors >= HOPELESS:
@@ -221,12 +212,8 @@ def rollout_each(
 
 def frame_of(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> pd.DataFrame:
     """Rows as a frame: tasks in the given order, then by attempt and index."""
-
-    def place(row: dict[str, Any]) -> tuple[int, int, int]:
-        return names.index(row["task"]), row["attempt"], row["index"]
-
-    ordered = sorted(rows, key=place)
-    frame = pd.DataFrame(ordered, columns=[*dict.fromkeys([*COLUMNS, *(ordered or [{}])[0]])])
+    ordered = sorted(rows, key=lambda row: (names.index(row["task"]), row["attempt"], row["index"]))
+    frame = pd.DataFrame(ordered, columns=None if ordered else COLUMNS)
     numbers = (*OF_THE_SCORE, "confidence", "prompt_tokens", "completion_tokens")
     return frame.astype(dict.fromkeys(numbers, float))
 
@@ -247,26 +234,13 @@ def rollout(
     open_episode: OpenEpisode = Episode.open,
     judge: Judge | None = None,
 ) -> pd.DataFrame:
-    """Play `policy` on incidents `first` to `first + episodes - 1` of each task.
-
-    Args:
-        tasks: names, or custom tasks.
-        batch, open_episode: as in `rollout_each`.
-        progress: whether to show a bar.
-        judge: adds columns, see `audit.judge_result`.
-
-    Returns:
-        One row per episode with the columns `COLUMNS`, tasks in the given order. An episode that
-        could not be played to its end is `closed_by` `error` and has no score: see `scored`.
-
-    Raises:
-        ConnectionError: when an endpoint failed `HOPELESS` times in a row.
+    """`rollout_each` as a frame, and with a bar: one row per episode, with the columns `COLUMNS`,
+    tasks (names, or custom tasks) in the given order.
     """
     plan = Plan(tasks, split, episodes, first)
-    played = rollout_each(policy, plan, batch, open_episode)
+    played = rollout_each(policy, plan, batch, open_episode, judge=judge)
     bar = tqdm(played, policy.name, len(plan.keys), disable=not progress, leave=False)
-    rows = [result.row if judge is None else result.row | judge(result) for result in bar]
-    return frame_of(rows, plan.names)
+    return frame_of([result.row for result in bar], plan.names)
 
 
 def user_errors(

@@ -51,9 +51,9 @@ class Talker(ConversationPolicy):
 TALKER = Player("talker", {"weights": "none"}, lambda begun: Talker("talker"))
 
 
-def written(path, players, plan, retry_errors=False):
+def written(path, players, plan):
     settings = {"split": plan.split, "policies": {one.name: one.settings for one in players}}
-    with Journal(path, settings, retry_errors) as journal:
+    with Journal(path, settings) as journal:
         evaluate(players, plan, journal, progress=False)
     return path
 
@@ -222,7 +222,7 @@ def test_an_episode_counts_once(tmp_path):
     path = written(tmp_path / "out.jsonl", [scripted("trace")], Plan(["single_crash"], "test", 2))
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines, lines[1]]))
-    assert verdicts(path) == [MATCH, MATCH, FORGED]
+    assert verdicts(path) == [FORGED, MATCH, MATCH]
 
 
 def test_errors_have_no_score_and_are_superseded(tmp_path):
@@ -250,7 +250,7 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
         told = json.loads(head)
         told["settings"]["policies"] = {"toy": text.settings}
         path.write_text("".join([json.dumps(told) + "\n", *lines]))
-        written(path, [text], plan, retry_errors=True)
+        written(path, [text], plan)
     assert verdicts(path) == [MATCH] * 3  # seven lines, three episodes
 
 
@@ -287,6 +287,7 @@ def test_a_row_may_hold_anything(line, field, value):
         lambda one: one["row"].update(prompt_tokens=-7),
         lambda one: one["messages"][0].pop("role"),
         lambda one: one["messages"][1].update(content=[]),
+        lambda one: one["messages"][1].update(content=None),
         lambda one: one["messages"][2]["tool_calls"][0].pop("function"),
         lambda one: one["messages"][2]["tool_calls"][0]["function"].update(arguments=NESTED),
         lambda one: one["messages"].append(7),
