@@ -104,7 +104,7 @@ def test_what_a_server_cannot_do_is_said(server, url):
     with pytest.raises(ConnectionError, match=r"CAPACITY_REACHED"), Server(url) as crowded:
         for index in range(SESSIONS + 1):
             crowded.open("single_crash", "test", index)
-    assert "oracle knows the answer" in refusal("evaluate", "--policy", "oracle", "--env-url", url)
+    assert "tells no answers" in refusal("evaluate", "--policy", "oracle", "--env-url", url)
     nowhere = f"http://127.0.0.1:{free_port()}"
     told = refusal("evaluate", "--policy", "trace", "--episodes", 2, "--env-url", nowhere)
     assert nowhere in told and "python -m logtriage serve" in told
