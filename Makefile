@@ -17,16 +17,20 @@ help:  ## this list, with times on two cores
 setup: $(READY_DEV)  ## everything for tests and checks, in .venv (2 min)
 
 # Unsloth asks for its own versions, so the constraints do not hold where there is an NVIDIA GPU.
-$(READY): requirements.txt requirements-gpu.txt constraints.txt logtriage/pyproject.toml
+define install
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --constraint constraints.txt --requirement requirements.txt
+	$(INSTALL) --constraint constraints.txt $(addprefix --requirement ,$(1))
 	if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then \
 	  $(INSTALL) --requirement requirements-gpu.txt; fi
 	$(INSTALL) --no-deps --editable logtriage
-	touch $@
+	touch $(READY)
+endef
 
-$(READY_DEV): $(READY) requirements-dev.txt
-	$(INSTALL) --constraint constraints.txt --requirement requirements-dev.txt
+$(READY): requirements.txt requirements-gpu.txt constraints.txt logtriage/pyproject.toml
+	$(call install,requirements.txt)
+
+$(READY_DEV): requirements.txt requirements-dev.txt requirements-gpu.txt constraints.txt logtriage/pyproject.toml
+	$(call install,requirements.txt requirements-dev.txt)
 	touch $@
 
 demo: $(READY)  ## train the embedded agent and show its learning curve (10 to 15 min)
