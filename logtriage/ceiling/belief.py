@@ -23,10 +23,8 @@ WORTHWHILE = 1e-3  # gain in score below which a question is not worth its noise
 
 
 def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
-    """The prior of an incident's call graph, task and split; kept where incidents share a graph.
-
-    Raises:
-        ValueError: for an incident that was not simulated.
+    """The prior of an incident's call graph, task and split, kept where incidents share a graph;
+    `ValueError` for one that was not simulated.
     """
     topology = simulated(graph)
     assert task is not None  # a simulated incident has settings
@@ -35,10 +33,7 @@ def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
 
 
 class BeliefPolicy(Policy):
-    """Exact enumeration, Bayes, and one step of lookahead.
-
-    Knows the generator of the split, not the incident.
-    """
+    """Exact enumeration, Bayes, and one step of lookahead; knows the generator of the split."""
 
     name = "belief"
 

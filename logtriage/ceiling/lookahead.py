@@ -44,17 +44,13 @@ class Outcomes(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """One complete way to close an episode; NONE where it gives no answer.
+    """One complete way to close an episode; NONE where it gives no answer."""
 
-    `severity` is an index into `SEVERITIES`, `blame` and the fix's position are services, `team` an
-    index into `TEAMS`; `ignore` closes by ignoring.
-    """
-
-    severity: int
-    blame: int
+    severity: int  # index into SEVERITIES
+    blame: int  # position
     fix: tuple[int, str] | None  # position, remedy
-    team: int
-    ignore: bool = False
+    team: int  # index into TEAMS
+    ignore: bool = False  # close by ignoring
 
 
 def answer_actions(
@@ -79,7 +75,6 @@ def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: i
 
 
 def _scores(option: Answers, outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
-    """The scores of one option, (N,)."""
     fault = outcomes.root >= 0
     steps = asked + 2  # the severity, and closing the incident
     points = WEIGHTS["severity"] * (outcomes.severity == option.severity)
@@ -105,16 +100,13 @@ def _scores(option: Answers, outcomes: Outcomes, task: Task, asked: int) -> np.n
 
 
 def _speed(steps: int, faults: int, task: Task) -> float:
-    """What speed adds to the score of an episode of so many steps."""
     par = PAR_STEPS[faults]
     return WEIGHTS["speed"] * (1.0 - min(1.0, max(0, steps - par) / (task.max_steps - par)))
 
 
 @cache
 def _multisets(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every multiset of `lines` draws from `kinds`: indices (multisets, lines), and how many orders
-    each has, (multisets,).
-    """
+    """Every multiset of `lines` draws from `kinds`, (multisets, lines), and the orders of each."""
     draws = list(combinations_with_replacement(range(kinds), lines))
     orders = [
         factorial(lines) / np.prod([factorial(draw.count(k)) for k in set(draw)]) for draw in draws
@@ -123,11 +115,8 @@ def _multisets(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Lookahead:
-    """What an agent that has answered nothing yet can expect after `step` steps.
-
-    Args:
-        belief: its posterior, which must not change while this is in use.
-        step: steps used.
+    """What an agent that has answered nothing yet can expect after `step` steps; its posterior must
+    not change while this is in use.
     """
 
     def __init__(self, belief: Posterior, step: int) -> None:
@@ -149,7 +138,7 @@ class Lookahead:
         if self.step + 1 > self.task.max_steps - PAR_STEPS[1]:
             return {}
         now = self._expected_now().max()
-        later = self._scores(self.step + 1)
+        later = score_table(self._options, self._outcomes, self.task, self.step + 1)
         return {
             name: self._value(at, later) + self._severity_gain(at) - now
             for at, name in enumerate(self.topology.names)
@@ -158,13 +147,8 @@ class Lookahead:
 
     def _expected_now(self) -> np.ndarray:
         """Expected score of every option, (options,)."""
-        return self._scores(self.step) @ self._outcomes.chance
-
-    def _scores(self, step: int) -> np.ndarray:
-        """Score of every option under every outcome, begun after `step` steps: (options,
-        outcomes).
-        """
-        return score_table(self._options, self._outcomes, self.task, step)
+        table = score_table(self._options, self._outcomes, self.task, self.step)
+        return table @ self._outcomes.chance
 
     def _likeliest_outcomes(self) -> tuple[Outcomes, np.ndarray]:
         """The `CLASSES` likeliest outcomes, and the index of each living hypothesis' outcome, (H,),
@@ -194,9 +178,7 @@ class Lookahead:
         return outcomes, outcome_of[label_of]
 
     def _make_options(self) -> list[Answers]:
-        """The sets of answers to choose from: likely roots, fixes and teams in every combination,
-        and ignoring.
-        """
+        """The sets of answers to choose from: likely ones in every combination, and ignoring."""
         outcomes = self._outcomes
         severity = np.bincount(outcomes.severity, outcomes.chance, minlength=len(SEVERITIES))
         fault = outcomes.root >= 0
@@ -215,7 +197,7 @@ class Lookahead:
         return [*options, Answers(P3, NONE, None, NONE, ignore=True)]
 
     def _matters(self, at: int) -> bool:
-        """Whether asking `at` can matter: it may be the root or call it, or users enter there."""
+        """Whether asking it can matter: it may be the root or call it, or users enter there."""
         roots = self.belief.roots()
         concerned = max(roots[[at, *self.topology.below[at]]])
         return self.topology.services[at].is_edge or concerned > RELEVANT
@@ -233,13 +215,8 @@ class Lookahead:
         ]
 
     def _value(self, at: int, later: np.ndarray) -> float:
-        """Expected score of the best answers after the lines that `at` would show next.
-
-        It sums over all multisets of readings: the chance of each under each outcome, and what the
-        best answers would then score.
-
-        Args:
-            later: scores after the question, (options, outcomes).
+        """Expected score of the best answers after the lines that `at` would show next, over all
+        multisets of readings; `later`: scores after the question, (options, outcomes).
         """
         belief, outcomes = self.belief, self._outcomes
         known, mass = self._outcome_of >= 0, belief.weight.sum(1)
@@ -258,7 +235,7 @@ class Lookahead:
         return float((later @ (seen * outcomes.chance).T).max(0).sum())
 
     def _severity_gain(self, at: int) -> float:
-        """The expected gain from the row of metrics in the answer, in the score of the severity."""
+        """What the row of metrics in the answer adds to the expected score of the severity."""
         belief, step = self.belief, self.step + 1
         severity, mass = belief.prior.severity[belief.alive], belief.weight.sum(1)
         errors, latency = (belief.states(name, step)[:, at] for name in ("errors", "latency"))

@@ -54,9 +54,7 @@ def _triangular(x: np.ndarray) -> np.ndarray:
 
 
 def _noisy(low: float, high: float, mean: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Chance that a quantity known within mean and gap lies in [low, high] after the noise of the
-    metrics table.
-    """
+    """Chance that a quantity known within mean and gap is in [low, high] with a table's noise."""
     width = telemetry.METRIC_NOISE * mean + gap + 1e-6
     chance = _triangular((high - mean) / width) - _triangular((low - mean) / width)
     return np.maximum(0.0, chance) + EPSILON
@@ -88,15 +86,11 @@ class Posterior:
         return self.prior.position[self.alive]
 
     def see(self, observation: Observation, asked: str | None) -> None:
-        """Update on an observation.
+        """Update on an observation: the opening, or what answers a question about the service (or
+        `all`) that was `asked`.
 
-        `asked` is the service or `all` whose logs it answers; None for the opening.
-
-        An observation that no living hypothesis allows shows that a dropped one was true: the
-        posterior starts again from the prior, with this observation alone.
-
-        Raises:
-            ValueError: when no hypothesis allows the observation.
+        One that no living hypothesis allows shows that a dropped one was true: the posterior starts
+        again from the prior, with this observation alone. `ValueError` when none allows it at all.
         """
         suppressed = observation.step < self.prior.quiet
         for _ in range(2):
@@ -106,10 +100,7 @@ class Posterior:
                 break
             self._start()
         else:
-            raise ValueError(
-                "what was seen is impossible under every hypothesis; "
-                "was the world changed without the belief?"
-            )
+            raise ValueError("impossible under every hypothesis; was the world changed alone?")
         weight = weight / weight.sum()
         mass = weight.sum(1)
         keep = mass > UNLIKELY * mass.max()
@@ -138,9 +129,7 @@ class Posterior:
     def _weigh_stream(
         self, read: list[tuple[int, Reading]], step: int, likelihood: np.ndarray
     ) -> None:
-        """The first batch of lines: noise of any service, or a line in proportion to the log
-        volume.
-        """
+        """The first lines: noise of any service, or a line in proportion to the log volume."""
         size, root = len(self.topology.services), self._root
         volume = self.log_volume(step)
         # All of the log, and what is left of it while the root's output is suppressed.
@@ -252,9 +241,7 @@ class Posterior:
         return volume * np.array(kinds)
 
     def line_shares(self, at: int, step: int) -> dict[str, np.ndarray]:
-        """`Telemetry.line_weights` of service `at` by kind of line, as shares of their sum, (H,)
-        each.
-        """
+        """`Telemetry.line_weights` of service `at` by kind, as shares of their sum, (H,) each."""
         key = (at, step)
         if key in self._known:
             return self._known[key]

@@ -125,8 +125,8 @@ class Prior:
         severity: np.ndarray,
         chances: np.ndarray,
     ) -> None:
-        """A hypothesis for each trajectory and arrival of some chance, both (R, leads); and one
-        for a false alarm, where the task has any.
+        """A hypothesis for each trajectory and arrival of some chance, and one for a false alarm,
+        where the task has any.
         """
         self.faults: list[Fault] = list(dict.fromkeys(fault for _, fault in pairs))
         fault_of_pair = np.array([self.faults.index(fault) for _, fault in pairs])
@@ -162,9 +162,7 @@ class Prior:
         return severity
 
     def _valid(self, degraded: np.ndarray, positions: np.ndarray, leads: np.ndarray) -> np.ndarray:
-        """Whether a caller of the root is degraded on arrival, where the task wants that: (R,
-        leads).
-        """
+        """Whether a caller of the root is degraded on arrival, if the task wants it: (R, leads)."""
         size = len(self.topology.services)
         calls = np.zeros((size, size), bool)  # (callee, caller)
         for caller, callees in enumerate(self.topology.network.callees):
@@ -174,12 +172,8 @@ class Prior:
         return reached | (not self.task.below_edge)
 
     def _draw(self, severity: np.ndarray, valid: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """Probability of each (pair, ramp, level, lead): the generator's rejection sampling, played
-        on the grid.
-
-        Args:
-            severity, valid: of each (pair, ramp, level, lead).
-            chance: that the generator tries each pair.
+        """Probability of each (pair, ramp, level, lead), as are `severity` and `valid`: the
+        generator's rejection sampling, played on the grid; `chance` that it tries each pair.
         """
         random, draws = np.random.default_rng(0), max(FEWEST_DRAWS, PRIOR_DRAWS // len(chance))
         share = self.task.outage

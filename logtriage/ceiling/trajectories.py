@@ -24,15 +24,8 @@ def simulate(
     ramps: np.ndarray,
     ticks: int,
 ) -> dict[str, np.ndarray]:
-    """`cluster.untreated_states` for many injections with onset 1 at once.
-
-    Args:
-        topology: the call graph.
-        faults, positions, intensities, ramps: of each run, (R,).
-        ticks: how far.
-
-    Returns:
-        The fields of `cluster.State`, each (R, ticks + 1, S).
+    """`cluster.untreated_states` for many injections with onset 1 at once, each argument but the
+    first and the last of shape (R,): the fields of `cluster.State`, each (R, ticks + 1, S).
     """
     network, size, rows = topology.network, len(topology.services), np.arange(len(positions))
     share, wait = np.zeros((size, size)), np.zeros((size, size))

@@ -34,51 +34,39 @@ class Strict(BaseModel):
 
 
 class Window(Strict):
-    """When the samples were taken: `minutes` from the injection or the alarm, one per sample.
-    `zero` is the place of the sample nearest to it, or the first after it.
-    """
+    """When the samples were taken."""
 
-    minutes: list[float]
-    zero: int
+    minutes: list[float]  # from the injection or the alarm, one per sample
+    zero: int  # place of the sample nearest to it, or the first after it
     resolution_s: int
     zero_is: str
 
 
 class Truth(Strict):
-    """What was injected, and where; never shown before the end. `origin` and `how` say where the
-    source has it.
-    """
+    """What was injected, and where; never shown before the end."""
 
     root: str
     fault: str
-    origin: str
+    origin: str  # where the source has it, and `how`
     how: str = ""
 
 
 class Case(Strict):
-    """One incident.
-
-    Attributes:
-        calls: (caller, callee).
-        measures: of services, over the window; users: what users feel. Their baselines are of
-            minutes without an incident.
-        call_times: Train Ticket's wait is the sum of two 90th percentiles, that of the time at the
-            callee and that of what the caller waits beyond it.
-        line_counts: per minute, of `log_minutes` after the injection.
-        logs: lines of a service, as `time LEVEL text`.
-    """
+    """One incident; baselines are of minutes without one."""
 
     id: str
     services: list[str]
-    calls: list[tuple[str, str]]
+    calls: list[tuple[str, str]]  # caller, callee
     window: Window
     alerts: list[Alert]
-    measures: list[Measure]
-    users: list[Measure] = []
+    measures: list[Measure]  # of services, over the window
+    users: list[Measure] = []  # what users feel
+    # Train Ticket's wait is the sum of two 90th percentiles, of the time at the callee and of what
+    # the caller waits beyond it.
     call_times: list[CallTime] = []
-    line_counts: list[LineCount] = []
+    line_counts: list[LineCount] = []  # per minute, of `log_minutes` after the injection
     log_minutes: float = 0.0
-    logs: dict[str, list[str]] = {}
+    logs: dict[str, list[str]] = {}  # of a service, as `time LEVEL text`
     truth: Truth
 
 
@@ -97,11 +85,6 @@ class Source(Strict):
     cases: list[Case]
 
 
-@cache
-def _read(name: str) -> Source:
-    return Source.model_validate_json(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
-
-
 def load_source(name: str) -> Source:
     """A shipped source; `ValueError` for an unknown name."""
     if name not in SOURCES:
@@ -109,6 +92,11 @@ def load_source(name: str) -> Source:
             f"unknown split {name!r:.60} of real incidents; choose one of {', '.join(SOURCES)}"
         )
     return _read(name)
+
+
+@cache
+def _read(name: str) -> Source:
+    return Source.model_validate_json(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
 
 
 def load_case(source: str, index: int) -> Case:

@@ -25,21 +25,13 @@ LEAST_SPREAD = 0.01  # of the baseline: the spread of a measure that never moved
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen of an incident.
-
-    Attributes:
-        graph: who calls whom.
-        alerts: the last that were shown.
-        measures: by service, then by name; what users feel is left out.
-        calls: one row per (caller, callee); counts: one row per service. Empty where the source
-            has none.
-    """
+    """What was seen of an incident."""
 
     graph: CallGraph
-    alerts: tuple[Alert, ...]
-    measures: dict[str, dict[str, Measure]]
-    calls: tuple[CallTime, ...]
-    counts: tuple[LineCount, ...]
+    alerts: tuple[Alert, ...]  # the last that were shown
+    measures: dict[str, dict[str, Measure]]  # by service, then by name; none of users
+    calls: tuple[CallTime, ...]  # a row per (caller, callee)
+    counts: tuple[LineCount, ...]  # a row per service
 
     def measured(self, service: str, *names: str) -> list[Measure]:
         """The measures of a service with these names, in that order; without names, all."""
@@ -47,9 +39,7 @@ class Evidence:
         return [known[name] for name in names or known if name in known]
 
     def anomaly(self, service: str, *names: str) -> float:
-        """The largest absolute robust z-score of these measures (without names, of all); 0 where
-        none is known.
-        """
+        """The largest absolute `z_score` of these measures (without names, of all), or 0."""
         return max((abs(z_score(one)) for one in self.measured(service, *names)), default=0.0)
 
     def rate(self, service: str) -> float:
@@ -79,17 +69,9 @@ def recent(measure: Measure) -> list[float]:
     return [one for one in measure.values[len(measure.values) // 2 :] if one is not None]
 
 
-def farthest(measure: Measure) -> float | None:
-    """The recent value farthest from the baseline; None where either is unknown."""
+def z_score(measure: Measure) -> float:
+    """Robust z-score of the recent value farthest from the baseline; 0 where either is unknown."""
     usual, values = measure.usual, recent(measure)
     if usual is None or not values:
-        return None
-    return max(values, key=lambda value: abs(value - usual))
-
-
-def z_score(measure: Measure) -> float:
-    """Robust z-score of the value farthest from the baseline; 0 where it is unknown."""
-    value = farthest(measure)
-    if value is None:
         return 0.0
-    return (value - (measure.usual or 0.0)) / measure.sigma(LEAST_SPREAD)
+    return max((value - usual for value in values), key=abs) / measure.sigma(LEAST_SPREAD)

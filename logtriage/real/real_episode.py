@@ -32,18 +32,12 @@ NOTICE = "a real incident: the root cause alone counts; who is blamed next is yo
 
 @dataclass(frozen=True)
 class RealIncident:
-    """A case, and what may be known of it while it is played: all but `case`.
+    """A case, and what may be known of it while it is played: all but `case`."""
 
-    Attributes:
-        split: the source.
-        index: the number of the case there.
-        topology: the call graph as it was observed; no kind of service is known.
-    """
-
-    split: str
-    index: int
+    split: str  # the source
+    index: int  # of the case there
     case: Case = field(repr=False)
-    topology: CallGraph = field(repr=False)
+    topology: CallGraph = field(repr=False)  # as it was observed; no kind of service is known
     task_name: str = field(default=REAL, init=False, repr=False)
     task: None = field(default=None, init=False, repr=False)
 
@@ -125,32 +119,27 @@ def metrics(case: Case) -> list[Metric]:
     rows = []
     for service in case.services:
         p95, available = known.get((service, "p95")), known.get((service, "available"))
-        latency = None if p95 is None else worst(p95, case.window.zero)
-        success = None if available is None else worst(available, case.window.zero)
-        errors = None if success is None else 100.0 - success
-        if errors is not None or latency is not None:
-            usual = None if p95 is None else p95.usual
-            rows.append(observed_metric(service, errors, latency, usual))
+        latency, success = (worst(measure, case.window.zero) for measure in (p95, available))
+        if latency is not None or success is not None:
+            errors = None if success is None else 100.0 - success
+            rows.append(observed_metric(service, errors, latency, p95.usual if p95 else None))
     return rows
 
 
-def worst(measure: Measure, zero: int) -> float | None:
+def worst(measure: Measure | None, zero: int) -> float | None:
     """The value since `zero` that is farthest from the baseline; without a baseline the last. None
     when nothing was measured since.
     """
-    values = [value for value in measure.values[zero:] if value is not None]
-    usual = measure.usual
-    if not values or usual is None:
+    values = [value for value in measure.values[zero:] if value is not None] if measure else []
+    usual = measure.usual if measure else None
+    if usual is None:
         return values[-1] if values else None
-    return max(values, key=lambda value: abs(value - usual))
+    return max(values, key=lambda value: abs(value - usual), default=None)
 
 
 def log_lines(case: Case, service: str) -> list[str] | None:
     """The lines of a service as `LEVEL service time text`; None where the source has no logs."""
     if not case.logs:
         return None
-    lines = []
-    for line in case.logs.get(service, ()):
-        time, level, text = [*line.split(None, 2), "", ""][:3]
-        lines.append(f"{level} {service} {time} {text}")
-    return lines
+    lines = (line.split(None, 2) for line in case.logs.get(service, ()))
+    return [f"{level} {service} {time} {text}" for time, level, text in lines]

@@ -87,9 +87,7 @@ def starts(evidence: Evidence) -> list[str]:
 
 
 def worst_callee(evidence: Evidence) -> list[str]:
-    """From the alerted service nearest the users to its worst callee, as long as one is anomalous;
-    then the path backwards.
-    """
+    """Down from the alerted service nearest the users to the worst anomalous callees, and back."""
     graph, names = evidence.graph, alerted_measures(evidence)
     anomaly = {name: evidence.anomaly(name, *names) for name in graph.names}
     path = [min(starts(evidence), key=lambda name: (graph.depth[name], -anomaly[name]))]
@@ -128,9 +126,7 @@ def traversal(evidence: Evidence) -> list[str]:
 
 
 def extra_wait(evidence: Evidence) -> list[str]:
-    """By the longest wait of a caller beyond the service's own time, above baseline; services
-    without a measured call come last.
-    """
+    """By the longest wait of a caller beyond the service's own time, above baseline."""
     found: dict[str, float] = {}
     for call in evidence.calls:
         if call.wait is None or call.served is None or call.usual_wait is None:
@@ -138,7 +134,7 @@ def extra_wait(evidence: Evidence) -> list[str]:
         longer = call.wait - call.served - (call.usual_wait - (call.usual_served or 0.0))
         found[call.callee] = max(found.get(call.callee, longer), longer)
     known = sorted(found, key=lambda name: -found[name])
-    return list(dict.fromkeys([*known, *evidence.graph.names]))
+    return list(dict.fromkeys([*known, *evidence.graph.names]))  # some calls are not measured
 
 
 def unexplained(evidence: Evidence) -> list[str]:
@@ -153,12 +149,7 @@ RULES: dict[str, Rule] = {
 
 
 class RankingPolicy(Policy):
-    """A rule as a policy: it asks about all services once, and blames the first three.
-
-    Args:
-        rule: ranks all services.
-        name: shown in results.
-    """
+    """A rule as a policy: it asks about all services once, and blames the first three."""
 
     def __init__(self, rule: Rule, name: str) -> None:
         self.rule, self.name = rule, name

@@ -11,9 +11,9 @@ It reads metrics and calls, and knows no kind of fault. It looks at several sign
 | error lines | their number above baseline, in standard deviations of a count |
 
 Waiting and failures add up along calls: every service above a root shows what the root adds. They
-are weighed by requests, so a service that adds 60 failures stands out from one that fails both of
-its two. Alerts decide which of the two signals to look at. Each signal singles out a service by its
-share of the squared residuals (`shares`). A noisy or puts the signals together.
+are weighed by requests: 60 failures of many stand out from two of two. Alerts decide which of the
+two to look at. Each signal singles out a service by its share of the squared residuals (`shares`).
+A noisy or puts the signals together.
 
 Developed on one half of the real cases; see `bench.real_results`.
 """
@@ -37,9 +37,7 @@ Scores = dict[str, float]  # by service
 
 
 def suspicion(evidence: Evidence) -> Scores:
-    """How suspect each service is, from 0 up: minus the log of the chance that no signal means
-    it.
-    """
+    """How suspect each service is, from 0 up: minus log of the chance that no signal is right."""
     found: defaultdict[str, float] = defaultdict(float)
     for vote in votes(evidence).values():
         for service, share in vote.items():
@@ -55,7 +53,9 @@ def votes(evidence: Evidence) -> dict[str, Scores]:
         found["waiting"] = waiting(evidence)
         found["network latency"] = network_latency(evidence)
     if "errors" in kinds:
-        found["failures"] = failures(evidence)
+        failed = deviations(evidence, SUCCESSES, -0.01)
+        added = {name: requests for name, (requests, _) in failed.items()}
+        found["failures"] = shares(residuals(evidence, added, {}))
     return found
 
 
@@ -91,12 +91,6 @@ def network_latency(evidence: Evidence) -> Scores:
         total[callee] += added
         times[callee].append(relative)
     return discounted(shares(total), {name: median(values) for name, values in times.items()})
-
-
-def failures(evidence: Evidence) -> Scores:
-    """Which services fail more requests than their callees explain."""
-    failed = {name: added for name, (added, _) in deviations(evidence, SUCCESSES, -0.01).items()}
-    return shares(residuals(evidence, failed, {}))
 
 
 def own_metrics(evidence: Evidence) -> dict[str, Scores]:

@@ -3,7 +3,7 @@
 import pytest
 
 from logtriage.play.observation import Observation
-from logtriage.real.grounding import LEAST_SPREAD, farthest, gather, z_score
+from logtriage.real.grounding import LEAST_SPREAD, gather, z_score
 from logtriage.real.observed import CallTime, LineCount, Measure
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert, Metric
@@ -14,9 +14,9 @@ GRAPH = CallGraph((Service("web", "unknown", ("shop",)), Service("shop", "unknow
 def test_the_later_half_of_the_window_counts():
     # The alarm lies in the middle: an anomaly before it is not the incident.
     measure = Measure("web", "cpu", "%", (90.0, 10.0, 12.0, None, 4.0), usual=10.0)
-    assert farthest(measure) == 4.0
-    assert farthest(measure._replace(values=(90.0, None, None))) is None
-    assert farthest(measure._replace(usual=None)) is None
+    assert z_score(measure) * measure.sigma(LEAST_SPREAD) == pytest.approx(-6.0)
+    assert z_score(measure._replace(values=(90.0, None, None))) == 0.0
+    assert z_score(measure._replace(usual=None)) == 0.0
 
 
 def test_a_z_score_is_in_spreads_of_the_baseline():
