@@ -23,9 +23,9 @@ out, questions included.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,9 +33,8 @@ import pandas as pd
 from ..ceiling.belief import prior_of
 from ..ceiling.lookahead import Lookahead
 from ..ceiling.posterior import Posterior
-from ..play.actions import ALL_SERVICES, Action
+from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode, final_score
-from ..play.observation import Observation
 from ..world.tasks import TASKS
 from .intervals import two_way_share
 from .registry import make_policy
@@ -54,8 +53,11 @@ COLUMNS = (
 )
 
 
-def judge(episode: BaseEpisode) -> dict[str, object]:
+def judge(episode: BaseEpisode, regrets: bool = True) -> dict[str, Any]:
     """The audit of a closed episode, a value for each of `COLUMNS`.
+
+    Args:
+        regrets: whether these are computed, which is slow.
 
     Returns:
         answer: a service, `NO_FAULT`, or None.
@@ -65,76 +67,46 @@ def judge(episode: BaseEpisode) -> dict[str, object]:
         question_regret: mean of the weighed ones; NaN when there is none.
         answer_regret: of answering at the time, or of a remedy before it; NaN without an answer.
     """
-    belief, questions = _begun(episode), _questions(episode)
-    regrets = []
+    incident = episode.incident
+    belief = Posterior(prior_of(incident.topology, incident.task, incident.split))
+    belief.see(episode.opening, None)
+    trail = [(action, observation) for action, observation in episode.history if action]
+    before = [*takewhile(lambda one: one[0].type not in (*ANSWERS, "remediate"), trail)]
+    questions = [one for one in before if one[0].type == "request_more_logs"]
+    weighed = []
     for question, observation in questions:
-        regrets += _question_regret(belief, question.args[0], observation.step)
-        belief.see(observation, question.args[0])
-    row: dict[str, object] = {
+        service = question.args[0]
+        if regrets and service != ALL_SERVICES:
+            gains = Lookahead(belief, observation.step - 1).gains(also=service)
+            weighed += [max(0.0, *gains.values()) - gains[service]] if gains else []
+        belief.see(observation, service)
+    row: dict[str, Any] = {
         "answer": None,
         "posterior": float("nan"),
         "verdict": "unanswered",
         "questions": len(questions),
-        "weighed": len(regrets),
-        "question_regret": sum(regrets) / len(regrets) if regrets else float("nan"),
+        "weighed": len(weighed),
+        "question_regret": sum(weighed) / len(weighed) if weighed else float("nan"),
         "answer_regret": float("nan"),
     }
-    answered = _answer(episode)
-    if answered is None:
+    answer = next((action for action, _ in trail if action.type in ANSWERS), None)
+    if answer is None:
         return row
-    posterior = _held(belief, answered, episode)
-    first = next(seen for one, seen in _trail(episode) if one.type in (*ANSWERS, "remediate"))
-    # With one fault or none, this part of the score is 1 where the first answer is right, else 0:
-    # the truth itself need not be known, and on a server is not.
+    blamed = answer.args[0] if answer.type == BLAMES else None
+    posterior = float(belief.roots()[incident.topology.position[blamed] if blamed else -1])
+    # This part of the score is 1 where the first answer is right, else 0: the truth itself need not
+    # be known, and on a server is not.
     right = final_score(episode).root_cause == 1.0
-    gains = Lookahead(belief, first.step - 1).gains()
     row |= {
-        "answer": answered.args[0] if answered.type == BLAMES else NO_FAULT,
+        "answer": blamed or NO_FAULT,
         "posterior": min(1.0, posterior),
         "verdict": verdict_of(right, posterior),
-        "answer_regret": max(0.0, *gains.values()) if gains else 0.0,
     }
+    if regrets:
+        _, decided = trail[len(before)]
+        gains = Lookahead(belief, decided.step - 1).gains()
+        row["answer_regret"] = max(0.0, *gains.values()) if gains else 0.0
     return row
-
-
-def is_grounded(episode: BaseEpisode) -> bool:
-    """Whether `judge` calls a closed episode grounded, without its slow regrets."""
-    answered = _answer(episode)
-    if answered is None or final_score(episode).root_cause != 1.0:
-        return False
-    belief = _begun(episode)
-    for question, observation in _questions(episode):
-        belief.see(observation, question.args[0])
-    return verdict_of(True, _held(belief, answered, episode)) == "grounded"
-
-
-def _begun(episode: BaseEpisode) -> Posterior:
-    """What is believed at the opening."""
-    incident = episode.incident
-    belief = Posterior(prior_of(incident.topology, incident.task, incident.split))
-    belief.see(episode.opening, None)
-    return belief
-
-
-def _trail(episode: BaseEpisode) -> list[tuple[Action, Observation]]:
-    """The valid actions, and what each brought."""
-    return [(action, observation) for action, observation in episode.history if action]
-
-
-def _questions(episode: BaseEpisode) -> list[tuple[Action, Observation]]:
-    """Those before the answer and the first remedy."""
-    before = takewhile(lambda one: one[0].type not in (*ANSWERS, "remediate"), _trail(episode))
-    return [one for one in before if one[0].type == "request_more_logs"]
-
-
-def _answer(episode: BaseEpisode) -> Action | None:
-    return next((action for action, _ in _trail(episode) if action.type in ANSWERS), None)
-
-
-def _held(belief: Posterior, answered: Action, episode: BaseEpisode) -> float:
-    """The probability of an answer."""
-    position = episode.incident.topology.position
-    return float(belief.roots()[position[answered.args[0]] if answered.type == BLAMES else -1])
 
 
 def verdict_of(right: bool, posterior: float) -> str:
@@ -144,37 +116,24 @@ def verdict_of(right: bool, posterior: float) -> str:
     return "misled" if posterior >= GROUNDED else "reckless"
 
 
-def _question_regret(belief: Posterior, service: str, step: int) -> list[float]:
-    """What asking a service in that step was expected to cost against the best choice; none when it
-    has no worth.
-    """
-    if service == ALL_SERVICES:
-        return []
-    gains = Lookahead(belief, step - 1).gains(also=service)
-    return [max(0.0, *gains.values()) - gains[service]] if gains else []
-
-
-def judge_result(result: Result) -> dict[str, object]:
+def judge_result(result: Result) -> dict[str, Any]:
     """`judge`'s columns for a result; None in all of them where the episode ended in an error."""
     return dict.fromkeys(COLUMNS) if result.row["error"] else judge(result.episode)
 
 
-def audit_policies(
-    policies: Sequence[str] = AUDITED, incidents: int = 200, processes: int = 2
-) -> pd.DataFrame:
-    """The audit of policies of the registry on the three tasks of `test`, without `seconds`."""
+def audit_policies(incidents: int, processes: int) -> pd.DataFrame:
+    """The audit of `AUDITED` on the three tasks of `test`, without `seconds`."""
     from joblib import Parallel, delayed
 
     def play(policy: str, task: str) -> pd.DataFrame:
-        rows = rollout(
+        return rollout(
             make_policy(policy), [task], episodes=incidents, progress=False, judge=judge_result
         )
-        return rows[[*CORE, *COLUMNS]].drop(columns="seconds")
 
     played = Parallel(n_jobs=processes)(
-        delayed(play)(policy, task) for policy in policies for task in TASKS
+        delayed(play)(policy, task) for policy in AUDITED for task in TASKS
     )
-    return pd.concat(played, ignore_index=True)
+    return pd.concat(played, ignore_index=True)[[*CORE, *COLUMNS]].drop(columns="seconds")
 
 
 def audits_of_runs(folder: str | Path, base: str, trained: str) -> pd.DataFrame:
@@ -185,8 +144,9 @@ def audits_of_runs(folder: str | Path, base: str, trained: str) -> pd.DataFrame:
     if not paths:
         raise FileNotFoundError(f"{folder} holds no audit of a run; `make seeds` makes them")
     frames = [pd.read_parquet(path).assign(seed=path.parent.name) for path in paths]
-    frame = pd.concat(frames, ignore_index=True)
-    return frame.assign(policy=frame["policy"].map({"base": base, "trained": trained}))
+    return pd.concat(frames, ignore_index=True).replace(
+        {"policy": {"base": base, "trained": trained}}
+    )
 
 
 def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -199,6 +159,7 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     frame = frame[frame["verdict"].notna()]  # an episode that failed was not audited
+    frame = frame.astype({"question_regret": float, "answer_regret": float})  # None, from a file
     seeds = frame["seed"].fillna("") if "seed" in frame else ""
     frame = frame.assign(seed=seeds, attempt=frame.get("attempt", 0))
     for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
@@ -206,13 +167,14 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
         verdicts = verdicts.dropna(axis="columns").to_numpy()  # of all attempts
         grounded, right = verdicts == "grounded", np.isin(verdicts, ("grounded", "lucky"))
         asked, regret = part["weighed"].sum(), part["question_regret"] * part["weighed"]
-        share = two_way_share(grounded, right) if right.sum() >= FEWEST else None
         rows.append(
             {
                 "policy": policy,
                 "task": task,
                 **{verdict: (part["verdict"] == verdict).mean() for verdict in VERDICTS},
-                "grounded_share_of_right": share,
+                "grounded_share_of_right": two_way_share(grounded, right)
+                if right.sum() >= FEWEST
+                else None,
                 "questions": part["questions"].mean(),
                 "question_regret": regret.sum() / asked if asked else float("nan"),
                 "answer_regret": part["answer_regret"].mean(),

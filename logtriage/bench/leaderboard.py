@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 from ..play.actions import Action
 from ..play.episode import BaseEpisode, Episode, final_score
 from ..world.tasks import BENCHMARK_VERSION, TASKS
-from .audit import is_grounded
+from .audit import judge
 from .episode_log import first_fault, read_trajectories
 from .evaluation import pass_all, pass_at
 from .intervals import KEYS, mean_interval, share_of_ceiling, stratified_mean
@@ -40,10 +40,8 @@ class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
     Attributes:
         name: of the policy, in printable ASCII: a name in another script could look like another.
         about: what it is, or where to read of it.
-        settings: of the evaluation.
         trajectories: SHA-256 of the file that it was made from.
-        grounded: share of the episodes whose answer was right, and likelier than not by what had
-            been seen (see `audit`).
+        grounded: share of the episodes with that verdict (see `audit`).
         tokens: prompt and completion tokens per episode; None where nobody counted.
         episodes: task, index, attempt, score (None for an error), solved (0 or 1), and the actions.
     """
@@ -64,46 +62,27 @@ class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
         return 1 + max((attempt for _, _, attempt, *_ in self.episodes), default=0)
 
     @property
-    def errors(self) -> int:
-        """Episodes that have no score."""
-        return sum(score is None for _, _, _, score, *_ in self.episodes)
-
-    @property
     def frame(self) -> pd.DataFrame:
         """One row per incident: the mean score over attempts, an error being 0, and how many
         attempts solved it.
         """
-        rows = pd.DataFrame(
-            [
-                (task, self.split, at, score or 0.0, won)
-                for task, at, _, score, won, _ in self.episodes
-            ],
-            columns=[*KEYS, "score", "solved"],
+        rows = [
+            (task, self.split, at, score or 0.0, won)
+            for task, at, _, score, won, _ in self.episodes
+        ]
+        incidents = pd.DataFrame(rows, columns=[*KEYS, "score", "solved"]).groupby(
+            KEYS, sort=False, as_index=False
         )
-        means = rows.groupby(KEYS, sort=False).agg(
-            score=("score", "mean"), solved=("solved", "sum")
-        )
-        return means.reset_index()
+        return incidents.agg({"score": "mean", "solved": "sum"})
 
 
 def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) -> Entry:
-    """The entry of a file of which every episode was replayed.
-
-    Args:
-        path: of the file.
-        replayed: what `replay` found in it.
-        name: of the policy; empty for that of the file.
-        about: what the policy is, or where to read of it.
-
-    Raises:
-        ValueError: when something was not confirmed, when the file is not of one policy, or does
-            not hold every attempt at incidents 0 to `FEWEST` - 1 of each task of `SPLIT`.
+    """The entry of a file in which `replay` has confirmed every episode; `ValueError` for one that
+    is not of one policy, or not whole. Without a name it has that of the policy.
     """
-    wrong = [one for one in replayed if one.verdict not in (MATCH, UNSCORED)]
+    wrong = [one.verdict for one in replayed if one.verdict not in (MATCH, UNSCORED)]
     if wrong:
-        raise ValueError(
-            f"{len(wrong)} episodes of {path} are {wrong[0].verdict}: no entry is made"
-        )
+        raise ValueError(f"{len(wrong)} episodes of {path} are {wrong[0]}: no entry is made")
     names = sorted({one.row["policy"] for one in replayed if one.row})
     if len(names) != 1:
         raise ValueError(f"an entry is of one policy, {path} holds {', '.join(names) or 'none'}")
@@ -111,11 +90,10 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
     for one in replayed:
         row, episode = one.row, one.episode
         assert row is not None and episode is not None  # it was confirmed
-        matched = one.verdict == MATCH
-        won = int(matched and row["solved"])
-        where = (row["task"], row["index"], row["attempt"])
+        scored = one.verdict == MATCH
+        won, where = int(scored and row["solved"]), (row["task"], row["index"], row["attempt"])
         episodes.append((*where, row["score"], won, _done(episode)))
-        grounded.append(matched and is_grounded(episode))
+        grounded.append(scored and _is_grounded(episode))
         splits.add(row["split"])
         if row["prompt_tokens"] is not None:
             tokens.append(row["prompt_tokens"] + row["completion_tokens"])
@@ -132,7 +110,7 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
         "tokens": round(sum(tokens) / len(tokens), 1) if tokens else None,
         "episodes": episodes,
     }
-    return _whole("this entry", lambda: Entry.model_validate(fields))
+    return _parsed(json.dumps(fields), "this entry")
 
 
 def _done(episode: BaseEpisode) -> str:
@@ -141,10 +119,29 @@ def _done(episode: BaseEpisode) -> str:
     return ", ".join(f"{one.type} {one.value}".rstrip() if one else REFUSED for one in actions)
 
 
-def _whole(what: str | Path, make: Callable[[], Entry]) -> Entry:
-    """The entry that is made; `ValueError` for one that is none, or not whole."""
+def _is_grounded(episode: BaseEpisode) -> bool:
+    return bool(judge(episode, regrets=False)["verdict"] == "grounded")
+
+
+def _share(grounded: Sequence[bool]) -> float:
+    return round(sum(grounded) / max(1, len(grounded)), 4)
+
+
+def as_text(entry: Entry) -> str:
+    """An entry as its file holds it: one line per episode."""
+    fields = entry.model_dump()
+    lines = ",\n".join(json.dumps(one) for one in fields.pop("episodes"))
+    return f'{json.dumps(fields, indent=1)[:-2]},\n "episodes": [\n{lines}\n ]\n}}\n'
+
+
+def read_entry(path: Path) -> Entry:
+    """The entry in a file; `ValueError` for one that is none, or not whole."""
+    return _parsed(path.read_bytes(), path)
+
+
+def _parsed(text: str | bytes, what: str | Path) -> Entry:
     try:
-        entry = make()
+        entry = Entry.model_validate_json(text)
     except ValidationError as error:
         raise ValueError(f"{what} is no entry: {first_fault(error)}") from None
     played = {(task, index, attempt) for task, index, attempt, *_ in entry.episodes}
@@ -163,22 +160,6 @@ def _whole(what: str | Path, make: Callable[[], Entry]) -> Entry:
     return entry
 
 
-def _share(grounded: Sequence[bool]) -> float:
-    return round(sum(grounded) / max(1, len(grounded)), 4)
-
-
-def as_text(entry: Entry) -> str:
-    """An entry as its file holds it: one line per episode."""
-    fields = entry.model_dump()
-    lines = ",\n".join(json.dumps(one) for one in fields.pop("episodes"))
-    return f'{json.dumps(fields, indent=1)[:-2]},\n "episodes": [\n{lines}\n ]\n}}\n'
-
-
-def read_entry(path: Path) -> Entry:
-    """The entry in a file; `ValueError` for one that is none, or not whole."""
-    return _whole(path, lambda: Entry.model_validate_json(path.read_bytes()))
-
-
 def check_names(names: Sequence[str]) -> None:
     """Raise `ValueError` for two names that a reader could take for one another."""
     seen: dict[str, str] = {}
@@ -192,18 +173,18 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
-    """What an entry says that is not so, one line per episode, after replaying one episode in
-    `every`; only all of them can tell whether `grounded` is so.
+    """What an entry says that is not so, a line per episode, after replaying one in `every`; only
+    all of them can tell whether `grounded` is so.
     """
     grounded, wrong = [], 0
     for task, index, attempt, score, won, done in entry.episodes[::every]:
         episode = Episode.open(task, entry.split, index)
-        differs = _play(episode, done) or _compare(episode, score, won)
+        differs = _differs(episode, done, score, won)
         if differs:
             wrong += 1
             yield f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, {differs}"
         elif every == 1:
-            grounded.append(score is not None and is_grounded(episode))
+            grounded.append(score is not None and _is_grounded(episode))
     if grounded and not wrong and _share(grounded) != entry.grounded:
         yield (
             f"{entry.name}: {FORGED}, grounded is {_share(grounded)}, the entry says "
@@ -211,8 +192,8 @@ def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
         )
 
 
-def _play(episode: BaseEpisode, done: str) -> str:
-    """Do what an entry says was done; what is wrong with it, or nothing."""
+def _differs(episode: BaseEpisode, done: str, score: float | None, won: int) -> str:
+    """Do what an entry says was done; what is not as it says, or nothing."""
     for action in done.split(", ") if done else ():
         if episode.done:
             return "it goes on after the end"
@@ -221,18 +202,13 @@ def _play(episode: BaseEpisode, done: str) -> str:
             episode.refuse("")
         else:
             episode.act(Action.parse(name, value))
-    return ""
-
-
-def _compare(episode: BaseEpisode, score: float | None, won: int) -> str:
-    """What an entry says of an episode and is not so, or nothing."""
     if score is None:
         return "it ended in an error, and the entry says that it was solved" if won else ""
     episode.abandon()
     own = final_score(episode)
-    if own.total != score:
-        return f"the score is {own.total}, the entry says {score}"
-    return "" if solved(own) == bool(won) else f"solved is {int(solved(own))}, the entry says {won}"
+    if (own.total, int(solved(own))) == (score, won):
+        return ""
+    return f"score and solved are {own.total}, {int(solved(own))}, the entry says {score}, {won}"
 
 
 def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
@@ -240,10 +216,12 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
     frame, attempts = entry.frame, entry.attempts
     scores = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
     best = ceiling.frame.merge(frame[KEYS], on=KEYS)
-    solved_cell = f"{_mean(pass_at, 1, entry):.2f}"
-    if attempts > 1:
-        some, every = (_mean(estimate, attempts, entry) for estimate in (pass_at, pass_all))
-        solved_cell += f"; of {attempts} one {some:.2f}, all {every:.2f}"
+
+    def mean(estimate: Callable[[int, int, int], float], k: int) -> str:
+        """pass@k or pass^k, the mean over incidents."""
+        return f"{np.mean([estimate(k, attempts, won) for won in frame['solved']]):.2f}"
+
+    several = f"; of {attempts} one {mean(pass_at, attempts)}, all {mean(pass_all, attempts)}"
     return {
         "policy": entry.name,
         **{
@@ -252,15 +230,10 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
         },
         "mean": f"{stratified_mean(scores):.2f}",
         f"share of `{CEILING}`": f"{share_of_ceiling(frame, best).mean:.2f}",
-        "solved": solved_cell,
+        "solved": mean(pass_at, 1) + (several if attempts > 1 else ""),
         "grounded": f"{entry.grounded:.2f}",
         "attempts": str(attempts),
         "tokens per episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
-        "errors": str(entry.errors),
+        "errors": str(sum(score is None for _, _, _, score, *_ in entry.episodes)),
         "version": entry.benchmark,
     }
-
-
-def _mean(estimate: Callable[[int, int, int], float], k: int, entry: Entry) -> float:
-    """pass@k or pass^k, the mean over incidents."""
-    return float(np.mean([estimate(k, entry.attempts, won) for won in entry.frame["solved"]]))
