@@ -21,7 +21,6 @@ ACTION_ARGUMENTS: dict[str, tuple[str, ...]] = {
 ACTION_TYPES = tuple(ACTION_ARGUMENTS)
 ALL_SERVICES = "all"  # what `request_more_logs` takes besides a service
 CHOICES = {"severity": SEVERITIES, "team": TEAMS, "remedy": REMEDIES}  # services are the topology's
-MAX_SHOWN = 60  # characters of a bad value that an error repeats
 
 
 class Action(NamedTuple):
@@ -49,10 +48,8 @@ class Action(NamedTuple):
         return ":".join(self.args)
 
 
-def shown(value: object, most: int = MAX_SHOWN) -> str:
-    """A bad value, quoted, printable, and cut at `most` characters, so that an error stays
-    readable.
-    """
+def shown(value: object, most: int = 60) -> str:
+    """A bad value, quoted, printable, and cut at `most` characters: errors stay readable."""
     text = repr(value)
     return text if len(text) <= most else text[: most - 3] + "..."
 
@@ -77,36 +74,28 @@ def check_action(action: Action, topology: CallGraph) -> None:
     The message names the value, the rule, and what is allowed instead.
     """
     action_type, args, _ = action
-    if action_type not in ACTION_ARGUMENTS:
+    names = ACTION_ARGUMENTS.get(action_type)
+    if names is None:
         raise ValueError(
             f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
         )
-    names = ACTION_ARGUMENTS[action_type]
-    if not names and args:
-        raise ValueError(f"{action_type} takes no value, got {shown(action.value)}; leave it empty")
-    if action_type == "remediate" and len(args) != 2:
-        raise ValueError(
-            f"remediate takes 'remedy:service', got {shown(action.value)}; "
-            f"remedies are {', '.join(REMEDIES)}"
-        )
-    if len(args) > max(1, len(names)):
-        raise ValueError(f"{action_type} takes one {names[0]}, got {shown(args)}; give one")
-    if action_type == "request_more_logs":
-        if args != (ALL_SERVICES,):
-            _check_argument("service", action.value, topology, f", or {ALL_SERVICES}")
-        return
-    for argument, value in zip(names, args or ("",), strict=False):
-        _check_argument(argument, value, topology)
-
-
-def _check_argument(argument: str, value: str, topology: CallGraph, besides: str = "") -> None:
-    # `position` is a dictionary: services are looked up without a walk over 30 names.
-    if argument == "service":
-        known, choices = value in topology.position, topology.names
-    else:
-        choices = CHOICES[argument]
-        known = value in choices
-    if not known:
-        raise ValueError(
-            f"unknown {argument} {shown(value)}; choose one of {', '.join(choices)}{besides}"
-        )
+    if len(args) != len(names):
+        if action_type == "remediate":
+            raise ValueError(
+                f"remediate takes 'remedy:service', got {shown(action.value)}; "
+                f"remedies are {', '.join(REMEDIES)}"
+            )
+        if not names:
+            given = shown(action.value)
+            raise ValueError(f"{action_type} takes no value, got {given}; leave it empty")
+        if args:
+            raise ValueError(f"{action_type} takes one {names[0]}, got {shown(args)}; give one")
+        args = ("",)
+    asks = action_type == "request_more_logs"
+    for name, value in zip(names, args, strict=True):
+        known = topology.position if name == "service" else CHOICES[name]
+        if value not in known and not (asks and value == ALL_SERVICES):
+            besides = f", or {ALL_SERVICES}" if asks else ""
+            raise ValueError(
+                f"unknown {name} {shown(value)}; choose one of {', '.join(known)}{besides}"
+            )

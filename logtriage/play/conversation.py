@@ -33,8 +33,8 @@ class Protocol(NamedTuple):
     Attributes:
         name: `native` or `text`.
         opening: the messages that an episode starts with, from its rendered opening.
-        answers: runs the calls of an assistant message, a step each, and returns the answers; none
-            means that the agent walked away.
+        answers: runs the calls of an assistant message, a step each; no answer means that the
+            agent walked away.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Protocol(NamedTuple):
 
 
 def opening_messages(text: str) -> list[Message]:
-    """The conversation an episode starts with; `text` is the rendered opening."""
+    """See `Protocol.opening`: of `NATIVE`."""
     return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": text}]
 
 
@@ -90,8 +90,8 @@ def is_deep(read: Any) -> bool:
 
 
 def from_wire(message: Any) -> Message:
-    """An assistant message of the `openai` package, or one that has the same attributes, as the
-    message that `answers` takes: arguments are read as JSON, unless they are deep (`is_deep`).
+    """An assistant message with the attributes of the `openai` package's, as the message that
+    `answers` takes: arguments are read as JSON, unless they are deep (`is_deep`).
     """
     calls = []
     for number, call in enumerate(message.tool_calls or ()):

@@ -20,10 +20,7 @@ TIMEOUT = "timeout"
 
 
 class Step(NamedTuple):
-    """What an agent did, and what it was shown.
-
-    `action` is None for what was no valid action; `observation.error` says why.
-    """
+    """What an agent did (None: no valid action, see `observation.error`), and what it was shown."""
 
     action: Action | None
     observation: Observation
@@ -36,7 +33,7 @@ class VisibleIncident(Protocol):
     def task_name(self) -> str: ...
     @property
     def task(self) -> Task | None:
-        """The settings of the simulator; None for an incident that was recorded."""
+        """None for an incident that was recorded."""
 
     @property
     def split(self) -> str: ...
@@ -52,13 +49,10 @@ class BaseEpisode:
     A subclass says what an action brings (`_take`, or `_ask` alone where nothing reacts), what
     happens when a step is wasted, and what the answers were worth.
 
-    Args:
-        incident: what may be known of it.
-        opening: what is shown first.
-
     Attributes:
+        opening: what is shown first.
         max_steps: the step that closes the incident at the latest.
-        history: what was done and shown so far, in order; the opening is not in it.
+        history: what was done and shown since, in order.
         record: the answers so far, as the score looks at them.
         done: whether the incident is closed.
         score: once done; None before, and where the truth is not known.
@@ -74,8 +68,7 @@ class BaseEpisode:
     def act(self, action: Action) -> Observation:
         """Take one step.
 
-        An invalid action costs it and changes nothing else; the observation's `error` says why. The
-        confidence is kept for the first service blamed, and for `ignore`.
+        An invalid action costs it and changes nothing else; the observation's `error` says why.
 
         Raises:
             ValueError: when the incident is closed already.
@@ -89,11 +82,7 @@ class BaseEpisode:
         return self._step(action, self._take(action))
 
     def refuse(self, error: str) -> Observation:
-        """Spend a step on something that was no valid action; `error` tells the agent why.
-
-        Raises:
-            ValueError: when the incident is closed already.
-        """
+        """Spend a step on what was no valid action; `error` tells the agent why."""
         if self.done:
             raise ValueError(ENDED)
         self._waste()
@@ -105,10 +94,10 @@ class BaseEpisode:
             self._close(TIMEOUT)
 
     def leave(self) -> None:
-        """Nothing more will be asked of it; only an episode on a server has something to free."""
+        """Nothing more will be asked of it: an episode on a server has something to free."""
 
     def _take(self, action: Action) -> Observation:
-        """Do what a valid action asks, and return what it shows; `_step` numbers it."""
+        """Do what a valid action asks, and return what it shows."""
         if action.type == "request_more_logs":
             return self._ask(action.args[0])
         return Observation(notice=self.record.note(action))
@@ -118,7 +107,7 @@ class BaseEpisode:
         raise NotImplementedError
 
     def _waste(self) -> None:
-        """What happens in a step without a valid action."""
+        """Let a step without a valid action pass."""
 
     def _judge(self) -> Score | None:
         """The score of the closed incident; None where the truth is not known."""
@@ -144,27 +133,18 @@ class BaseEpisode:
 
 
 def final_score(episode: BaseEpisode) -> Score:
-    """The score of a closed episode.
-
-    Raises:
-        ValueError: while it is open.
-    """
+    """The score of a closed episode; `ValueError` while it is open."""
     if episode.score is None:
         raise ValueError("the incident is open and has no score yet; close it, or abandon it first")
     return episode.score
 
 
-# Makes the episode of an incident from its task, split and index: `Episode.open` in this process,
-# `remote.Server.open` on a server.
+# From task, split and index: `Episode.open` in this process, `remote.Server.open` on a server.
 OpenEpisode = Callable[[str | Task, str, int], BaseEpisode]
 
 
 class Episode(BaseEpisode):
-    """A simulated incident being played: a step lets one tick pass.
-
-    Args:
-        incident: from `sample_incident`.
-    """
+    """A simulated incident being played: a step lets one tick pass."""
 
     incident: Incident
 
@@ -185,25 +165,17 @@ class Episode(BaseEpisode):
     def open(
         cls, task: str | Task, split: str, index: int, topology: Topology | None = None
     ) -> Episode:
-        """The episode of the incident at these coordinates (see `sample_incident`).
-
-        `functools.partial(Episode.open, topology=...)` opens episodes on a custom call graph
-        wherever a function of task, split and index is asked for.
-        """
+        """The episode of the incident at these coordinates (see `sample_incident`)."""
         return cls(sample_incident(task, split, index, topology))
 
     def _take(self, action: Action) -> Observation:
-        if action.type == "request_more_logs":
-            self.cluster.advance()
-            return self._ask(action.args[0])
-        notice = self.record.note(action)
         if action.type != "remediate":
             self.cluster.advance()
-            return Observation(notice=notice)
+            return super()._take(action)
         remedy, service = action.args
         self.cluster.remediate(remedy, self.incident.topology.position[service])
         self.cluster.advance()
-        return Observation(notice=notice, alerts=self.telemetry.alerts())
+        return Observation(notice=self.record.note(action), alerts=self.telemetry.alerts())
 
     def _ask(self, service: str) -> Observation:
         telemetry = self.telemetry

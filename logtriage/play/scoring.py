@@ -41,7 +41,8 @@ PARTS = tuple(WEIGHTS)
 class Record:
     """What the agent did, in order, as far as the score looks.
 
-    `repeats` counts the answers to a question beyond the first.
+    `repeats` counts the answers to a question beyond the first; `closed_by` is resolve, ignore or
+    timeout; `confidence` was stated with the service blamed, or with `ignore`, and is not scored.
     """
 
     severity: str | None = None
@@ -51,8 +52,7 @@ class Record:
     repeats: int = 0
     steps: int = 0
     fault_active: bool = True
-    closed_by: str | None = None  # resolve, ignore, or timeout
-    # Stated with the service blamed, or with `ignore`; never scored.
+    closed_by: str | None = None
     confidence: float | None = None
 
     def note(self, action: Action) -> str:
@@ -82,19 +82,16 @@ class Record:
 
     @property
     def root_cause(self) -> str | None:
-        """The first service blamed."""
         return self.root_causes[0] if self.root_causes else None
 
     @property
     def team(self) -> str | None:
-        """The first team paged."""
         return self.teams[0] if self.teams else None
 
 
 class Score(NamedTuple):
-    """An episode's worth: five parts in [0, 1] before weighting, costs, gate, and the total.
-
-    `cost` is the sum that is subtracted, `gate` 1 when it let the score pass and else 0.
+    """An episode's worth: five parts in [0, 1] before weighting, the cost that is subtracted, the
+    gate (1 when it let the score pass, else 0), and the total.
     """
 
     severity: float
@@ -110,8 +107,7 @@ class Score(NamedTuple):
 def score(record: Record, incident: Incident) -> Score:
     """The score of a closed episode: a pure function of what was done and what was true."""
     parts = (*_right_answers(record, incident), _speed(record, incident))
-    cost = _cost(record, incident)
-    gate = _gate(record, incident)
+    cost, gate = _cost(record, incident), _gate(record, incident)
     earned = total(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
     # Rounded, or a full score would be 0.9999999999999999.
     worth = min(1.0, max(0.0, round(earned - cost, 9)))
@@ -138,12 +134,11 @@ def _right_answers(record: Record, incident: Incident) -> tuple[float, float, fl
 
 def _speed(record: Record, incident: Incident) -> float:
     """1 at the fewest steps possible, 0 at the last; only for a fault gone or alarm dismissed."""
-    if incident.injection is None:
-        done = record.closed_by == "ignore"
-    else:
-        done = record.closed_by == "resolve" and not record.fault_active
-    fewest, most = PAR_STEPS[int(incident.injection is not None)], incident.task.max_steps
-    return 1.0 - min(1.0, max(0, record.steps - fewest) / (most - fewest)) if done else 0.0
+    real = incident.injection is not None
+    if record.closed_by != ("resolve" if real else "ignore") or (real and record.fault_active):
+        return 0.0
+    fewest, most = PAR_STEPS[real], incident.task.max_steps
+    return 1.0 - min(1.0, max(0, record.steps - fewest) / (most - fewest))
 
 
 def _cost(record: Record, incident: Incident) -> float:

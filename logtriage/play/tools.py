@@ -32,18 +32,14 @@ SIGNATURES = {
 
 
 class ToolSession:
-    """One incident being played by tool calls, each of which is a step.
-
-    Args:
-        episode: just opened.
+    """One incident, just opened, being played by tool calls, each of which is a step.
 
     Attributes:
-        episode: what is played.
         opening: what the agent reads first.
-        malformed: calls so far that were no valid action. Whoever sees calls that never get here,
-            as a trainer may, adds them.
-        late: calls so far on the closed incident; the others are steps of `episode.history`.
-        seconds: spent in the simulator so far.
+        malformed: calls that were no valid action. Whoever sees calls that never get here, as a
+            trainer may, adds them.
+        late: calls on the closed incident; the others are steps of `episode.history`.
+        seconds: spent in the simulator.
     """
 
     def __init__(self, episode: BaseEpisode) -> None:
@@ -54,11 +50,7 @@ class ToolSession:
         self.seconds = 0.0
 
     def call(self, name: str, arguments: object) -> str:
-        """Run one call and return its answer.
-
-        A malformed call costs a step, and its answer says what is wrong with it; on a closed
-        incident nothing is done.
-        """
+        """The answer to a call; a malformed one costs a step, and its answer says what is wrong."""
         if self.episode.done:
             self.malformed += 1
             self.late += 1
@@ -86,7 +78,7 @@ class ToolSession:
         return answer
 
     def refuse(self, error: str) -> str:
-        """Answer what was no call of a tool at all: it costs a step, like every invalid action."""
+        """Answer what was no call of a tool: it costs a step, like every invalid action."""
         self.malformed += 1
         return render(self.episode.refuse(error))
 
@@ -100,14 +92,7 @@ class ToolSession:
 
 
 class TriageTools:
-    """A `ToolSession` as TRL wants it.
-
-    Every public method is a tool to TRL, so all else that there is to a session stays in the one
-    attribute.
-
-    Args:
-        open_episode: makes the episode from task, split and index; `remote.Server.open` plays it on
-            a server.
+    """A `ToolSession` as TRL wants it: every public method is a tool.
 
     Attributes:
         session: the incident being played; None before the first `reset`. The trainer uses an
@@ -119,9 +104,7 @@ class TriageTools:
         self.session: ToolSession | None = None
 
     def reset(self, task: str, split: str, index: int, **row: Any) -> str:
-        """Open the incident of a dataset row (its other columns are ignored); returns the opening
-        text.
-        """
+        """Open the incident of a dataset row, whose other columns are ignored."""
         began = time.perf_counter()
         if self.session is not None:
             self.session.episode.leave()
@@ -197,8 +180,8 @@ class TriageTools:
 
 
 def tool_schemas() -> list[dict[str, Any]]:
-    """JSON schemas of the seven tools, by name, from the docstrings of `TriageTools`: those that
-    `transformers.utils.get_json_schema` makes, but without transformers.
+    """JSON schemas of the seven tools, by name: those that `transformers.utils.get_json_schema`
+    makes of the docstrings of `TriageTools`.
     """
     return [_schema(name) for name in sorted(ACTION_ARGUMENTS)]
 

@@ -60,7 +60,7 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         fields = super().construct_mapping(node, deep)
         if len(fields) < len(node.value):
-            raise ValueError(f"one of the fields {', '.join(map(str, fields))} stands twice")
+            raise ValueError(f"one of the fields {', '.join(map(repr, fields))} stands twice")
         return fields
 
 

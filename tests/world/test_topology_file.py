@@ -56,7 +56,7 @@ BAD_SERVICES = [
     ("- {kind: edge}\n", "'name' of service None must be text.*got None"),
     ("- {name: web}\n", "'kind' of service 'web' must be text.*got None"),
     ("- {name: web, colour: red, kind: edge}\n", "unknown field 'colour' of service 'web'; fields"),
-    ("- {name: web, kind: edge, kind: app}\n", "one of the fields name, kind stands twice"),
+    ("- {name: web, kind: edge, kind: app}\n", "one of the fields 'name', 'kind' stands twice"),
     ("- {name: 7, kind: edge}\n", "must be text; .*got 7"),
     ("- {name: on, kind: edge}\n", "put it in quotes; got True"),
     ("- {name: [web], kind: edge}\n", "must be text.*got a list"),
