@@ -1,7 +1,7 @@
 """What goes wrong: `sample_incident(task, split, index)`, an incident of a task (see `tasks`).
 
 An incident is a pure function of its three coordinates, and of a custom call graph. Random streams
-are named after them, so neighbouring indices share nothing and no split meets another's incidents.
+are named after them: neighbouring indices share nothing, and no split meets another's incidents.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from .topology import DEFAULT_TOPOLOGY, Topology, random_topology
 Item = TypeVar("Item")
 
 INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
-# Draws of a fault and its place before a task is held to be impossible: 30,000 incidents of the
-# tasks in all splits needed 18 at most. Reached within a fraction of a second.
+# Of a fault and its place, before a task is held to be impossible; 30,000 incidents needed 18.
 MOST_DRAWS = 300
 HELD_OUT_PAIRS = 5  # one (service, fault) pair in five never occurs in train
 # Setting of a task that no draw met to what can be done.
@@ -84,9 +83,7 @@ class Incident:
 
 
 def is_held_out(service: Service, fault: Fault) -> bool:
-    """Whether the pair is kept out of train (by a checksum of its name, stable across processes and
-    versions).
-    """
+    """Whether the pair is kept out of train, by a checksum of its name."""
     return zlib.crc32(f"{service.name}/{fault.name}".encode()) % HELD_OUT_PAIRS == 0
 
 
@@ -94,10 +91,7 @@ def is_held_out(service: Service, fault: Fault) -> bool:
 def candidate_pairs(
     topology: Topology, below_edge: bool, split: str
 ) -> dict[int, tuple[Fault, ...]]:
-    """Root position to the faults that the split allows there, positions without any left out.
-
-    `below_edge`: see `Task`. Treat as read-only.
-    """
+    """Root position to the faults that the split allows there, if any. Treat as read-only."""
     pairs: dict[int, tuple[Fault, ...]] = {}
     for position, service in enumerate(topology.services):
         if below_edge and not any(service.name in caller.calls for caller in topology.services):
@@ -126,15 +120,13 @@ def sample_incident(
     Args:
         task: a name of `TASKS`, or a custom `Task`; its random streams are those of its name.
         split, index: see `SPLITS`; index counts from 0.
-        topology: a custom call graph in place of the default; which of its (service, fault) pairs
-            are held out follows the same rule.
-        varied_wording: whether to log in other words than the split's; only what is printed
-            changes, and only in train, so that nothing is measured on it.
+        topology: a custom call graph in place of the default.
+        varied_wording: whether to log in other words than the split's; only in train, so that
+            nothing is measured on it.
 
     Raises:
-        ValueError: for an unknown task or split, an index out of range, a topology in a split that
-            draws its own, or varied wording in another split than train; and when the task has no
-            incident on the call graph, or none was found in `MOST_DRAWS` draws.
+        ValueError: for a bad argument; and when the task has no incident on the call graph, or none
+            was found in `MOST_DRAWS` draws.
     """
     settings = check_task(task)
     check_split(split, topology)
@@ -186,9 +178,7 @@ def _playable_pairs(task: Task, split: str, topology: Topology) -> dict[int, tup
 def _real_fault(
     random: Random, task: Task, split: str, topology: Topology, pairs: dict[int, tuple[Fault, ...]]
 ) -> _Course:
-    """Draw a service and its fault, and up to `INTENSITY_DRAWS` times how hard it is, until a try
-    meets the task.
-    """
+    """Draw a service, its fault, and (`INTENSITY_DRAWS` times) how hard it is, until one fits."""
     outage = None if task.outage is None else random.random() < task.outage
     positions = list(pairs)
     missed: Counter[str] = Counter()

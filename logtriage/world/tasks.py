@@ -1,7 +1,6 @@
 """What may go wrong: the settings of a task, the three tasks, and the splits.
 
-Difficulty is turned here: `dataclasses.replace(TASKS["single_crash"], noise=0.5)` is a custom
-task, and is checked like the ones below. `incidents` draws from them.
+`dataclasses.replace(TASKS["single_crash"], noise=0.5)` is a custom task.
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ class Task:
         below_edge: whether the root must be called by a service that is degraded on arrival.
 
     Raises:
-        ValueError: for a value out of its range or of another type; the message names the setting,
-            the value and the rule.
+        ValueError: for a value out of its range or of another type.
     """
 
     name: str
@@ -78,29 +76,25 @@ class Task:
                 raise ValueError(f"{field} must be {rule}; got {vars(self)[field]!r:.60}")
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
-        """Field, whether its value is valid, and what is; a rule relies on those before it."""
+        """Field, whether its value is valid, and what is."""
         # The streams of an incident are named task/split/index/..., so a slash could mix them up.
         named = isinstance(self.name, str) and self.name != "" and "/" not in self.name
         yield "name", named, "text, not empty and without '/'"
-        # Speed is paid for the steps left between the fewest and the last.
-        fewest = PAR_STEPS[1]
-        rule = f"a whole number from {fewest + 1} to {MOST_TICKS}"
-        rule += f"; a full score needs {fewest} steps"
-        yield "max_steps", is_whole(self.max_steps, fewest + 1, MOST_TICKS), rule
+        least = PAR_STEPS[1] + 1  # speed is paid for the steps left between the fewest and the last
+        rule = f"a whole number from {least} to {MOST_TICKS}"
+        yield "max_steps", is_whole(self.max_steps, least, MOST_TICKS), rule
         for field in ("noise", "gaps", "false_alarms"):
             share = vars(self)[field]
             yield field, is_number(share, 0, 1) and share < 1, "at least 0 and below 1"
         rule = f"a tuple (lowest, highest) of whole numbers from 1 to {MOST_TICKS}"
         for field in ("lead", "ramp"):
-            yield field, _is_range(vars(self)[field], is_whole, 1, MOST_TICKS), rule
-        strong = _is_range(self.intensity, is_number, 0, 1) and self.intensity[1] > 0
+            pair = vars(self)[field]
+            yield field, _are(is_whole, pair, 1, MOST_TICKS) and _is_range(pair), rule
+        strong = _are(is_number, self.intensity, 0, 1) and _is_range(self.intensity)
         rule = "a tuple (lowest, highest) of numbers from 0 to 1, the highest above 0"
-        yield "intensity", strong, rule
-        ticks = isinstance(self.quiet, tuple) and all(
-            is_whole(n, 0, MOST_TICKS) for n in self.quiet
-        )
+        yield "intensity", strong and self.intensity[1] > 0, rule
         rule = f"a tuple of whole numbers from 0 to {MOST_TICKS}, at least one"
-        yield "quiet", ticks and self.quiet != (), rule
+        yield "quiet", _are(is_whole, self.quiet, 0, MOST_TICKS) and self.quiet != (), rule
         for field in ("proof", "hint"):
             weight = is_number(vars(self)[field], 0, MOST_WEIGHT)
             yield field, weight, f"a number from 0 to {MOST_WEIGHT:g}"
@@ -111,22 +105,21 @@ class Task:
 
 def is_whole(value: Any, lowest: int, highest: int) -> bool:
     """Whether it is an `int` in that range; True and False are none."""
-    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+    return isinstance(value, int) and is_number(value, lowest, highest)
 
 
 def is_number(value: Any, lowest: float, highest: float) -> bool:
     """Whether it is an `int` or `float` in that range; nan, True and False are none."""
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and lowest <= value <= highest
-    )
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and lowest <= value <= highest
 
 
-def _is_range(value: Any, test: Callable[[Any, Any, Any], bool], lowest: int, highest: int) -> bool:
-    """Whether it is a pair of such numbers, the lower one first."""
-    pair = isinstance(value, tuple) and len(value) == 2
-    return pair and all(test(one, lowest, highest) for one in value) and value[0] <= value[1]
+def _are(test: Callable[[Any, Any, Any], bool], values: Any, lowest: int, highest: int) -> bool:
+    return isinstance(values, tuple) and all(test(one, lowest, highest) for one in values)
+
+
+def _is_range(values: tuple[float, ...]) -> bool:
+    return len(values) == 2 and values[0] <= values[1]
 
 
 TASKS: dict[str, Task] = {
@@ -177,11 +170,7 @@ TASKS: dict[str, Task] = {
 
 
 def check_task(task: str | Task) -> Task:
-    """The task of that name, or the custom task that it is already.
-
-    Raises:
-        ValueError: for an unknown name; the message names the known ones.
-    """
+    """The task of that name, or the custom task that it is; `ValueError` for an unknown name."""
     if isinstance(task, Task):
         return task
     if not isinstance(task, str) or task not in TASKS:
@@ -198,16 +187,14 @@ def check_tasks(names: Sequence[str]) -> list[str]:
 
 
 def splits_on(topology: Topology | None) -> list[str]:
-    """Splits that can be played on a custom call graph; all of them without (None)."""
+    """Splits that can be played on a custom call graph; all without (None)."""
     return [split for split in SPLITS if topology is None or split != "unseen_topology"]
 
 
 def check_split(split: str, topology: Topology | None = None) -> None:
-    """Raise `ValueError` for an unknown split, or one that cannot be played on a custom
-    call graph; the message names those that can.
-    """
+    """Raise `ValueError` for an unknown split, or one that cannot be played on a custom graph."""
     known = splits_on(topology)
-    if isinstance(split, str) and split in known:
+    if split in known:
         return
     if split == "unseen_topology":
         raise ValueError(

@@ -33,9 +33,8 @@ class Network:
     """A topology compiled for the simulator: plain lists, indexed by service position.
 
     `callers[i]` and `callees[i]` hold `(position, share)`: the share of the caller's requests that
-    goes there. `callees` is synchronous only. `routes[i]` says that requests go to *one* of the
-    callees (a router) rather than to all of them. Rates are requests per second, latencies
-    milliseconds, pools a number of connections.
+    goes there; `callees` are synchronous only. `routes[i]` says that requests go to *one* of the
+    callees. Rates are requests per second, latencies ms, pools a number of connections.
     """
 
     callers: list[list[tuple[int, float]]]
@@ -52,11 +51,7 @@ class Network:
 
 
 class Topology(CallGraph):
-    """A call graph that can be simulated, callers before callees (see `callers_first`).
-
-    Raises:
-        ValueError: when it cannot; the message names the service and a suggested fix.
-    """
+    """A call graph that can be simulated, callers before callees (see `callers_first`)."""
 
     MOST = MOST_SERVICES
     KINDS = KINDS
@@ -156,11 +151,7 @@ class Topology(CallGraph):
 
 
 def simulated(graph: CallGraph) -> Topology:
-    """The same graph, for what only simulated clusters have.
-
-    Raises:
-        ValueError: for one that was observed.
-    """
+    """The same graph; `ValueError` for one that was observed."""
     if not isinstance(graph, Topology):
         raise ValueError(
             "this call graph was observed and cannot be simulated, so what reasons with the "
@@ -170,10 +161,8 @@ def simulated(graph: CallGraph) -> Topology:
 
 
 def callers_first(services: Iterable[Service]) -> tuple[Service, ...]:
-    """The services so that each stands after its callers, and otherwise in the order given.
-
-    Raises:
-        ValueError: for services that call each other in a cycle, naming the cycle.
+    """The services so that each stands after its callers, and otherwise in the order given;
+    `ValueError` for a cycle of calls.
     """
     waiting, placed = list(services), []
     while waiting:
@@ -277,17 +266,10 @@ def random_topology(
     logins, cached = app_names[int(random.random() * front)], app_names[int(random.random() * apps)]
     edges = [name for name in names.edges if name not in calls and name not in leaves]
     edge = Service(edges[int(random.random() * len(edges))], "edge", calls=tuple(app_names[:front]))
-    middle = tuple(
-        Service(
-            name,
-            "app",
-            tuple(calls[name]),
-            tuple(publishes[name]),
-            name == logins,
-            name in (logins, cached),
-        )
-        for name in app_names
-    )
+    middle = []
+    for name in app_names:
+        down = tuple(calls[name]), tuple(publishes[name])
+        middle.append(Service(name, "app", *down, name == logins, name in (logins, cached)))
     return Topology((edge, *middle, *(Service(name, kind) for name, kind in leaves.items())))
 
 
