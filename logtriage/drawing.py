@@ -1,15 +1,15 @@
 """An incident as HTML, for a page: what its agent was shown so far, and the score at the end.
 
-`draw` needs nothing but what was shown, so it cannot give the answer away. Here the
-data of a drawing are put together; `templates/` draws them, and escapes all text. The result
-carries its own style and no script. Every colour is said in numbers or words, too.
+`draw` needs nothing but what was shown, so it cannot give the answer away. `templates/` has the
+HTML, and escapes all text; the result carries its own style and no script. Every colour is said in
+numbers or words, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -48,26 +48,6 @@ class Box(NamedTuple):
         return health(self.metric)
 
 
-class Wire(NamedTuple):
-    """A call, from the right edge of the caller's box to the left edge of the other."""
-
-    from_x: int
-    from_y: int
-    to_x: int
-    to_y: int
-    asynchronous: bool
-
-
-class Graph(NamedTuple):
-    """The call graph, `width` x `height` pixels; boxes are drawn over wires."""
-
-    width: int
-    height: int
-    box_width: int
-    wires: list[Wire]
-    boxes: list[Box]
-
-
 class Part(NamedTuple):
     """A part of the score, in [0, 1], with its weight, what was answered and what was true."""
 
@@ -84,33 +64,25 @@ def draw(
     """The episode so far as an HTML fragment.
 
     Args:
-        topology: the call graph.
         opening, history: everything shown, see `BaseEpisode`.
         verdict: `draw_verdict`'s HTML, once the episode is over; other text is escaped.
     """
     newest: dict[str, tuple[Metric, int]] = {}
     alerts: list[Alert] = []
-    shown = [opening, *(step.observation for step in history)]
-    for observation in shown:
-        newest |= {row.service: (row, observation.step) for row in observation.metrics or ()}
-        alerts = alerts if observation.alerts is None else observation.alerts
+    log = []
+    for action, shown in (Step(None, opening), *history):
+        newest |= {row.service: (row, shown.step) for row in shown.metrics or ()}
+        alerts = alerts if shown.alerts is None else shown.alerts
+        done = "" if shown is opening else "invalid action"
+        log.append((f"{action.type} {action.value}" if action else done, shown, _by_level(shown)))
     return read_template(__package__, "drawing").render(
-        last=shown[-1],
+        last=log[-1][1],
         alerts=alerts,
         graph=_graph(topology, newest, {alert.service for alert in alerts}),
-        log=[
-            (done, observation, _by_level(observation))
-            for done, observation in zip(_labels(history), reversed(shown), strict=True)
-        ],
+        log=log[::-1],
         verdict=verdict,
         failing=FAILING,
     )
-
-
-def _labels(history: Sequence[Step]) -> list[str]:
-    """What was done, the newest first; empty for the opening."""
-    actions = [step.action for step in reversed(history)]
-    return [*(f"{one.type} {one.value}" if one else "invalid action" for one in actions), ""]
 
 
 def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
@@ -132,8 +104,14 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
             WEIGHTS.items(), rows, score[: len(rows)], strict=True
         )
     ]
+    gate = ""
+    if score.gate == 0.0:
+        paged = "the wrong team" if record.teams else "nobody"
+        why = f"the right root cause, and {paged} paged"
+        why = "a real fault was ignored" if record.closed_by == "ignore" else why
+        gate = f"The gate makes it 0: {why}"
     cause = fault.name.replace("-", " ") if fault else "a false alarm, to be ignored"
-    return draw_parts(score, parts, cause, "" if score.gate else _why_gated(record))
+    return draw_parts(score, parts, cause, gate)
 
 
 def draw_parts(score: Score, parts: Sequence[Part], cause: str, gate: str = "") -> Markup:
@@ -155,13 +133,6 @@ def read_template(package: str, name: str) -> Template:
     return environment.get_template(f"{name}.html.jinja")
 
 
-def _why_gated(record: Record) -> str:
-    if record.closed_by == "ignore":
-        return "The gate makes it 0: a real fault was ignored"
-    paged = "the wrong team" if record.teams else "nobody"
-    return f"The gate makes it 0: the right root cause, and {paged} paged"
-
-
 def health(row: Metric | None) -> str:
     """`failing`, `suffering`, `healthy` by the row's errors and slowdown, or `unseen`."""
     if row is None:
@@ -175,7 +146,7 @@ def health(row: Metric | None) -> str:
 
 def _graph(
     topology: CallGraph, newest: Mapping[str, tuple[Metric, int]], alerted: set[str]
-) -> Graph:
+) -> dict[str, Any]:
     """Callers stand on the left; `topology.layout` spreads the services of a depth over (0, 1)."""
     depths = list(topology.depth.values())
     columns = max(depths) + 1
@@ -190,12 +161,17 @@ def _graph(
     wires, boxes = [], []
     for service in topology.services:
         x, y = at[service.name]
-        for callee in service.downstream:
-            wires.append(Wire(x + box_width, y, *at[callee], callee not in service.calls))
+        for callee in service.downstream:  # from the caller's right edge to the callee's left
+            wires.append((x + box_width, y, *at[callee], callee in service.publishes))
         metric, step = newest.get(service.name, (None, None))
         boxes.append(Box(service.name, x, y, service.name in alerted, metric, step))
-    width = columns * column_width - COLUMN_GAP + 2 * MARGIN
-    return Graph(width, rows * ROW_HEIGHT, box_width, wires, boxes)
+    return {
+        "width": columns * column_width - COLUMN_GAP + 2 * MARGIN,
+        "height": rows * ROW_HEIGHT,
+        "box_width": box_width,
+        "wires": wires,
+        "boxes": boxes,
+    }
 
 
 def _by_level(observation: Observation) -> list[tuple[str, str]]:
