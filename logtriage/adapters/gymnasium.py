@@ -19,11 +19,10 @@ from gymnasium.spaces import Discrete, Text
 from ..play.actions import Action, action_values
 from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.observation import render
-from ..world.tasks import MAX_INDEX, check_index, check_split, check_task
+from ..world.tasks import MAX_INDEX, check_split, check_task
 from ..world.topology import DEFAULT_TOPOLOGY
 
-# characters; the longest opening of the default call graph has about a quarter of it
-MAX_TEXT = 4_000
+MAX_TEXT = 4_000  # characters; the longest opening of the default call graph has a quarter of it
 
 
 class TriageGym(gymnasium.Env[str, int]):
@@ -39,9 +38,8 @@ class TriageGym(gymnasium.Env[str, int]):
 
     `open_episode=remote.Server.open` plays on a server.
 
-    Raises:
-        ValueError: unknown task or split; `unseen_topology`, whose call graphs differ, and so would
-            the actions.
+    `ValueError` for an unknown task or split, and for `unseen_topology`, whose call graphs differ,
+    and so would the actions.
     """
 
     def __init__(
@@ -74,7 +72,6 @@ class TriageGym(gymnasium.Env[str, int]):
         index = (options or {}).get("index")
         if index is None:
             index = int(self.np_random.integers(MAX_INDEX, endpoint=True))
-        check_index(index)
         self.close()
         episode = self._episode = self._open_episode(self.task, self.split, index)
         return render(episode.opening, episode.incident.topology), _info(episode)

@@ -16,7 +16,7 @@ from ..play.actions import Action
 from ..play.episode import BaseEpisode
 from ..play.observation import Observation
 from ..play.scoring import Score
-from ..real.catalogue import check_coordinates, tasks_on
+from ..real.catalogue import check_coordinates
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 from ..world.topology import Topology
@@ -37,10 +37,7 @@ class IncidentView:
 
 
 class RemoteEpisode(BaseEpisode):
-    """An incident on a server, made by `Server.open`.
-
-    `record` has the answers as they were given; whether the fault is gone, the server alone knows.
-    """
+    """An incident on a server; whether the fault is gone, the server alone knows."""
 
     def __init__(
         self, server: Server, session: SyncEnvClient, incident: IncidentView, opening: Observation
@@ -59,7 +56,7 @@ class RemoteEpisode(BaseEpisode):
         """Give the session back, done or not: another episode may be opened in it."""
         if not self.done:
             self.done = True
-            self._server.release(self._session)
+            self._server.idle.append(self._session)
 
     def _take(self, action: Action) -> Observation:
         shown = self._send(
@@ -74,7 +71,7 @@ class RemoteEpisode(BaseEpisode):
 
     def _judge(self) -> Score:
         state = self._server.ask(self._session.state)
-        self._server.release(self._session)
+        self._server.idle.append(self._session)
         return Score(**state.score)
 
     def _send(self, action: TriageAction) -> Observation:
@@ -87,18 +84,17 @@ class Server:
         with Server("http://127.0.0.1:8000") as server:
             rollout(TracePolicy(), ["cascading_failure"], open_episode=server.open)
 
-    Raises:
-        ConnectionError: no server there, no room on it, or not one of ours.
+    `ConnectionError`: no server there, no room on it, or not one of ours.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._client = LogtriageEnv(base_url=url).sync()
-        self._idle: list[SyncEnvClient] = []
+        self.idle: list[SyncEnvClient] = []  # sessions without an open episode
 
     def __enter__(self) -> Server:
         try:
-            self._idle.append(self.ask(self._client.connect))
+            self.idle.append(self.ask(self._client.connect))
         except ConnectionError:
             self._client.close()
             raise
@@ -108,35 +104,23 @@ class Server:
         self._client.close()
 
     def open(self, task: str | Task, split: str, index: int) -> RemoteEpisode:
-        """Open an incident in a session of its own.
-
-        Raises:
-            ValueError: as `sample_incident`, and for a custom task, which no server knows.
-            ConnectionError: no server there any more, or no room on it.
+        """Open an incident in a session of its own; `ValueError` as `check_coordinates`,
+        `ConnectionError` where there is no server any more, or no room on it.
         """
-        if isinstance(task, Task):
-            raise ValueError(
-                f"a server plays its own tasks; choose one of {', '.join(tasks_on(None))}"
-            )
+        task = str(task)  # a server knows none but its own, by their names
         settings = check_coordinates(task, split, index)
-        session = self._idle.pop() if self._idle else self.ask(self._client.new_session)
+        session = self.idle.pop() if self.idle else self.ask(self._client.new_session)
         try:
             opening = self.ask(session.reset, task=task, split=split, index=index).observation
         except BaseException:
-            self.release(session)  # it connects again when it is used again
+            self.idle.append(session)  # it connects again when it is used again
             raise
         graph = (CallGraph if settings is None else Topology)(tuple(opening.services))
         incident = IncidentView(task, split, index, graph, settings)
         return RemoteEpisode(self, session, incident, _observation(opening))
 
-    def release(self, session: SyncEnvClient) -> None:
-        """Take back a session whose episode is done."""
-        self._idle.append(session)
-
     def ask(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What a client's call returns; whatever goes wrong with the server is one ConnectionError
-        that names it.
-        """
+        """What a call returns; whatever goes wrong is a `ConnectionError` that names the server."""
         try:
             return call(*args, **kwargs)
         except RuntimeError as error:  # the server's own words
@@ -149,23 +133,10 @@ class Server:
                 " `python -m logtriage serve`, and run the same command again"
             ) from None
         except (ValidationError, KeyError):
-            raise ConnectionError(
-                f"{self.url} does not answer as a LogTriage server of this version; install the"
-                " same version on both sides"
-            ) from None
+            reason = "does not answer as a LogTriage server of this version; install the same there"
+            raise ConnectionError(f"{self.url} {reason}") from None
 
 
 def _observation(answer: TriageObservation) -> Observation:
-    return Observation(
-        answer.step,
-        answer.max_steps,
-        answer.notice,
-        answer.error,
-        answer.alerts,
-        answer.metrics,
-        answer.logs,
-        answer.done,
-        answer.measures,
-        answer.calls,
-        answer.counts,
-    )
+    same = {name: getattr(answer, name) for name in Observation._fields if name != "lines"}
+    return Observation(lines=answer.logs, **same)

@@ -45,10 +45,7 @@ class TriageData(vf.TaskData):
 
 
 class TriageTask(vf.Task[TriageData]):
-    """One incident.
-
-    The reward is the total of the score; all of the score are metrics, which weigh nothing.
-    """
+    """One incident: the total of the score is the reward, and all of it metrics without weight."""
 
     @vf.reward
     async def total(self, trace: vf.Trace) -> float:
@@ -79,10 +76,7 @@ class TriageTaskset(vf.Taskset[TriageTask, TriageTasksetConfig]):
 
 
 class TriageHarness(vf.Harness[vf.HarnessConfig]):
-    """Plays the incident in process, as `ConversationPolicy` does.
-
-    Only it plays these tasks, and only these.
-    """
+    """Plays the incident in process, as `ConversationPolicy` does; it alone, and no other tasks."""
 
     APPENDS_SYSTEM_PROMPT, EXECUTES_CODE, NEEDS_CONTAINER = True, False, False
 

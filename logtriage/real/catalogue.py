@@ -13,14 +13,12 @@ from .real_episode import REAL, TOP, RealEpisode, blames_root
 def open_incident(
     task: str | Task, split: str, index: int, topology: Topology | None = None
 ) -> Episode | RealEpisode:
-    """The episode at these coordinates: `RealEpisode.open` for the task `real`, else
-    `Episode.open`.
-
-    Raises:
-        ValueError: as those, and for a real incident on a custom call graph.
+    """The episode at these coordinates: `RealEpisode.open` for the task `real`, which has no custom
+    call graph, else `Episode.open`.
     """
     if task != REAL:
-        _check_name(task, topology)
+        if isinstance(task, str):
+            _check_name(task, topology)
         return Episode.open(task, split, index, topology)
     if topology is not None:
         raise ValueError("real incidents have call graphs of their own; leave out the topology")
@@ -28,10 +26,8 @@ def open_incident(
 
 
 def check_coordinates(task: str, split: str, index: int) -> Task | None:
-    """The settings of an incident's task; None for a real one.
-
-    Raises:
-        ValueError: for an unknown task, split or index; the message names those that exist.
+    """The settings of an incident's task, None for a real one; `ValueError` for an unknown task,
+    split or index, with those that exist.
     """
     if task == REAL:
         load_case(split, index)
@@ -42,12 +38,11 @@ def check_coordinates(task: str, split: str, index: int) -> Task | None:
     return check_task(task)
 
 
-def _check_name(task: str | Task, topology: Topology | None = None) -> None:
+def _check_name(task: str, topology: Topology | None = None) -> None:
     """Raise `ValueError` for an unknown name; unlike `check_task`, the message names `real`."""
-    if not isinstance(task, Task) and task not in tasks_on(topology):
-        raise ValueError(
-            f"unknown task {task!r:.60}; choose one of {', '.join(tasks_on(topology))}"
-        )
+    names = tasks_on(topology)
+    if task not in names:
+        raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(names)}")
 
 
 def tasks_on(topology: Topology | None) -> list[str]:

@@ -32,26 +32,16 @@ def observed_metric(
 
 
 class Measure(NamedTuple):
-    """A further metric of a service, over time.
+    """A further metric of a service, over time; texts do not show the deviation."""
 
-    Attributes:
-        service: whose; `users` for what they feel.
-        name, unit: what is measured, as in `cpu`, `%`.
-        values: in order of time, the last the most recent.
-        usual: the median without an incident.
-        low, high: between which nine of ten values lie then.
-        deviation: 1.4826 times the median distance from `usual` then, which is the sigma of a
-            normal distribution; programs read it, texts do not show it.
-    """
-
-    service: str
+    service: str  # or `users`, for what they feel
     name: str
     unit: str
-    values: tuple[float | None, ...]
-    usual: float | None = None
-    low: float | None = None
+    values: tuple[float | None, ...]  # the last the most recent
+    usual: float | None = None  # the median without an incident
+    low: float | None = None  # to `high` lie nine of ten values then
     high: float | None = None
-    deviation: float | None = None
+    deviation: float | None = None  # 1.4826 x the median distance from `usual` then: about a sigma
 
     @property
     def text(self) -> str:
@@ -60,9 +50,8 @@ class Measure(NamedTuple):
         return f"{self.service} {self.name} {values}{self.unit} usual {number(self.usual)}{band}"
 
     def sigma(self, least: float) -> float:
-        """The standard deviation without an incident: by the median deviation or by the band in
-        which nine of ten values lie, whichever is wider; at least this share of `usual`, for what
-        never moved.
+        """The standard deviation without an incident: by the deviation or by the band, whichever is
+        wider; at least this share of `usual`, for what never moved.
         """
         wide = self.deviation or 0.0
         if self.low is not None and self.high is not None:
@@ -71,25 +60,21 @@ class Measure(NamedTuple):
 
 
 class CallTime(NamedTuple):
-    """How long a call takes, in ms, and how often it is made, a minute.
-
-    `wait` is what the caller measures, `served` what the callee does; the difference is network
-    latency.
-    """
+    """How long a call takes, in ms: what a wait is longer than the serving is network latency."""
 
     caller: str
     callee: str
-    wait: float | None
+    wait: float | None  # as the caller measures it
     usual_wait: float | None
-    served: float | None = None
+    served: float | None = None  # as the callee does
     usual_served: float | None = None
-    rate: float | None = None
+    rate: float | None = None  # calls a minute
     usual_rate: float | None = None
 
     @property
     def text(self) -> str:
-        text = f"{self.caller} > {self.callee} waits {number(self.wait)}ms"
-        text += f" usual {number(self.usual_wait)}"
+        usual = number(self.usual_wait)
+        text = f"{self.caller} > {self.callee} waits {number(self.wait)}ms usual {usual}"
         if self.served is not None:
             text += f", served in {number(self.served)}ms usual {number(self.usual_served)}"
         if self.rate is not None:

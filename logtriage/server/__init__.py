@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 CAPACITY = 256  # sessions at once; one holds 100 to 200 kilobytes
-# after which a silent session is closed: long for a model that thinks, short for one that is gone
-IDLE_SECONDS = 900.0
 
 
 def serve(
@@ -25,9 +23,7 @@ def serve(
         Path | None, typer.Option(help="A custom call graph, in YAML; see examples/shop.yaml.")
     ] = None,
 ) -> None:
-    """Serve the environment to OpenEnv clients, over HTTP and WebSocket, and to people, on the page
-    /web.
-    """
+    """Serve the environment to OpenEnv clients (HTTP, WebSocket) and to people (the page /web)."""
     import uvicorn
 
     from ..world.topology_file import load_topology
@@ -42,10 +38,8 @@ def serve(
     app = make_app(sessions, graph)
     gc.collect()
     gc.freeze()  # to look through the libraries again would stop all sessions for 0.2 s each time
-    typer.echo(
-        f"LogTriage at http://{host}:{port}/web (WebSocket /ws), {sessions} sessions; stop with"
-        " Ctrl-C"
-    )
+    page = f"http://{host}:{port}/web"
+    typer.echo(f"LogTriage at {page} (WebSocket /ws), {sessions} sessions; stop with Ctrl-C")
     # Compression would take more time and memory than an episode.
     uvicorn.run(
         app, host=host, port=port, log_level="warning",

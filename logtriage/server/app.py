@@ -21,38 +21,26 @@ from openenv.core.env_server.types import ConcurrencyConfig
 from ..environment import TriageEnvironment
 from ..models import TriageAction, TriageObservation, TriageState
 from ..world.topology import Topology
-from . import CAPACITY, IDLE_SECONDS, serve
+from . import CAPACITY, serve
 from .guard import Guard
 from .page import router
 
+IDLE_SECONDS = 900.0  # after which a silent session is closed; a model may think for long
+
 
 def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> FastAPI:
-    """The application.
-
-    Args:
-        sessions: how many may be open at once.
-        topology: a custom call graph, on which all incidents are; None for the default.
-    """
-
-    class Served(TriageEnvironment):
-        """The environment of one session: OpenEnv takes a class and passes it no arguments."""
-
-        def __init__(self) -> None:
-            super().__init__(topology)
-
+    """The application, for so many open sessions, on a custom call graph or the default."""
     app = create_fastapi_app(
-        Served,
+        lambda: TriageEnvironment(topology),
         TriageAction,
         TriageObservation,
         env_name="logtriage",
-        # OpenEnv's own timeout forgets an idle session but leaves its socket open; the guard closes
-        # both.
+        # OpenEnv's own timeout leaves the socket of an idle session open; the guard closes both.
         concurrency_config=ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=None),
         state_cls=TriageState,
     )
     app.title = "LogTriage"
-    # OpenEnv's MCP routes open sessions without a socket, beyond the limit, and close those of
-    # others.
+    # OpenEnv's MCP routes open sessions without a socket, beyond the limit, and close others'.
     kept = [
         route
         for route in app.router.routes
@@ -71,9 +59,7 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
 
 
 async def no_tools() -> dict[str, Any]:
-    """The answer to every JSON-RPC request: OpenEnv expects the route, but actions are not MCP
-    tools here.
-    """
+    """The answer to every JSON-RPC request, whose route OpenEnv expects."""
     message = "LogTriage has no MCP tools; sessions live on the WebSocket /ws"
     return JsonRpcResponse.error_response(JsonRpcErrorCode.METHOD_NOT_FOUND, message).model_dump()
 

@@ -39,26 +39,21 @@ def check_message(text: str | None) -> None:
     if not isinstance(message, dict):
         raise ValueError(f"expected a JSON object, got {type(message).__name__}")
     if message.get("type") not in MESSAGE_TYPES:
-        raise ValueError(
-            f"unknown message type {shown(message.get('type'))}; choose one of"
-            f" {', '.join(MESSAGE_TYPES)}"
-        )
+        kind, kinds = shown(message.get("type")), ", ".join(MESSAGE_TYPES)
+        raise ValueError(f"unknown message type {kind}; choose one of {kinds}")
 
 
 class Guard:
-    """ASGI middleware that answers bad messages, closes a WebSocket after so many seconds without a
-    message, which frees its session, and bounds the bodies of plain requests.
+    """ASGI middleware: answers bad messages, closes a WebSocket and so its session after so many
+    seconds without a message, and bounds the bodies of plain requests.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], idle_seconds: float) -> None:
         self.app, self.idle_seconds = app, idle_seconds
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self.app(scope, _bounded(receive), send)
-            return
         if scope["type"] != "websocket":
-            await self.app(scope, receive, send)
+            await self.app(scope, _bounded(receive), send)
             return
 
         async def send_if_open(event: Event) -> None:

@@ -37,17 +37,16 @@ _HEADERS = {
 
 
 class Link(NamedTuple):
-    """A link to the page after one more action: its text, and what a screen reader says."""
+    """A link to the page after one more action."""
 
     text: str
-    label: str
+    label: str  # what a screen reader says
     address: str
 
 
 @router.get("/", include_in_schema=False)
 @router.get("/web/", include_in_schema=False)
 def to_page() -> RedirectResponse:
-    """The page, from where a browser arrives."""
     return RedirectResponse("/web")
 
 
@@ -59,8 +58,8 @@ def page(
     index: str = "0",
     did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
 ) -> HTMLResponse:
-    """The incident as it stands after the actions in `did`, each `action_type:value`, and every
-    next action as a link; status 400 and what is wrong for an address that cannot be played.
+    """The incident after the actions in `did`, each `action_type:value`, and every next action as a
+    link; status 400 and what is wrong for an address that cannot be played.
     """
     here = {"task": task, "split": split, "index": index}
     topology = request.app.state.topology
