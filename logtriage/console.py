@@ -1,8 +1,4 @@
-"""A console to play incidents by hand, as a widget.
-
-Only what ipywidgets 7 and 8 both have is used, and callbacks do nothing but set values. The picture
-is `drawing`'s, as on the page of the server.
-"""
+"""A console to play incidents by hand, as a widget of ipywidgets 7 or 8."""
 
 from __future__ import annotations
 
@@ -17,15 +13,7 @@ SLIDER_END = 999  # the last incident that the slider reaches; `Console` itself 
 
 
 class Console:
-    """Plays an incident by buttons. `html()` shows the same without a kernel.
-
-    Args:
-        task, split, index: the incident's coordinates (see `sample_incident`).
-        topology: a custom call graph; the split's without.
-
-    Attributes:
-        episode: what is being played; its `history` is everything shown so far.
-    """
+    """Plays an incident by buttons. `html()` shows the same without a kernel."""
 
     def __init__(
         self,
@@ -38,16 +26,9 @@ class Console:
         self.open(task, split, index)
 
     def open(self, task: str, split: str, index: int) -> None:
-        """Leave the incident and open another, or the same again."""
         self.episode = open_incident(task, split, index, self._topology)
 
-    def act(self, action: Action) -> None:
-        """Take one step; on a closed incident nothing happens."""
-        if not self.episode.done:
-            self.episode.act(action)
-
     def values(self, action_type: str) -> list[str]:
-        """The values that an action type can take here."""
         return list(action_values(self.episode.incident.topology)[action_type])
 
     def html(self) -> str:
@@ -57,7 +38,6 @@ class Console:
 
     @property
     def widget(self) -> Any:
-        """The console as a widget."""
         from ipywidgets import HTML, Button, Dropdown, HBox, IntSlider, ToggleButtons, VBox
 
         incident = self.episode.incident
@@ -97,7 +77,8 @@ class Console:
             show()
 
         def press_act(_: Any) -> None:
-            self.act(Action.parse(kind.value, value.value))
+            if not self.episode.done:
+                self.episode.act(Action.parse(kind.value, value.value))
             show()
 
         kind.observe(offer, names="value")

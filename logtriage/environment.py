@@ -7,6 +7,7 @@ from typing import Any
 
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
+from openenv.core.rubrics import Rubric
 
 from . import REPOSITORY, __version__
 from .drawing import draw
@@ -17,36 +18,64 @@ from .play.observation import Observation, render
 from .play.scoring import Score
 from .real.catalogue import draw_end, open_incident
 from .real.real_episode import RealEpisode
-from .rubrics import TriageRubric
 from .world.call_graph import CallGraph
 from .world.tasks import TASKS, check_index, check_split, splits_on
 from .world.topology import Topology
 
-# incidents of each task that the task API numbers in a split; indices themselves have no end
-NUMBERED = 1_000
+NUMBERED = 1_000  # incidents of each task that the task API numbers in a split
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
+
+
+class ScorePart(Rubric):
+    """One named number of the score; `value` is set by the parent."""
+
+    value = 0.0
+
+    def forward(self, action: TriageAction, observation: TriageObservation) -> float:
+        return self.value
+
+
+class TriageRubric(Rubric):
+    """The score as OpenEnv's tree: `rubric.root_cause.last_score`. Not the place where it is made:
+    it follows from the whole record and the truth, and neither is in an action or an observation.
+
+    Attributes:
+        score: the finished score of the episode; None, and a reward of 0, before its end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.score: Score | None = None
+        for name in Score._fields[:-1]:
+            setattr(self, name, ScorePart())
+
+    def forward(self, action: TriageAction, observation: TriageObservation) -> float:
+        if self.score is None:
+            return 0.0
+        for name, part in self.named_children():
+            part.value = getattr(self.score, name)
+            part(action, observation)
+        return self.score.total
+
+    def reset(self) -> None:
+        """Forget the score; a new episode begins."""
+        self.score = None
 
 
 class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState]):
     """Incidents in a microservice cluster, to be traced to their root, fixed, and handed to the
     right team.
 
-    | | |
-    |---|---|
-    | actions | seven, see `TriageAction`; one step is one tick of 30 s |
-    | observation | logs, alerts, metrics: partial and noisy, see `TriageObservation` |
-    | reward | 0, and at the end the score in [0, 1], see `rewards` |
-    | end | `resolve`, `ignore`, or the task's last step |
-    | incidents | `task`, `split`, `index`: the same coordinates give the same bytes |
-    | task API | the three tasks take turns: `reset(split=s, index=n)` opens `get_task(s, n)` |
+    The reward is 0, and at the end the score in [0, 1]. In the task API the three tasks take turns:
+    `reset(split=s, index=n)` opens `get_task(s, n)`.
 
         env = TriageEnvironment()
         observation = env.reset(task="cascading_failure", split="test", index=7)
         observation = env.step(TriageAction(action_type="request_more_logs", value="user-db"))
 
     Args:
-        topology: a custom call graph, on which all incidents are; the default without. The
-            split unseen_topology, which draws its own, is then refused, and not listed.
+        topology: a custom call graph, on which all incidents are; the split unseen_topology,
+            which draws its own, is then refused, and not listed.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -79,30 +108,30 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         0. The task `real` plays recorded incidents; its splits are their sources, see `real.cases`.
 
         Raises:
-            ValueError: unknown task, split, index or argument; an incident that was open stays
-                open.
+            ValueError: for a bad argument; an incident that was open stays open.
         """
         if kwargs:
             raise ValueError(
                 f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task,"
                 " split, index"
             )
-        if episode_id is not None and (
-            not isinstance(episode_id, str) or len(episode_id) > MAX_EPISODE_ID
-        ):
+        named = isinstance(episode_id, str) and len(episode_id) <= MAX_EPISODE_ID
+        if episode_id is not None and not named:
             raise ValueError(
                 f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got"
                 f" {shown(episode_id)}"
             )
-        if index is None:
-            index = self._next_index if seed is None else seed
-        index = _as_whole(index)
+        number: Any = index
+        if number is None:
+            number = self._next_index if seed is None else seed
+        if isinstance(number, float) and number.is_integer():  # JSON has one kind of number
+            number = int(number)
         if task is None:
-            check_index(index)
-            episode = open_incident(**_numbered(split, index), topology=self._topology)
+            check_index(number)
+            episode = open_incident(**_numbered(split, number), topology=self._topology)
         else:
-            episode = open_incident(task, split, index, self._topology)
-        self._next_index = index + 1
+            episode = open_incident(task, split, number, self._topology)
+        self._next_index = number + 1
         self._reset_rubric()
         self._episode, self._episode_id = episode, episode_id
         return self._observe(episode.opening, episode.incident.topology)
@@ -110,13 +139,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     def step(
         self, /, action: TriageAction, timeout_s: float | None = None, **kwargs: Any
     ) -> TriageObservation:
-        """Take one action.
-
-        An invalid one costs the step, and the observation's `error` names the allowed values.
-
-        Raises:
-            ValueError: before `reset`, and after the incident is closed.
-        """
+        """Take one action; `ValueError` before `reset`, and after the incident is closed."""
         if self._episode is None:
             raise ValueError("no incident is open; call reset first")
         observation = self._episode.act(
@@ -132,16 +155,14 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     # and back.
 
     async def reset_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
-        """See `reset`."""
         return self.reset(*args, **kwargs)
 
     async def step_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
-        """See `step`."""
         return self.step(*args, **kwargs)
 
     @property
     def score(self) -> Score | None:
-        """The parts, gate and total once the incident is closed; None before."""
+        """Once the incident is closed; None before."""
         return None if self._episode is None else self._episode.score
 
     @property
@@ -164,7 +185,6 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         )
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """Name, description, version and where the documentation is."""
         return EnvironmentMetadata(
             name="logtriage",
             description=(
@@ -180,22 +200,17 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     # The task API of OpenEnv. A task spec holds the arguments with which `reset` opens it.
 
     def list_splits(self) -> list[dict[str, str]]:
-        """Name and type (`train` or `test`) of every split."""
         return [
             {"name": name, "type": "train" if name == "train" else "test"}
             for name in splits_on(self._topology)
         ]
 
     def num_tasks(self, split: str) -> int:
-        """How many tasks the split numbers; `ValueError` for an unknown split."""
         check_split(split, self._topology)
         return NUMBERED * len(TASKS)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """Task spec: `task`, `split` and the incident's own `index`.
-
-        `IndexError` beyond `num_tasks`.
-        """
+        """`task`, `split` and the incident's own `index`; `IndexError` beyond `num_tasks`."""
         if not 0 <= index < self.num_tasks(split):
             raise IndexError(f"task index must be 0 to {self.num_tasks(split) - 1}, got {index}")
         return _numbered(split, index)
@@ -203,28 +218,22 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[dict[str, Any]]:
-        """Task specs of a slice, bounds as Python's slices have them."""
         return [_numbered(split, index) for index in range(self.num_tasks(split))[start:stop]]
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """All task specs of a split."""
         return self.get_task_range(split)
 
     # The page at /web, OpenEnv's and ours.
 
     def render_web(self, observation: dict[str, Any]) -> str | None:
-        """HTML of all that was shown since reset, and once done the score and the truth; None
-        before the first reset.
-        """
+        """All that was shown since reset as HTML, and once done the score and the truth."""
         if self._episode is None:
             return None
         episode = self._episode
         return draw(episode.incident.topology, episode.opening, episode.history, draw_end(episode))
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        """Every valid action as (label, the dict that `step` receives); none when no incident is
-        open.
-        """
+        """Every valid action as (label, the dict that `step` receives)."""
         if self._episode is None or self._episode.done:
             return []
         return [
@@ -239,7 +248,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     def _observe(
         self, observation: Observation, topology: CallGraph | None = None
     ) -> TriageObservation:
-        """What is shown, as OpenEnv has it; with the call graph, when it is the opening."""
+        """What is shown, as OpenEnv has it; with the call graph in the opening."""
         return TriageObservation(
             done=observation.done,
             reward=0.0,
@@ -258,12 +267,6 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         )
 
 
-def _as_whole(number: Any) -> Any:
-    """7.0 as 7, since JSON has one kind of number; anything else as it is."""
-    whole = isinstance(number, float) and number.is_integer()
-    return int(number) if whole else number
-
-
 def _numbered(split: str, number: int) -> dict[str, Any]:
-    """Coordinates of the split's task of that number: the tasks take turns."""
+    """The tasks take turns."""
     return {"task": list(TASKS)[number % len(TASKS)], "split": split, "index": number // len(TASKS)}

@@ -46,14 +46,11 @@ class TriageAction(Action):
 class TriageObservation(Observation):
     """What the agent sees.
 
-    `text` is all of it as a language model reads it; the rest is the same for programs.
-
-    `services` is the call graph, callers before callees, and comes with the opening only. `alerts`
-    are the thresholds crossed, `metrics` rows of the metrics table (in JSON both are arrays, in the
-    order of their fields), `logs` lines of `LEVEL service text`. Of real incidents there may be
-    `measures`, `calls` and `counts` besides, see `real.observed`. What the step did not bring is
-    None. `notice` repeats what was done, never whether it was right; `error` explains an invalid
-    action. `reward` is 0 until the end, then the score.
+    `text` is all of it as a language model reads it; the rest is the same for programs, and None
+    where the step did not bring it. `services` is the call graph, callers first, and comes with the
+    opening only. `alerts` and `metrics` are arrays in JSON, in the order of their fields, as are
+    `measures`, `calls` and `counts`, which real incidents have (see `real.observed`). `notice`
+    repeats what was done, never whether it was right; `error` explains an invalid action.
     """
 
     text: str = ""
@@ -71,13 +68,10 @@ class TriageObservation(Observation):
 
 
 class TriageState(State):
-    """Where the episode stands.
+    """Where the episode stands; nothing of the truth before the end, then `score` has the parts.
 
-    Holds nothing of the truth before the end; then `score` has the named parts.
-
-    `task`, `split` and `index` are the coordinates that open the same incident again. `closed_by`
-    is `resolve`, `ignore` or `timeout`, and empty while it is open; `confidence` is what the agent
-    stated with its answer.
+    `task`, `split` and `index` open the same incident again. `closed_by` is `resolve`, `ignore` or
+    `timeout`, and empty while it is open; `confidence` is what the agent stated with its answer.
     """
 
     task: str = ""
