@@ -13,7 +13,6 @@ from .server import serve
 from .train.train_commands import (
     build_base_command,
     evaluate_run_command,
-    publish_dataset_command,
     publish_model_command,
     sweep,
     sweep_status,
@@ -133,7 +132,6 @@ app.command("evaluate", context_settings={"obj": connect})(evaluate_command)
 app.command("train", context_settings={**UNDERSCORES, "obj": connect})(train_command)
 app.command("evaluate-run")(evaluate_run_command)
 app.command("publish-model")(publish_model_command)
-app.command("publish-dataset")(publish_dataset_command)
 
 
 if __name__ == "__main__":

@@ -136,9 +136,9 @@ def fake_hub(tmp_path, monkeypatch):
     """A Hub in a folder, where somebody is logged in."""
     from fake_hub import FakeHub
 
-    from logtriage.train import hub
+    from logtriage.train import publication
 
     fake = FakeHub(tmp_path / "hub")
-    monkeypatch.setattr(hub, "HfApi", lambda: fake)
-    monkeypatch.setattr(hub, "get_token", lambda: "hf_token")
+    monkeypatch.setattr(publication, "HfApi", lambda: fake)
+    monkeypatch.setattr(publication, "get_token", lambda: "hf_token")
     return fake

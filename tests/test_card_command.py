@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 from test_command_line import refusal
 
-from logtriage.train import hub
+from logtriage.train import publication
 from logtriage.world.tasks import TASKS
 
 WORDS = (
@@ -42,7 +42,7 @@ def test_the_cards_command_runs_as_written(tiny_base, url, fake_hub, tmp_path, m
 
 
 def test_without_a_token_nothing_is_trained(tiny_base, tmp_path, monkeypatch):
-    monkeypatch.setattr(hub, "get_token", lambda: None)
+    monkeypatch.setattr(publication, "get_token", lambda: None)
     folder = tmp_path / "run"
     said = refusal("train", folder, "--model", tiny_base, "--push-to-hub", "you/agent")
     assert "needs a token" in said and not folder.exists()

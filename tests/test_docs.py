@@ -33,7 +33,7 @@ ONLY_READ = ("git", "pip", ".", "cd", "openenv", "env", "server", "dask")
 # is not run.
 LONG = (
     *("train", "build-base", "benchmark", "serve"),
-    *("publish-model", "publish-dataset", "evaluate-run", "sweep", "sweep-status", "replay"),
+    *("publish-model", "evaluate-run", "sweep", "sweep-status", "replay"),
 )
 MODELS = ("--model", "--endpoint")
 

@@ -34,7 +34,6 @@ from ..world.topology import UNSEEN_NAMES, Topology, Vocabulary, random_topology
 DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
 TUNING_INDEX = 3_600_000  # what settings are chosen on
 EXPERT_INDEX = 4_000_000
-PUBLISHED_INDEX = 5_000_000  # conversations that are published, see `conversations`
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."

@@ -1,6 +1,6 @@
 """A finished run as a model of the Hugging Face Hub: `python -m logtriage publish-model`.
 
-The folder that is uploaded holds
+The folder `hub` in the run's, which is uploaded, holds
 
 | file | what |
 |---|---|
@@ -9,7 +9,7 @@ The folder that is uploaded holds
 | `example.json` | an opening conversation and the tools' schemas, for the card's snippet |
 | `run.json`, `metrics.jsonl` | the run's `config.json` and its training steps |
 | `evaluation.parquet`, `summary.json` | results on held-out incidents, where there are any |
-| `*.png`, `*.ipynb` | figures and executed notebooks, where there are any |
+| `*.png` | figures |
 
 and nothing of the machine on which the run was made: no checkpoints, no pickled arguments.
 """
@@ -17,9 +17,13 @@ and nothing of the machine on which the run was made: no checkpoints, no pickled
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
+
+import httpx
+from huggingface_hub import HfApi, get_token
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
 
 from ..bench.learning_plots import plot_learning
 from ..bench.runs import model_of, read_jsonl, record_of
@@ -29,7 +33,6 @@ from ..play.observation import render
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import WHOLE
 from .drills import HOLDOUT_INDEX
-from .hub import check_name, fresh_folder, publish
 from .model_card import QWEN_RESEARCH, Subject, make_card
 
 # Of `model/`: the other files say where it was trained, or are TRL's.
@@ -39,8 +42,9 @@ TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "merges.txt", "chat_template.jinja"),
 )
-# The folders of an absolute path; not of an address, nor of a relative path.
-FOLDERS = re.compile(r"(?<![\w/:.~<+-])/(?:[\w.@+-]+/)+")
+# What of an earlier upload is deleted where it is not replaced: an adapter beside whole weights
+# would be loaded with them.
+REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]
 EXAMPLE = ("cascading_failure", "train", HOLDOUT_INDEX)  # which no run is trained on
 # What Qwen's research licence has whoever passes its models on write into this file.
 NOTICE = (
@@ -49,25 +53,74 @@ NOTICE = (
 )
 
 
-def write_model(
-    run: str | Path, name: str, folder: str | Path, merged: bool = False, dataset: str = ""
-) -> Path:
-    """Write the folder that is to be the repository `name`, and return it.
+def check_name(name: str) -> None:
+    """Raise `ValueError` for what is no name `owner/name` of the Hub."""
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise ValueError(f"{name!r:.120} is no name of the Hub: {error}") from None
+    if name.count("/") != 1:
+        raise ValueError(f"{name!r} lacks its owner; write owner/name, as you/logtriage-agent")
+
+
+def check_upload(name: str) -> None:
+    """Raise `ValueError` where nothing can be published as `name`: rather now than after hours."""
+    check_name(name)
+    if get_token() is None:
+        raise ValueError(
+            "the Hub needs a token that may write, and none was found; run `hf auth login`, or set"
+            " HF_TOKEN"
+        )
+
+
+def publish_model(
+    run: str | Path,
+    name: str,
+    private: bool = False,
+    merged: bool = False,
+    dry_run: bool = False,
+) -> str:
+    """Publish a finished run as the model `name`, and return its address; with `dry_run` only write
+    the folder, and return that. A repository that is there stays as private as it is.
+
+    Raises:
+        ValueError: as `write_model`, or when nobody is logged in; nothing has been written then.
+        ConnectionError: when the Hub refuses it, or cannot be reached.
+    """
+    if dry_run:
+        return str(write_model(run, name, merged))
+    check_upload(name)
+    folder, api = write_model(run, name, merged), HfApi()
+    try:
+        address = api.create_repo(name, private=private, exist_ok=True)
+        api.upload_folder(repo_id=name, folder_path=folder, delete_patterns=REPLACED)
+    except (httpx.HTTPError, OSError, RuntimeError) as error:
+        raise ConnectionError(
+            f"the Hub did not take {name}: {type(error).__name__} {error}; the folder {folder} is "
+            "complete, repeat the command"
+        ) from error
+    return str(address)
+
+
+def write_model(run: str | Path, name: str, merged: bool = False) -> Path:
+    """Write the folder that is to be the repository `name`, `hub` in the run's, and return it.
 
     Args:
         run: folder of a finished run.
         name: `owner/name`, which the card's snippets load.
-        folder: made anew; one that this function has not made must be empty.
         merged: whether an adapter is merged into its base, in 16 bit.
-        dataset: name of a dataset of the Hub that the card is to name.
 
     Raises:
-        ValueError: when `name` is none, the run is not finished, the folder holds something else,
-            nobody else could load the adapter, or the results are not of these weights.
+        ValueError: when `name` is none, the run is not finished, nobody else could load the
+            adapter, or the results are not of these weights.
     """
     run = Path(run)
-    subject = _subject(run, check_name(name), merged, check_name(dataset) if dataset else "")
-    folder = fresh_folder(folder)
+    check_name(name)
+    subject = _subject(run, name, merged)
+    folder = run / "hub"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+
     record = record_of(run)
     if "weights" in record["settings"]:  # a base in a folder, known by its weights
         record["settings"]["model"] = Path(record["settings"]["model"]).name
@@ -80,8 +133,7 @@ def write_model(
     _copy(run, folder, ("metrics.jsonl", "evaluation.parquet", "*.png"))
     if not (folder / "learning.png").exists():
         plot_learning([read_jsonl(run / "episodes.jsonl")]).save(folder / "learning.png")
-    for notebook in run.glob("*.ipynb"):
-        _copy_notebook(notebook, folder / notebook.name)
+
     episode = Episode.open(*EXAMPLE)
     opening = opening_messages(render(episode.opening, episode.incident.topology))
     example = {"messages": opening, "tools": tool_schemas()}
@@ -92,32 +144,15 @@ def write_model(
     return folder
 
 
-def publish_model(
-    run: str | Path,
-    name: str,
-    private: bool = False,
-    merged: bool = False,
-    dry_run: bool = False,
-    dataset: str = "",
-) -> str:
-    """Publish a finished run as the model `name`, and return its address; with `dry_run` only write
-    the folder, `hub` in the run's, and return that. Errors are those of `write_model` and
-    `hub.publish`.
-    """
-    folder = Path(run) / "hub"
-    return publish(lambda: write_model(run, name, folder, merged, dataset), name, private, dry_run)
-
-
-def _subject(run: Path, name: str, merged: bool, dataset: str) -> Subject:
+def _subject(run: Path, name: str, merged: bool) -> Subject:
     if not (run / "model").is_dir() or not (run / "config.json").exists():
         raise ValueError(
             f"{run} is no finished run, which has config.json and model/; train it to its end"
         )
     adapter = (run / "model" / "adapter_config.json").exists()
-    settings = record_of(run)["settings"]
     # A run knows a base in a folder by its weights, one of a hub by its name. One that was
     # quantised beforehand stands for the whole one.
-    base = "" if "weights" in settings else model_of(run)
+    base = "" if "weights" in record_of(run)["settings"] else model_of(run)
     base = WHOLE.get(base.lower(), base)
     if merged and not adapter:
         raise ValueError(f"{run} has no adapter: all weights were trained; leave out --merged")
@@ -126,11 +161,10 @@ def _subject(run: Path, name: str, merged: bool, dataset: str) -> Subject:
             f"{run} is an adapter of a base in a folder of this machine, which nobody else has;"
             " publish it --merged"
         )
-    return Subject(run, name, adapter, merged, base, dataset)
+    return Subject(run, name, adapter, merged, base)
 
 
 def _copy(source: Path, target: Path, patterns: tuple[str, ...]) -> None:
-    """Copy files of a folder whose names match."""
     for pattern in patterns:
         for path in source.glob(pattern):
             shutil.copyfile(path, target / path.name)
@@ -145,27 +179,3 @@ def _merge(base: str, adapter: Path, folder: Path) -> None:
     # Not bfloat16, in which small changes of a weight are rounded away.
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
     PeftModel.from_pretrained(model, str(adapter)).merge_and_unload().save_pretrained(folder)
-
-
-def _copy_notebook(source: Path, target: Path) -> None:
-    """Copy an executed notebook without the folders of the machine that executed it, wherever the
-    run lies by now.
-    """
-    notebook = json.loads(source.read_text())
-    notebook["metadata"].pop("papermill", None)
-    for cell in notebook["cells"]:
-        cell["metadata"].pop("papermill", None)
-        if {"parameters", "injected-parameters"} & {*cell["metadata"].get("tags", ())}:
-            cell["source"] = _without_folders(cell["source"])
-        for output in cell.get("outputs", ()):
-            for part in (output, output.get("data", {})):
-                for name in part.keys() & {"text", "text/plain", "text/html", "traceback"}:
-                    part[name] = _without_folders(part[name])
-    target.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
-
-
-def _without_folders(text: str | list[str]) -> str | list[str]:
-    """Text in which an absolute path is its last part alone."""
-    if isinstance(text, list):
-        return [FOLDERS.sub("", line) for line in text]
-    return FOLDERS.sub("", text)

@@ -1,4 +1,4 @@
-"""The commands around training: sweeps, and from `build-base` to `publish-dataset`.
+"""The commands around training: sweeps, and from `build-base` to `publish-model`.
 
 What they need is imported when they run, so that `--help` is quick.
 """
@@ -262,42 +262,11 @@ def publish_model_command(
     merged: Annotated[
         bool, typer.Option("--merged", help="Merge the adapter into its base, in 16 bit.")
     ] = False,
-    dataset: Annotated[str, typer.Option(help="A dataset of the Hub that the card names.")] = "",
     dry_run: OnlyWrite = False,
 ) -> None:
     """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
     from .publication import publish_model
 
     with errors_in_a_line():
-        where = publish_model(run, name, private, merged, dry_run, dataset)
-        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
-
-
-def publish_dataset_command(
-    name: Annotated[
-        str, typer.Argument(help="Of the dataset on the Hugging Face Hub, owner/name.")
-    ],
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(help="A run whose conversations are added. Repeat for several."),
-    ] = None,
-    incidents: Annotated[int, typer.Option(min=1, help="Of each task, by each policy.")] = 500,
-    folder: Annotated[Path, typer.Option(help="What is published is written here.")] = Path(
-        "runs/conversations"
-    ),
-    private: Private = False,
-    dry_run: OnlyWrite = False,
-) -> None:
-    """Publish conversations of scripted policies, and of runs, on incidents of train."""
-    from .conversations import write_dataset
-    from .hub import publish
-
-    with errors_in_a_line():
-        where = publish(
-            lambda: write_dataset(name, folder, run or [], incidents),
-            name,
-            private,
-            dry_run,
-            repo_type="dataset",
-        )
+        where = publish_model(run, name, private, merged, dry_run)
         typer.echo(f"{'written to' if dry_run else 'published at'} {where}")

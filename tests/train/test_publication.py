@@ -8,20 +8,22 @@ import re
 import shutil
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 import pytest
 import yaml
-from huggingface_hub import metadata_load
+from fake_hub import FakeHub
+from huggingface_hub import HfApi, metadata_load
 from huggingface_hub.repocard_data import model_index_to_eval_results
+from peft import LoraConfig, get_peft_model
 from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.play.observation import SYSTEM_PROMPT
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.train import hub
+from logtriage.train import publication
 from logtriage.train.experiment import evaluate_run
 from logtriage.train.grpo import train
 from logtriage.train.model_card import LICENCES
@@ -31,6 +33,7 @@ from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 NAME = "you/logtriage-demo"
+PUBLISHED = {".md", ".json", ".jsonl", ".jinja", ".parquet", ".png", ".safetensors"}
 # Of the Hub's, those that a card here may have.
 IDENTIFIERS, TASK_TAGS = {"mit", "apache-2.0", "other", "unknown"}, {"text-generation"}
 TINY = {"steps": 1, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1}
@@ -58,13 +61,16 @@ def run(finished, tmp_path):
     return copy
 
 
-@pytest.fixture(scope="module")
-def adapter(tiny_base, tmp_path_factory):
-    """A finished run that trained an adapter; not to be written to."""
-    folder = tmp_path_factory.mktemp("runs") / "lora" / "seed-0"
-    config = make_config("novice", model=str(tiny_base), lora_rank=4, **TINY)
-    train(config, folder, progress=False)
-    return folder
+@pytest.fixture
+def adapter(run, tiny_base):
+    """That run, as if it had trained an adapter."""
+    config = LoraConfig(target_modules="all-linear", init_lora_weights=False)
+    model, _ = load_language_model(tiny_base)
+    (run / "model" / "model.safetensors").unlink()
+    (run / "model" / "config.json").unlink()
+    get_peft_model(model, config).save_pretrained(run / "model")
+    (run / "evaluation.parquet").unlink()  # of other weights
+    return run
 
 
 def check_metadata(folder):
@@ -75,7 +81,7 @@ def check_metadata(folder):
     assert metadata["library_name"] in ("transformers", "peft")
     if "model-index" in metadata:
         name, results = model_index_to_eval_results(metadata["model-index"])
-        assert name == folder.name and all(result.verified is False for result in results)
+        assert name == "logtriage-demo" and all(result.verified is False for result in results)
     return metadata
 
 
@@ -84,6 +90,7 @@ def run_snippets(folder):
     return what the last one printed.
     """
     at, printed = folder.parents[1], ""
+    shutil.copytree(folder, at / NAME)
     (at / "incident.log").write_text("ERROR payment-service call to payment-db failed\n")
     blocks = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.S)
     assert len(blocks) == 2
@@ -97,8 +104,8 @@ def run_snippets(folder):
     return printed
 
 
-def test_a_model_is_published_whole_and_its_card_is_true(run, tmp_path):
-    folder = write_model(run, NAME, tmp_path / NAME)
+def test_a_model_is_published_whole_and_its_card_is_true(run):
+    folder = write_model(run, NAME)
     text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     trained = evaluation[evaluation.policy == "trained"].groupby("task")["score"].mean()
@@ -108,7 +115,7 @@ def test_a_model_is_published_whole_and_its_card_is_true(run, tmp_path):
     )
     assert {one.dataset_split for one in results} == {"test"} and len(results) == len(TASKS)
     assert (metadata["license"], metadata["library_name"]) == ("mit", "transformers")
-    assert "base_model" not in metadata and "datasets" not in metadata
+    assert "base_model" not in metadata
     for task in TASKS:
         assert f"| {task.replace('_', ' ')} | " in text
     assert "{{" not in text.replace("{{The", "") and "None" not in text and "nan" not in text
@@ -120,64 +127,52 @@ def test_a_model_is_published_whole_and_its_card_is_true(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_snippets_of_a_card_run(run, tmp_path):
-    assert run_snippets(write_model(run, NAME, tmp_path / NAME)).strip()
+def test_the_snippets_of_a_card_run(run):
+    assert run_snippets(write_model(run, NAME)).strip()
 
 
-def test_nothing_of_the_machine_is_published(run, tmp_path):
-    # Of this place, and of another one from which the run was moved here.
-    text = f'folder = "{run}" or "/home/alice/secret/runs/seed-0"; at = "https://a.b/c/d"'
-    printed = nbformat.v4.new_output("stream", text="wrote /home/alice/secret/runs/gain.png\n")
-    tags = {"tags": ["injected-parameters"]}
-    cell = nbformat.v4.new_code_cell(text, outputs=[printed], metadata=tags)
-    notebook = nbformat.v4.new_notebook(cells=[cell])
-    notebook.metadata["papermill"] = {"output_path": str(run)}
-    nbformat.write(notebook, run / "03_grpo_training.ipynb")
-    folder = write_model(run, NAME, tmp_path / NAME)
-    assert not {"training_args.bin", "config.json.partial"} & {one.name for one in folder.iterdir()}
+def test_nothing_of_the_machine_is_published(run):
+    (run / "model" / "training_args.bin").write_text(str(run))
+    nbformat = '{"metadata": {"papermill": {"output_path": "/home/alice/run"}}}'
+    (run / "03_grpo_training.ipynb").write_text(nbformat)
+    folder = write_model(run, NAME)
+    assert {path.suffix for path in folder.iterdir()} <= PUBLISHED
     for path in folder.iterdir():
-        if path.suffix in (".md", ".json", ".jsonl", ".ipynb"):
-            assert str(tmp_path) not in path.read_text(), path.name
-            assert "alice" not in path.read_text(), path.name
-    copied = nbformat.read(folder / "03_grpo_training.ipynb", as_version=4)
-    nbformat.validate(copied)
-    assert copied.cells[0].source == 'folder = "seed-0" or "seed-0"; at = "https://a.b/c/d"'
-    assert copied.cells[0].outputs[0].text == "wrote gain.png\n"
-    assert "03_grpo_training.ipynb" in (folder / "README.md").read_text()
+        if path.suffix in (".md", ".json", ".jsonl"):
+            assert str(run.parents[2]) not in path.read_text(), path.name
 
 
-def test_a_run_that_was_not_evaluated_says_so(run, tmp_path):
+def test_a_run_that_was_not_evaluated_says_so(run):
     (run / "evaluation.parquet").unlink()
-    folder = write_model(run, NAME, tmp_path / NAME, dataset="you/logtriage-conversations")
+    folder = write_model(run, NAME)
     text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
     assert "model-index" not in metadata and "not been evaluated on held-out incidents" in text
-    assert metadata["datasets"] == ["you/logtriage-conversations"]
     assert "`python -m logtriage evaluate-run runs/novice/seed-0`" in text
     assert "gain [" not in text and not (folder / "summary.json").exists()
 
 
-def test_results_of_other_weights_are_refused(run, tmp_path):
+def test_results_of_other_weights_are_refused(run):
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     evaluation["weights"] = "another"
     evaluation.to_parquet(run / "evaluation.parquet")
     with pytest.raises(ValueError, match=r"results of other weights .*; evaluate the run again"):
-        write_model(run, NAME, tmp_path / NAME)
+        write_model(run, NAME)
 
 
-def test_what_got_worse_is_told(run, tmp_path):
+def test_what_got_worse_is_told(run):
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     for name, value in (("base", 1.0), ("trained", 0.0)):
         evaluation.loc[evaluation.policy == name, ["root_cause", "severity"]] = value
     evaluation.to_parquet(run / "evaluation.parquet")
-    text = (write_model(run, NAME, tmp_path / NAME) / "README.md").read_text()
+    text = (write_model(run, NAME) / "README.md").read_text()
     assert "**What got worse**" in text
     assert "- single crash: real faults detected 1.00 → 0.00 (12)" in text
 
 
-def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base, tmp_path):
+def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base):
     with pytest.raises(ValueError, match="which nobody else has; publish it --merged"):
-        write_model(adapter, NAME, tmp_path / NAME)
-    folder = write_model(adapter, NAME, tmp_path / NAME, merged=True)
+        write_model(adapter, NAME)
+    folder = write_model(adapter, NAME, merged=True)
     assert not list(folder.glob("adapter*"))
     merged, tokenizer = load_language_model(folder)
     put_on, _ = load_language_model(tiny_base, adapter=adapter / "model")
@@ -187,26 +182,23 @@ def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base, tmp_
     assert check_metadata(folder)["library_name"] == "transformers"
 
 
-def trained_elsewhere(adapter, trained_on, folder):
-    """A copy of the adapter's run that says it was trained on a model of the Hub."""
-    run = folder / "seed-0"
-    shutil.copytree(adapter, run)
+def say_trained_on(model, run):
+    """Have an adapter's run say that it was trained on a model of the Hub."""
     record = json.loads((run / "config.json").read_text())
-    record["settings"]["model"] = trained_on
+    record["settings"]["model"] = model
     del record["settings"]["weights"]
     (run / "config.json").write_text(json.dumps(record))
-    adapter_config = run / "model" / "adapter_config.json"
-    config = json.loads(adapter_config.read_text())
-    adapter_config.write_text(json.dumps({**config, "base_model_name_or_path": trained_on}))
-    return run
+    path = run / "model" / "adapter_config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "base_model_name_or_path": model}))
 
 
 @pytest.mark.slow  # the other card's snippets run in every test
-def test_the_snippets_of_an_adapter_s_card_run(adapter, tiny_base, tmp_path):
-    run = trained_elsewhere(adapter, "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", tmp_path)
-    folder = write_model(run, NAME, tmp_path / NAME)
+def test_the_snippets_of_an_adapter_s_card_run(adapter, tiny_base):
+    say_trained_on("unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", adapter)
+    folder = write_model(adapter, NAME)
     # so that the name leads to a model, offline
-    shutil.copytree(tiny_base, tmp_path / "Qwen/Qwen2.5-3B-Instruct")
+    shutil.copytree(tiny_base, folder.parents[1] / "Qwen/Qwen2.5-3B-Instruct")
     assert run_snippets(folder).strip()
 
 
@@ -217,9 +209,9 @@ def test_the_snippets_of_an_adapter_s_card_run(adapter, tiny_base, tmp_path):
         ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"),
     ],
 )
-def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter, tmp_path):
-    run = trained_elsewhere(adapter, trained_on, tmp_path)
-    folder = write_model(run, NAME, tmp_path / NAME)
+def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter):
+    say_trained_on(trained_on, adapter)
+    folder = write_model(adapter, NAME)
     metadata = check_metadata(folder)
     assert (metadata["base_model"], metadata["base_model_relation"]) == (base, "adapter")
     assert metadata["library_name"] == "peft" and "lora" in metadata["tags"]
@@ -233,46 +225,60 @@ def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter, t
 
 
 def test_mistakes_are_answered_before_anything_is_written(run, tmp_path):
-    with pytest.raises(ValueError, match="lacks its owner; write owner/name"):
-        write_model(run, "logtriage-demo", tmp_path / NAME)
     with pytest.raises(ValueError, match="has no adapter: all weights were trained"):
-        write_model(run, NAME, tmp_path / NAME, merged=True)
+        write_model(run, NAME, merged=True)
     with pytest.raises(ValueError, match="is no finished run"):
-        write_model(tmp_path, NAME, tmp_path / NAME)
-    assert not (tmp_path / "you").exists()
+        write_model(tmp_path, NAME)
+    assert not (run / "hub").exists()
 
 
-def test_publishing_needs_a_token_and_goes_to_the_hub(run, fake_hub, monkeypatch):
-    address = publish_model(run, NAME, private=True)
-    assert address == f"https://huggingface.co/{NAME}"
-    assert fake_hub.calls == [
-        ("create", NAME, {"repo_type": "model", "private": True}),
-        ("list", NAME, {}),
-        ("upload", NAME, {"repo_type": "model"}),
-    ]
+def test_publishing_needs_a_token_and_an_owner(run, fake_hub, monkeypatch):
+    assert publish_model(run, NAME, private=True) == f"https://huggingface.co/{NAME}"
     there = {path.name for path in (fake_hub.root / NAME).iterdir()}
-    assert there == {path.name for path in (run / "hub").iterdir()} - {hub.MARK}
+    assert there == {path.name for path in (run / "hub").iterdir()} and NAME in fake_hub.private
+    # An adapter that stays beside merged weights would be loaded with them.
+    (fake_hub.root / NAME / "adapter_model.safetensors").write_text("of an earlier upload")
+    (fake_hub.root / NAME / "LICENSE").write_text("put there by hand")
+    publish_model(run, NAME)
+    assert {path.name for path in (fake_hub.root / NAME).iterdir()} == {*there, "LICENSE"}
+
+    fake_hub.down = TimeoutError("slow")
+    with pytest.raises(ConnectionError, match=f"did not take {NAME}: TimeoutError slow"):
+        publish_model(run, NAME)
     shutil.rmtree(run / "hub")
-    monkeypatch.setattr(hub, "get_token", lambda: None)
+    for name in ("logtriage-demo", "../base", "a b/c", "/tmp/run", ""):
+        with pytest.raises(ValueError, match=r"owner|no name of the Hub"):
+            publish_model(run, name)
+    monkeypatch.setattr(publication, "get_token", lambda: None)
     with pytest.raises(ValueError, match="run `hf auth login`, or set HF_TOKEN"):
         publish_model(run, NAME)
     assert not (run / "hub").exists()
+
+
+def test_the_real_hub_takes_what_the_fake_does():
+    for name in ("create_repo", "upload_folder"):
+        asked = {*signature(getattr(FakeHub, name)).parameters} - {"self", "name"}
+        assert asked <= set(signature(getattr(HfApi, name)).parameters), name
+
+
+def test_nothing_here_imports_transformers():
+    # Unsloth, which is imported when training starts, must come before it.
+    code = (
+        "import sys, logtriage.train.publication; assert 'transformers' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_the_command_line_writes_a_folder_to_look_at(run):
     result = run_command("publish-model", run, NAME, "--dry-run")
     assert result.exit_code == 0, result.output
     assert result.stdout == f"written to {run / 'hub'}\n"
-    check = (run / "hub" / "README.md").read_text()
-    assert check.startswith("---\n")
     assert "lacks its owner" in refusal("publish-model", run, "demo", "--dry-run")
 
 
-def test_cards_cite_what_is_to_be_cited():
+def test_the_card_cites_what_is_to_be_cited():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    for name in ("model_card", "dataset_card"):
-        template = ROOT / "logtriage" / "train" / "templates" / f"{name}.md"
-        text = template.read_text()
-        assert f"title = {{{citation['title']}}}" in text
-        assert citation["authors"][0]["name"] in text
-        assert f"year = {{{citation['date-released'][:4]}}}" in text
+    text = (ROOT / "logtriage" / "train" / "templates" / "model_card.md").read_text()
+    assert f"title = {{{citation['title']}}}" in text
+    assert citation["authors"][0]["name"] in text
+    assert f"year = {{{citation['date-released'][:4]}}}" in text
