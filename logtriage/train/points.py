@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
-import sys
-import tempfile
 import time
-from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
@@ -28,21 +25,18 @@ from ..bench.runs import write_text
 from .processes import dying_with_this
 
 if TYPE_CHECKING:  # slow to import, and `sweep-status` does without
-    from distributed import Client, Future
+    from distributed import Client
 
-PATIENCE = 60.0  # seconds to wait for a point that another process executes
+ORDER = ("interrupted", "waiting", "failed", "running")  # the last by somebody else
 CONNECT_SECONDS = 10  # for a scheduler to answer
-POLL_SECONDS = 2  # between looks at which workers are there
-LOSSES = 3  # workers that a point may lose before it counts as failed
 LONGEST_ERROR = 600  # characters
-LONGEST_SOCKET = 90  # Linux and macOS refuse longer paths of sockets; kernels then use TCP
 
 
 class PointError(RuntimeError):
     """A point that failed; the text is its last error."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Point:
     """One execution of a notebook; `folder` and `seed` are among its `parameters`."""
 
@@ -100,22 +94,16 @@ class Point:
         return "failed" if outcome else "interrupted" if self.executed.exists() else "waiting"
 
 
-def execute(point: Point) -> str:
-    """Execute a point in this process and its kernel, unless it is finished.
-
-    Returns:
-        `finished`, or `busy` when another process has executed it for a minute.
+def execute(point: Point) -> None:
+    """Execute a point in this process and its kernel, unless it is finished; wait for another
+    process that executes it.
 
     Raises:
         PointError: when the notebook fails; it is kept, with the error in it.
     """
-    try:
-        with point.lock.acquire(timeout=PATIENCE):
-            if "seconds" not in point.outcome():
-                _execute(point)
-    except Timeout:
-        return "busy"
-    return "finished"
+    with point.lock:
+        if "seconds" not in point.outcome():
+            _execute(point)
 
 
 def _execute(point: Point) -> None:
@@ -124,9 +112,12 @@ def _execute(point: Point) -> None:
 
     began = time.monotonic()
     (point.folder / "point.json").unlink(missing_ok=True)
-    sockets = Path(tempfile.mkdtemp(prefix="point-"))
+    outcome: dict[str, Any] = {}
     try:
-        with (point.folder / "notebook.log").open("a") as log:
+        with (
+            (point.folder / "notebook.log").open("a") as log,
+            TemporaryDirectory(prefix="point-") as sockets,
+        ):
             papermill.execute_notebook(
                 nbformat.read(point.notebook, as_version=4),
                 point.executed,
@@ -139,46 +130,26 @@ def _execute(point: Point) -> None:
                 stdout_file=log,
                 stderr_file=log,
             )
+        outcome["seconds"] = round(time.monotonic() - began, 1)
+    except papermill.PapermillExecutionError as error:
+        outcome["error"] = f"{error.ename}: {error.evalue}"[:LONGEST_ERROR]
     except Exception as error:
-        text = _cell_error(point) or f"{type(error).__name__}: {error}"
-        _write_outcome(point, error=text[:LONGEST_ERROR])
-        # without its cause, which may not survive the way from worker to driver
-        raise PointError(f"{point.name}: {text[:LONGEST_ERROR]}") from None
-    finally:
-        shutil.rmtree(sockets, ignore_errors=True)
-    _write_outcome(point, seconds=round(time.monotonic() - began, 1))
-
-
-def _write_outcome(point: Point, **outcome: Any) -> None:
+        outcome["error"] = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
     record = {"parameters": point.varied, **outcome}
     write_text(point.folder / "point.json", json.dumps(record) + "\n")
+    if "error" in outcome:  # without its cause, which may not survive the way to the driver
+        raise PointError(outcome["error"])
 
 
-def _cell_error(point: Point) -> str:
-    """The error that the executed notebook ended in; empty for none."""
-    try:
-        cells = json.loads(point.executed.read_bytes())["cells"]
-    except (OSError, ValueError):
-        return ""
-    outputs = [output for cell in cells for output in cell.get("outputs", ())]
-    errors = [f"{one['ename']}: {one['evalue']}" for one in outputs if "ename" in one]
-    return errors[-1] if errors else ""
-
-
-def _kernel_manager(sockets: Path) -> type:
-    """A kernel that dies with this process, and talks through files.
-
-    Kernels that start at the same time race for TCP ports: one that is free when it is chosen may
-    be taken when it is opened.
+def _kernel_manager(sockets: str) -> type:
+    """Of a kernel that dies with this process. It is reached through files: others may listen to
+    TCP, and kernels that start at the same time race for its ports.
     """
     from jupyter_client.manager import AsyncKernelManager
 
-    by_files = sys.platform != "win32" and len(str(sockets)) < LONGEST_SOCKET
-
     class PointKernel(AsyncKernelManager):
-        if by_files:
-            transport = "ipc"
-            ip = str(sockets / "kernel")  # by default one name for all kernels of a folder
+        transport = "ipc"
+        ip = f"{sockets}/kernel"
 
         async def _async_pre_start_kernel(self, **options: Any) -> tuple[list[str], dict[str, Any]]:
             return await super()._async_pre_start_kernel(preexec_fn=dying_with_this(), **options)
@@ -188,12 +159,9 @@ def _kernel_manager(sockets: Path) -> type:
 
 def run_points(
     points: Sequence[Point], workers: int | None = None, scheduler: str = "", retries: int = 1
-) -> dict[str, str]:
+) -> dict[Point, str]:
     """Execute every point that is not finished, those begun before first; return those that failed,
-    name to last error.
-
-    A point is handed to a worker that is free, and to that one alone: when the worker is lost, the
-    point goes to the next free one instead of queueing behind a busy one.
+    with their last errors. Dask gives the point of a lost worker to another one.
 
     Args:
         points: of a sweep.
@@ -205,77 +173,34 @@ def run_points(
     Raises:
         ValueError: when no scheduler answers, or it is lost for good.
     """
-    from distributed import wait
+    from distributed import as_completed
     from tqdm import tqdm
 
     if scheduler and workers:
         raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
-    order = ("interrupted", "waiting", "failed", "running")  # the last by somebody else
-    states = {point.name: point.state() for point in points}
-    left = [point for point in points if states[point.name] != "finished"]
-    queue = deque(sorted(left, key=lambda point: order.index(states[point.name])))
-    failures: dict[str, str] = {}
-    tries: Counter[str] = Counter()
-    losses: Counter[str] = Counter()
-    print(f"{len(points)} points, {len(points) - len(queue)} finished before", flush=True)
-    if not queue:
+    states = {point: point.state() for point in points}
+    left = [point for point in points if states[point] != "finished"]
+    left.sort(key=lambda point: ORDER.index(states[point]))
+    print(f"{len(points)} points, {len(points) - len(left)} finished before", flush=True)
+    failures: dict[Point, str] = {}
+    if not left:
         return failures
     with (
         _client(workers, scheduler) as client,
-        tqdm(total=len(points), initial=len(points) - len(queue), unit="point") as bar,
+        tqdm(total=len(points), initial=len(points) - len(left), unit="point") as bar,
     ):
-        running: dict[Future, tuple[Point, str]] = {}  # with the address of its worker
-
-        def fail(point: Point, error: str) -> None:
-            failures[point.name] = error
-            bar.write(f"FAILED {error}")
-            bar.update()
-
-        while queue or running:
-            if client.status == "closed":
+        asked = {
+            client.submit(execute, point, pure=False, retries=retries): point for point in left
+        }
+        for future in as_completed(asked):
+            point = asked[future]
+            if future.status == "cancelled":
                 raise ValueError("the scheduler was lost; repeat the command to continue")
-            slots = _slots(client)
-            for future, (point, address) in [*running.items()]:
-                if address not in slots and not future.done():
-                    future.cancel()
-                    del running[future]
-                    losses[point.name] += 1
-                    if losses[point.name] < LOSSES:
-                        queue.append(point)
-                    else:
-                        fail(point, f"{point.name}: it lost its worker {LOSSES} times")
-            busy = Counter(address for _, address in running.values())
-            free = deque((slots - busy).elements())
-            while queue and free:
-                point, address = queue.popleft(), free.popleft()
-                future = client.submit(execute, point, workers=[address], pure=False)
-                running[future] = point, address
-            bar.set_postfix({"running": len(running), "failed": len(failures)})
-            if running:
-                with suppress(TimeoutError):
-                    wait(list(running), timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
-            else:  # no worker is there
-                time.sleep(POLL_SECONDS)
-            for future in [one for one in running if one.done()]:
-                point, _ = running.pop(future)
-                if future.status == "finished" and future.result() == "finished":
-                    bar.update()
-                    continue
-                error = future.exception() if future.status == "error" else None
-                tries[point.name] += error is not None
-                if error is None or tries[point.name] <= retries:  # busy, or lost on the way
-                    queue.append(point)
-                elif isinstance(error, PointError):
-                    fail(point, str(error))
-                else:
-                    fail(point, f"{point.name}: {error!r}")
+            if future.status == "error":
+                failures[point] = str(future.exception())
+                bar.write(f"FAILED {point.name}: {failures[point]}")
+            bar.update()
     return failures
-
-
-def _slots(client: Client) -> Counter[str]:
-    """How many points each worker can execute at once, by its address."""
-    workers = client.scheduler_info(n_workers=-1).get("workers", {})
-    return Counter({address: one["nthreads"] for address, one in workers.items()})
 
 
 @contextmanager

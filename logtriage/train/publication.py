@@ -74,11 +74,7 @@ def check_upload(name: str) -> None:
 
 
 def publish_model(
-    run: str | Path,
-    name: str,
-    private: bool = False,
-    merged: bool = False,
-    dry_run: bool = False,
+    run: str | Path, name: str, private: bool = False, merged: bool = False, dry_run: bool = False
 ) -> str:
     """Publish a finished run as the model `name`, and return its address; with `dry_run` only write
     the folder, and return that. A repository that is there stays as private as it is.

@@ -8,7 +8,6 @@ A sweep is a YAML file, `sweeps/*.yaml`:
 | `notebook` | relative to the file; it must take `folder` and `seed` |
 | `parameters` | of the notebook, the same for all points |
 | `rows` | name to further parameters: one variation each; dictionaries are joined |
-| `grid` | parameter to values: all combinations, each a row, and under each of `rows` |
 | `seeds` | list of seeds: every row is run with each |
 | `against` | the row that all others are compared with |
 
@@ -25,7 +24,6 @@ When all are finished, `summary-<sweep>/` holds
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Hashable
@@ -35,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from ..bench.runs import record_of, write_text
 from ..world.tasks import check_split
@@ -45,15 +43,8 @@ from .settings import make_config
 
 ROW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=,+-]*")
 GIVEN = ("folder", "seed")  # parameters that the sweep sets
-# Papermill infers the type of a notebook's parameter and calls it by name.
-TYPES: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "str": (str,),
-    "bool": (bool,),
-    "dict": (dict,),
-    "list": (list,),
-}
+# What papermill calls the types of a notebook's parameters.
+TYPES = {"int": int, "float": float, "str": str, "bool": bool, "dict": dict, "list": list}
 
 
 class SweepFile(BaseModel):
@@ -62,8 +53,7 @@ class SweepFile(BaseModel):
     about: str
     notebook: str
     parameters: dict[str, Any] = {}
-    rows: dict[str, dict[str, Any] | None] = {}
-    grid: dict[str, list[Any]] = {}
+    rows: dict[str, dict[str, Any] | None] = Field({"all": None}, min_length=1)
     seeds: list[int] = Field(min_length=1)
     against: str = ""
 
@@ -100,41 +90,45 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
 
     Raises:
         ValueError: for what cannot be run: an unknown key, notebook, parameter or setting, a value
-            of a wrong type, an empty grid, two rows of one name.
+            of a wrong type, a name or a seed that occurs twice.
+        OSError: when the file cannot be read.
     """
     path = Path(path)
     try:
-        file = SweepFile.model_validate(yaml.load(path.read_text(), UniqueKeys))
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+        asked = yaml.load(path.read_text(), UniqueKeys)
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not valid YAML: {error}") from None
-    except ValidationError as error:
-        errors = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'the file'}: {one['msg']}"
-            for one in error.errors()
-        )
-        raise ValueError(
-            f"{path}: {errors}; a sweep has the keys {', '.join(SweepFile.model_fields)}"
-        ) from None
-    rows = _rows(file, path)
-    if len(set(file.seeds)) < len(file.seeds):
-        raise ValueError(f"{path}: the seeds {file.seeds} are not all different")
+    file: SweepFile = _validated(SweepFile, asked, str(path))
+    rows = {name: changes or {} for name, changes in file.rows.items()}
+    for name in rows:
+        if not ROW_NAME.fullmatch(name):
+            raise ValueError(
+                f"{path}: {name!r} cannot name a row, which becomes a folder; use letters, "
+                "digits, spaces and ._=,+-"
+            )
+    for what, values in (
+        ("seeds", file.seeds),
+        ("folders of the rows", [name.replace(" ", "-") for name in rows]),
+    ):
+        if len(set(values)) < len(values):
+            raise ValueError(f"{path}: the {what} {values} are not all different; change one")
     if file.against and file.against not in rows:
         raise ValueError(
             f"{path}: against {file.against!r} is no row; choose one of {', '.join(rows)}"
         )
+
     notebook = (path.parent / file.notebook).resolve()
     if not notebook.is_file():
         raise ValueError(f"{path}: there is no notebook {notebook}")
-    known = _known_parameters(notebook)
-    for name, changes in rows.items():
+    known = _parameters_of(notebook)
+    parameters = {name: _joined(file.parameters, changes) for name, changes in rows.items()}
+    for name, asked in parameters.items():
         where = f"{path}, row {name!r}"
-        parameters = _joined(file.parameters, changes)
-        _check_parameters(parameters, known, notebook.name, where)
-        if "changes" in known:  # notebook 03
+        _validated(known, asked, where)
+        if "changes" in known.model_fields:  # notebook 03
             for seed in file.seeds:
-                _check_training({**parameters, "seed": seed}, where)
+                _check_training({**asked, "seed": seed}, where)
+
     whole = (Path(folder) if folder is not None else Path("runs") / path.stem).resolve()
     command = f"python -m logtriage sweep {path.parent.name}/{path.name}"
     if folder is not None:
@@ -144,40 +138,43 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
             row=name,
             seed=seed,
             notebook=str(notebook),
-            parameters={
-                **_joined(file.parameters, changes),
-                "folder": str(whole / name.replace(" ", "-")),
-                "seed": seed,
-            },
+            parameters={**asked, "folder": str(whole / name.replace(" ", "-")), "seed": seed},
         )
         for seed in file.seeds
-        for name, changes in rows.items()
+        for name, asked in parameters.items()
     )
     return Sweep(path.stem, whole, file, rows, points, command)
 
 
-def _rows(file: SweepFile, path: Path) -> dict[str, dict[str, Any]]:
-    """Name to changed parameters, of the named rows times the grid."""
-    empty = [name for name, values in file.grid.items() if not values]
-    if empty:
-        raise ValueError(f"{path}: the grid has no value of {', '.join(empty)}; name at least one")
-    combinations = [
-        dict(zip(file.grid, values, strict=True))
-        for values in itertools.product(*file.grid.values())
-    ]
-    rows: dict[str, dict[str, Any]] = {}
-    for named, changes in (file.rows or {"": None}).items():
-        for combination in combinations:
-            name = " ".join(filter(None, [named, _words(combination)])) or "all"
-            if not ROW_NAME.fullmatch(name):
-                raise ValueError(
-                    f"{path}: {name!r} cannot name a row, which becomes a folder; use letters, "
-                    "digits, spaces and ._=,+-"
-                )
-            if name.replace(" ", "-") in {other.replace(" ", "-") for other in rows}:
-                raise ValueError(f"{path}: two rows are called {name!r}; rename one")
-            rows[name] = _joined(changes or {}, combination)
-    return rows
+def _validated(model: type[BaseModel], asked: Any, where: str) -> Any:
+    try:
+        return model.model_validate(asked)
+    except ValidationError as error:
+        errors = "; ".join(
+            f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}, got {one['input']!r}"
+            for one in error.errors()
+        )
+        raise ValueError(f"{where}: {errors}; known are {', '.join(model.model_fields)}") from None
+
+
+def _parameters_of(notebook: Path) -> type[BaseModel]:
+    """A model of the parameters of a notebook, without `GIVEN`."""
+    import papermill
+
+    found = papermill.inspect_notebook(str(notebook))
+    missing = [name for name in GIVEN if name not in found]
+    if missing:
+        raise ValueError(
+            f"{notebook.name} does not take {' and '.join(missing)}, which a sweep gives each "
+            "point; add them to its cell of parameters"
+        )
+    fields: dict[str, Any] = {
+        name: (TYPES.get(one["inferred_type_name"], Any), None)
+        for name, one in found.items()
+        if name not in GIVEN
+    }
+    strict = ConfigDict(extra="forbid", strict=True)
+    return create_model("Parameters", __config__=strict, **fields)
 
 
 def _joined(some: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
@@ -189,82 +186,28 @@ def _joined(some: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _words(values: dict[str, Any]) -> str:
-    """A combination of a grid as a name: `credit=part,group=8`."""
-    parts = []
-    for name, value in values.items():
-        if isinstance(value, dict):  # settings by name
-            parts.append(_words(value) or f"{name}=none")
-        else:
-            parts.append(f"{name}={str(value).replace('/', '-') or 'none'}")
-    return ",".join(parts)
-
-
-def _known_parameters(notebook: Path) -> dict[str, str]:
-    """The parameters of a notebook, name to type; `ValueError` when `folder` or `seed` is none."""
-    import papermill
-
-    found = papermill.inspect_notebook(str(notebook))
-    missing = [name for name in GIVEN if name not in found]
-    if missing:
-        raise ValueError(
-            f"{notebook.name} does not take {' and '.join(missing)}, which a sweep gives each "
-            "point; add them to its cell of parameters"
-        )
-    return {name: one["inferred_type_name"] for name, one in found.items()}
-
-
-def _check_parameters(
-    parameters: dict[str, Any], known: dict[str, str], notebook: str, where: str
-) -> None:
-    """Raise `ValueError` for a parameter that a notebook does not have, or of another type."""
-    for name, value in parameters.items():
-        if name in GIVEN:
-            raise ValueError(f"{where}: {name} is set by the sweep; leave it out")
-        if name not in known:
-            raise ValueError(
-                f"{where}: {notebook} has no parameter {name!r}; choose one of "
-                f"{', '.join(one for one in known if one not in GIVEN)}"
-            )
-        wanted = known[name]
-        if not isinstance(value, TYPES.get(wanted, (object,))) or (
-            isinstance(value, bool) and wanted in ("int", "float")
-        ):
-            raise ValueError(f"{where}: {name} must be of type {wanted}, got {value!r}")
-
-
 def _check_training(parameters: dict[str, Any], where: str) -> None:
     """Raise `ValueError` for settings that notebook 03 cannot train with."""
     own = {name: parameters[name] for name in ("steps", "incidents") if parameters.get(name)}
     own["seed"] = parameters["seed"]
-    changes = parameters.get("changes", {})
-    for name in ("model", *own):
-        if name in changes:
-            raise ValueError(
-                f"{where}: changes must not hold {name}, which the notebook sets; leave it out"
-            )
     try:
         check_profile(parameters.get("profile", "auto"))
         check_split(parameters.get("split", "test"))
-        make_config(parameters.get("preset") or "novice", model="", **own, **changes)
+        make_config(
+            parameters.get("preset") or "novice", model="", **own, **parameters.get("changes", {})
+        )
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}: {error}") from None
 
 
 def summarise_sweep(sweep: Sweep) -> list[Path]:
     """Write the summary of a finished sweep and return its files; none when the notebook plays no
-    held-out incidents; `FileNotFoundError` when only some points have their `evaluation.parquet`.
+    held-out incidents.
     """
     from ..bench.analysis import gather, score  # what takes seconds to import
 
-    missing = [one for one in sweep.points if not (one.folder / "evaluation.parquet").exists()]
-    if len(missing) == len(sweep.points):
+    if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
         return []
-    if missing:
-        raise FileNotFoundError(
-            f"{', '.join(one.name for one in missing)} have no evaluation.parquet; run the sweep "
-            "first"
-        )
     folder = sweep.folder / f"summary-{sweep.name}"
     folder.mkdir(exist_ok=True)
     frame = gather([(one.row, one.seed, one.folder) for one in sweep.points])

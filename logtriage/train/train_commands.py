@@ -22,8 +22,6 @@ SweepPath = Annotated[Path, typer.Argument(help="The sweep, a YAML file; see swe
 FolderPath = Annotated[
     Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
 ]
-Private = Annotated[bool, typer.Option("--private", help="Only its owner sees it.")]
-OnlyWrite = Annotated[bool, typer.Option("--dry-run", help="Only write the folder, to look at.")]
 
 
 @contextmanager
@@ -60,22 +58,15 @@ def sweep(
             for point in asked.points:
                 typer.echo(f"{point.state():>11}  {point.name}  {asked.rows[point.row] or ''}")
             return
-        try:
-            failures = run_points(asked.points, workers, scheduler, retries)
-        except KeyboardInterrupt:
-            typer.secho("interrupted; repeat the command to continue", err=True)
-            raise typer.Exit(130) from None
-    for point in asked.points:
-        if point.name in failures:
-            typer.secho(f"failed: {failures[point.name]}", fg="red", err=True)
-            typer.echo(f"  its notebook: {point.executed}", err=True)
-    if failures:
-        raise typer.Exit(1)
-    try:
-        for written in summarise_sweep(asked):
-            typer.echo(f"wrote {written}")
-    except (ValueError, OSError) as error:
-        raise fail(ValueError(f"all points are finished, but not summarised: {error}")) from None
+        failures = run_points(asked.points, workers, scheduler, retries)
+        if not failures:
+            for written in summarise_sweep(asked):
+                typer.echo(f"wrote {written}")
+            return
+    for point, error in failures.items():
+        typer.secho(f"failed: {point.name}: {error}", fg="red", err=True)
+        typer.echo(f"  its notebook: {point.executed}", err=True)
+    raise typer.Exit(1)
 
 
 def sweep_status(path: SweepPath, folder: FolderPath = None) -> None:
@@ -103,9 +94,7 @@ def build_base_command(
     ] = None,
     general: Annotated[
         bool,
-        typer.Option(
-            "--general", help="On many call graphs and in many words, for the preset general."
-        ),
+        typer.Option("--general", help="On many call graphs, in many words: the preset general."),
     ] = False,
 ) -> None:
     """Build the embedded base model (a few minutes on two cores), or an expert from one."""
@@ -116,10 +105,11 @@ def build_base_command(
             raise ValueError(
                 "--expert starts from a finished base, and --general builds one; name one"
             )
-        if expert:
-            made = build_expert(folder, expert, seed)
-        else:
-            made = build_base(folder, seed, general=general)
+        made = (
+            build_expert(folder, expert, seed)
+            if expert
+            else build_base(folder, seed, general=general)
+        )
         typer.echo(f"base model in {made}")
 
 
@@ -194,7 +184,7 @@ def train_command(
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
     from .grpo import on_this_machine, train
-    from .hub import check_access
+    from .publication import check_upload, publish_model
     from .settings import asked_config
 
     changes = {
@@ -214,7 +204,8 @@ def train_command(
             )
         config = asked_config(preset, task or [], episodes, steps, batch, changes)
         config, warning = on_this_machine(config)
-        check_access("", push_to_hub)  # rather now than after hours
+        if push_to_hub:
+            check_upload(push_to_hub)  # rather now than after hours
         # `obj` connects to a server, of which nothing here knows (see `__main__`).
         open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
         if warning:
@@ -225,8 +216,6 @@ def train_command(
             return
         typer.echo(f"trained model in {made}")
         if push_to_hub:
-            from .publication import publish_model
-
             # nobody else has a base in a folder
             merged = bool(config.lora_rank) and Path(config.model).is_dir()
             typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
@@ -258,11 +247,13 @@ def evaluate_run_command(
 def publish_model_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     name: Annotated[str, typer.Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
-    private: Private = False,
+    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
     merged: Annotated[
         bool, typer.Option("--merged", help="Merge the adapter into its base, in 16 bit.")
     ] = False,
-    dry_run: OnlyWrite = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
+    ] = False,
 ) -> None:
     """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
     from .publication import publish_model

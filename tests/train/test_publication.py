@@ -263,9 +263,7 @@ def test_the_real_hub_takes_what_the_fake_does():
 
 def test_nothing_here_imports_transformers():
     # Unsloth, which is imported when training starts, must come before it.
-    code = (
-        "import sys, logtriage.train.publication; assert 'transformers' not in sys.modules"
-    )
+    code = "import sys, logtriage.train.publication; assert 'transformers' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 

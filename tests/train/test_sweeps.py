@@ -42,19 +42,27 @@ def run(*words):
     [
         ({"notebook": "nowhere.ipynb"}, "there is no notebook"),
         ({"notebook": None}, "notebook: Field required"),
-        ({"parameters": {"sizes": 3}}, "no parameter 'sizes'; choose one of size, pause"),
-        ({"parameters": {"size": True}}, "size must be of type int, got True"),
-        ({"parameters": {"seed": 3}}, "seed is set by the sweep"),
+        ({"parameters": {"sizes": 3}}, "sizes: Extra inputs are not permitted, got 3; known are"),
+        ({"parameters": {"size": True}}, "size: Input should be a valid integer, got True"),
+        ({"parameters": {"seed": 3}}, "seed: Extra inputs are not permitted"),
         ({"parameters": {"profile": "cpux"}}, "unknown profile 'cpux'; choose one of auto, cpu"),
         ({"parameters": {"changes": {"credits": "part"}}}, "unknown setting 'credits'"),
         ({"parameters": {"changes": {"group": "4"}}}, "group must be of type int, got '4'"),
-        ({"parameters": {"steps": 2, "changes": {"steps": 3}}}, "changes must not hold steps"),
-        ({"parameters": {"changes": {"model": "a"}}}, "changes must not hold model"),
-        ({"grid": {"size": []}}, "the grid has no value of size"),
+        (
+            {"parameters": {"steps": 2, "changes": {"steps": 3}}},
+            "multiple values for keyword argument 'steps'",
+        ),
+        (
+            {"parameters": {"changes": {"model": "a"}}},
+            "multiple values for keyword argument 'model'",
+        ),
         ({"seeds": [1, 1]}, "not all different"),
         ({"seeds": [-1]}, "seed must be a whole number from 0"),
         ({"rows": {"../up": {}}}, "'../up' cannot name a row"),
-        ({"rows": {"a b": {}, "a-b": {}}}, "two rows are called"),
+        (
+            {"rows": {"a b": {}, "a-b": {}}},
+            "folders of the rows ['a-b', 'a-b'] are not all different",
+        ),
         ({"rows": {"one": {}}, "against": "two"}, "against 'two' is no row; choose one of one"),
         ({"sedes": [1]}, "sedes: Extra inputs are not permitted"),
     ],
@@ -80,16 +88,17 @@ def test_a_sweep_of_ours_can_be_run(path):
     assert len(sweep.points) == len(sweep.rows) * len(sweep.file.seeds)
 
 
-def test_rows_times_grid_times_seeds(tmp_path):
-    rows = {"plain": None, "slow": {"pause": 0.1}}
-    path = write_sweep(tmp_path, rows=rows, grid={"size": [1, 2]}, against="plain size=1")
+def test_rows_times_seeds(tmp_path):
+    rows = {"plain": None, "slow one": {"pause": 0.1}}
+    path = write_sweep(tmp_path, rows=rows, parameters={"size": 2}, against="plain")
     sweep = load_sweep(path, tmp_path / "out")
-    assert list(sweep.rows) == ["plain size=1", "plain size=2", "slow size=1", "slow size=2"]
-    assert sweep.rows["slow size=2"] == {"pause": 0.1, "size": 2}
-    assert [point.seed for point in sweep.points] == [0] * 4 + [1] * 4
-    assert sweep.points[3].folder == tmp_path / "out" / "slow-size=2" / "seed-0"
+    assert [point.name for point in sweep.points] == [
+        f"{row}/seed-{seed}" for seed in (0, 1) for row in rows
+    ]
+    assert sweep.points[3].varied == {"size": 2, "pause": 0.1, "seed": 1}
+    assert sweep.points[3].folder == tmp_path / "out" / "slow-one" / "seed-1"
     result = run("sweep", path, "--folder", tmp_path / "out", "--dry-run")
-    assert result.exit_code == 0 and result.output.count("waiting") == 8
+    assert result.exit_code == 0 and result.output.count("waiting") == 4
 
 
 def the_point(tmp_path, **parameters):
@@ -102,14 +111,17 @@ def test_a_point_is_finished_when_its_process_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     point = the_point(tmp_path)
     assert point.state() == "waiting"
-    assert points.execute(point) == "finished" and point.state() == "finished"
+    points.execute(point)
+    assert point.state() == "finished"
     steps = (point.folder / "steps.jsonl").read_text()
-    assert points.execute(point) == "finished"  # found, and not executed again
+    points.execute(point)  # found, and not executed again
     assert (point.folder / "steps.jsonl").read_text() == steps
     assert the_point(tmp_path, size=2).state() == "interrupted"  # another point there
     # papermill counts the last cell as executed even when the kernel died in it
     (point.folder / "point.json").unlink()
     assert point.state() == "interrupted"
+    with point.lock:
+        assert point.state() == "running"
 
 
 def test_a_kernel_that_dies_in_the_last_cell_leaves_a_failed_point(tmp_path):
@@ -117,18 +129,9 @@ def test_a_kernel_that_dies_in_the_last_cell_leaves_a_failed_point(tmp_path):
     notebook = json.loads((tmp_path / "toy.ipynb").read_text())
     notebook["cells"][-1]["source"] = "import os; os._exit(1)"
     (tmp_path / "toy.ipynb").write_text(json.dumps(notebook))
-    with pytest.raises(points.PointError, match=r"all/seed-3: .*died"):
+    with pytest.raises(points.PointError, match="died"):
         points.execute(point)
     assert point.state() == "failed"
-
-
-def test_a_point_is_executed_by_one_process_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(points, "PATIENCE", 0.1)
-    point = the_point(tmp_path)
-    with point.lock:
-        assert point.state() == "running"
-        assert points.execute(point) == "busy"
-    assert point.state() == "waiting"
 
 
 def test_finished_points_are_summarised(tmp_path):
@@ -141,9 +144,6 @@ def test_finished_points_are_summarised(tmp_path):
     names = {path.name for path in summarise_sweep(sweep)}
     tables = {"episodes.parquet", "summary.parquet", "sweep.json"}
     assert names == {*tables, "learning.png", "seeds.png"}
-    (sweep.points[0].folder / "evaluation.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match="one/seed-0 have no"):
-        summarise_sweep(sweep)
 
 
 def start(*words, folder):
@@ -219,7 +219,8 @@ def test_every_point_is_executed_once_although_a_worker_is_killed(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_driver_leaves_no_worker_behind_and_is_continued(tmp_path):
-    path = write_sweep(tmp_path, grid={"size": [1, 2]}, parameters={"pause": 0.3})
+    rows = {"one": {"size": 1}, "two": {"size": 2}}
+    path = write_sweep(tmp_path, rows=rows, parameters={"pause": 0.3})
     asked = ("logtriage", "sweep", path, "--workers", 2, "--folder", tmp_path / "out")
     sweep = load_sweep(path, tmp_path / "out")
     driver = start(*asked, folder=tmp_path / "driver")
