@@ -46,18 +46,12 @@ def run(*words):
         ({"parameters": {"size": True}}, "size: Input should be a valid integer, got True"),
         ({"parameters": {"seed": 3}}, "seed: Extra inputs are not permitted"),
         ({"parameters": {"profile": "cpux"}}, "unknown profile 'cpux'; choose one of auto, cpu"),
-        ({"parameters": {"changes": {"credits": "part"}}}, "unknown setting 'credits'"),
-        ({"parameters": {"changes": {"group": "4"}}}, "group must be of type int, got '4'"),
-        (
-            {"parameters": {"steps": 2, "changes": {"steps": 3}}},
-            "multiple values for keyword argument 'steps'",
-        ),
-        (
-            {"parameters": {"changes": {"model": "a"}}},
-            "multiple values for keyword argument 'model'",
-        ),
+        ({"parameters": {"changes": {"credits": "part"}}}, "credits: Unexpected keyword argument"),
+        ({"parameters": {"changes": {"group": "4"}}}, "group: "),
+        ({"parameters": {"steps": 2, "changes": {"steps": 3}}}, "argument 'steps'"),
+        ({"parameters": {"changes": {"model": "a"}}}, "argument 'model'"),
         ({"seeds": [1, 1]}, "not all different"),
-        ({"seeds": [-1]}, "seed must be a whole number from 0"),
+        ({"seeds": [-1]}, "seed: Input should be greater than or equal to 0"),
         ({"rows": {"../up": {}}}, "'../up' cannot name a row"),
         (
             {"rows": {"a b": {}, "a-b": {}}},
