@@ -13,21 +13,19 @@ tuned.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from ..play.episode import final_score
 from ..policies.scripted import Policy
 from ..real.cases import SOURCES, load_source
-from ..real.real_episode import TOP, RealEpisode, blames_root
+from ..real.catalogue import open_incident
+from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES, RankingPolicy, commonest, ranking_policy
-from ..world.tasks import BENCHMARK_VERSION
 from .figure import FAINT, INK, SMALL, Picture, draw_interval, new_figure, words
 from .intervals import wilson
 from .registry import POLICIES, make_policy
-from .rollouts import scored
+from .rollouts import rollout, scored
 
 HALVES = ("developed on", "held back")
 ALL = "all"
@@ -50,60 +48,60 @@ def half(case: str) -> str:
     return HALVES[int(hashlib.sha256(case.encode()).hexdigest(), 16) % 2]
 
 
-def play_cases(policy: Policy, source: str, indices: Sequence[int] | None = None) -> pd.DataFrame:
-    """Play a policy on the cases of a source, or on those with these numbers.
+def play_cases(
+    policy: Policy, source: str, first: int = 0, count: int | None = None
+) -> pd.DataFrame:
+    """Play a policy on the cases of a source, or on so many from `first` on; as `case_rows`."""
+    count = len(load_source(source).cases) if count is None else count
+    return case_rows(
+        rollout(policy, [REAL], source, count, first, progress=False, open_episode=open_incident)
+    )
 
-    Returns:
-        One row per case: `blamed` holds the first `TOP` services blamed, in order, with spaces
-        between; `top1` and `top3` are 0 or 1.
 
-    Raises:
-        ValueError: for an unknown source or number.
+def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Episodes of real incidents (`rollouts.COLUMNS`) beside the truth: `blamed` holds the first
+    `TOP` services blamed, in order, with spaces between; `top1` and `top3` are 0 or 1.
     """
-    chosen = range(len(load_source(source).cases)) if indices is None else indices
-    episodes = [RealEpisode.open(source, at) for at in chosen]
-    policy.play(episodes)
-    rows = []
-    for episode in episodes:
-        case, blamed = episode.incident.case, list(dict.fromkeys(episode.record.root_causes))
-        rows.append(
+    return pd.DataFrame(
+        [
             {
-                "source": source,
-                "index": episode.incident.index,
+                "source": row.split,
+                "index": row.at,
                 "case": case.id,
                 "half": half(case.id),
                 "root": case.truth.root,
                 "fault": case.truth.fault,
-                "policy": policy.name,
-                "blamed": " ".join(blamed[:TOP]),
-                "top1": final_score(episode).root_cause,
-                "top3": float(blames_root(blamed, case)),
-                "benchmark": BENCHMARK_VERSION,
+                "policy": row.policy,
+                "blamed": " ".join(row.blamed.split()[:TOP]),
+                "top1": row.score,
+                "top3": float(blames_root(row.blamed.split(), case)),
+                "benchmark": row.benchmark,
             }
-        )
-    return pd.DataFrame(rows)
+            for row in rows.rename(columns={"index": "at"}).itertuples(index=False)
+            for case in [load_source(row.split).cases[row.at]]
+        ]
+    )
 
 
-def play_commonest(source: str) -> pd.DataFrame:
-    """Each case by the roots of all *other* cases of its source; rows as of `play_cases`."""
-    roots = [case.truth.root for case in load_source(source).cases]
+def play_scripted() -> pd.DataFrame:
+    """All cases by `SCRIPTED`; a rule is left out on a source that lacks what it reads."""
     frames = []
-    for at in range(len(roots)):
-        policy = RankingPolicy(commonest(roots[:at] + roots[at + 1 :]), COMMONEST)
-        frames.append(play_cases(policy, source, [at]))
-    return pd.concat(frames, ignore_index=True)
-
-
-def play_scripted(names: Sequence[str] = SCRIPTED) -> pd.DataFrame:
-    """All cases by these policies; a rule is left out on a source that lacks what it reads."""
-    frames = []
-    for name in names:
+    for name in SCRIPTED:
         for source in SOURCES:
             if name == COMMONEST:
-                frames.append(play_commonest(source))
+                frames += play_commonest(source)
             elif reads(name, source):
                 frames.append(play_cases(real_policy(name), source))
     return pd.concat(frames, ignore_index=True)
+
+
+def play_commonest(source: str) -> list[pd.DataFrame]:
+    """Each case by the roots of all *other* cases of its source."""
+    roots = [case.truth.root for case in load_source(source).cases]
+    return [
+        play_cases(RankingPolicy(commonest(roots[:at] + roots[at + 1 :]), COMMONEST), source, at, 1)
+        for at in range(len(roots))
+    ]
 
 
 def reads(name: str, source: str) -> bool:
@@ -124,30 +122,19 @@ def real_policy(name: str, seed: int = 0) -> Policy:
 
 
 def real_scores(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per policy of an evaluation of real incidents (`evaluation.Evaluation`): shares of
-    cases whose root was blamed first, and among the first `TOP`, with Wilson's intervals. Several
-    attempts at a case count as their mean.
-    """
-    rows = []
-    for (policy, source), played in scored(frame).groupby(["policy", "split"], sort=False):
-        cases = load_source(str(source)).cases
-        found = [
-            blames_root(blamed.split(), cases[index])
-            for blamed, index in zip(played["blamed"], played["index"], strict=True)
-        ]
-        count = played["index"].nunique()
-        shares = {"top1": played["score"].mean(), "top3": sum(found) / len(found)}
-        texts = {name: str(wilson(share, count)) for name, share in shares.items()}
-        rows.append({"policy": policy, "split": source, "cases": count, **texts})
-    return pd.DataFrame(rows)
+    """`real_table` of an evaluation of real incidents (`evaluation.Evaluation`), as text."""
+    table = real_table(case_rows(scored(frame)))
+    shown = table[table["part"] == ALL][["policy", "source", "cases", "top1", "top3"]]
+    return shown.astype({"top1": str, "top3": str})
 
 
 def real_table(frame: pd.DataFrame) -> pd.DataFrame:
     """One row per (policy, source, part of the cases): all of them, or one of `HALVES`.
 
-    Columns: `cases`; `top1` and `top3` with Wilson's interval over cases (`Interval`); `groups`,
-    the different (root, fault); `by_group`, the mean of their shares of `top1`, with Wilson's
-    interval as if each group were one case: the cases of a group are near copies of each other.
+    Columns: `cases`; `top1` and `top3` with Wilson's interval over cases (`Interval`), several
+    attempts at one being their mean; `groups`, the different (root, fault); `by_group`, the mean of
+    their shares of `top1`, with Wilson's interval as if each group were one case: the cases of a
+    group are near copies of each other.
     """
     rows = []
     for (policy, source), played in frame.groupby(["policy", "source"], sort=False):
@@ -155,15 +142,16 @@ def real_table(frame: pd.DataFrame) -> pd.DataFrame:
             some = played if part == ALL else played[played["half"] == part]
             if some.empty:
                 continue
+            cases = some["case"].nunique()
             groups = some.groupby(["root", "fault"])["top1"].mean()
             rows.append(
                 {
                     "policy": policy,
                     "source": source,
                     "part": part,
-                    "cases": len(some),
-                    "top1": wilson(some["top1"].mean(), len(some)),
-                    "top3": wilson(some["top3"].mean(), len(some)),
+                    "cases": cases,
+                    "top1": wilson(some["top1"].mean(), cases),
+                    "top3": wilson(some["top3"].mean(), cases),
                     "groups": len(groups),
                     "by_group": wilson(groups.mean(), len(groups)),
                 }
@@ -189,8 +177,7 @@ def readable(table: pd.DataFrame, part: str = ALL, by_group: bool = False) -> pd
     """
     some = table[table["part"] == part]
     texts = [
-        "{:.2f} [{:.2f}, {:.2f}]".format(*(row.by_group if by_group else row.top1))
-        + ("" if by_group else f" / {row.top3.mean:.2f}")
+        f"{row.by_group:.2f}" if by_group else f"{row.top1:.2f} / {row.top3.mean:.2f}"
         for row in some.itertuples()
     ]
     cells = some.assign(text=texts).pivot(index="policy", columns="source", values="text")
@@ -213,15 +200,13 @@ def draw_real(folder: str | Path) -> list[Path]:
 
 
 def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
-    """Share of cases whose root is named first, one row per policy, with its interval over cases; a
-    small ring is the share named among the first three. Below, as diamonds, what others report.
-
-    Args:
-        table: from `real_table`.
-        published: from `read_published`.
+    """Share of cases whose root is named first, one row per policy of `real_table`, with its
+    interval over cases; a small ring is the share named among the first three. Below, as diamonds,
+    what others report (`read_published`).
     """
     table = table[table["part"] == ALL]
-    policies = list(table.groupby("policy")["top1"].agg(_mean_of_means).sort_values().index[::-1])
+    means = table.assign(mean=[one.mean for one in table["top1"]]).groupby("policy")["mean"].mean()
+    policies = list(means.sort_values().index[::-1])
     others = list(dict.fromkeys(name.split(",")[0] for name in published["method"]))
     rows = [*policies, *others]
     figure, axes = new_figure(0.235 * len(rows) + 0.8, columns=len(TITLES), sharey=True)
@@ -248,7 +233,3 @@ def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
     ours.set(color=OURS_COLOUR, fontweight="bold")
     first.set_ylim(len(rows) - 0.5, -0.5)
     return figure
-
-
-def _mean_of_means(intervals: pd.Series) -> float:
-    return float(sum(one.mean for one in intervals)) / len(intervals)
