@@ -67,10 +67,8 @@ def load_agent(source: str | Path) -> LanguageModelPolicy:
 
 
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:
-    """Have an agent read log lines, and say what it would do.
-
-    It reads the most unusual or the last of them, and may ask for those of a service. `ValueError`
-    when no line names a service of the call graph.
+    """Have an agent read log lines, the most unusual or the last of them, and say what it would do;
+    `ValueError` when no line names a service of the call graph.
     """
     return ask(agent, LogEpisode(read_text(text, topology.names), topology))
 

@@ -60,8 +60,8 @@ class Player(NamedTuple):
     Attributes:
         name: of the policy.
         settings: what decides its episodes: code, or weights, precision, prompt and sampling.
-        make: makes the policy, given how many of its episodes were played before: a script that
-            draws random numbers draws others when it goes on. `ValueError` when it cannot be had.
+        make: makes the policy, given how many of its episodes were played before: a script draws
+            other random numbers when it goes on. `ValueError` when it cannot be had.
     """
 
     name: str
@@ -82,26 +82,16 @@ def digest(settings: Any) -> str:
 @cache
 def code_digest(*more: Path) -> str:
     """A digest of the code that decides what a scripted policy does, and of `more` files; comments
-    and docstrings do not count.
+    and layout do not count.
     """
     hashed = hashlib.sha256()
     found = [path for folder in DECIDES for path in sorted((PACKAGE / folder).rglob("*"))]
     for path in (*found, *more):
         if path.suffix == ".py":
-            hashed.update(_without_docstrings(path.read_text()).encode())
+            hashed.update(ast.dump(ast.parse(path.read_bytes())).encode())
         elif path.suffix in (".txt", ".gz"):
             hashed.update(path.read_bytes())
     return hashed.hexdigest()[:16]
-
-
-def _without_docstrings(source: str) -> str:
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node
-        ):
-            node.body = node.body[1:]
-    return ast.dump(tree)
 
 
 def scripted(name: str, make: Callable[[str, int], Policy] = make_policy) -> Player:
@@ -126,14 +116,10 @@ def in_memory(
     turn_tokens: int = TURN_TOKENS,
     say: Callable[[str], None] = print,
 ) -> Player:
-    """A language model in memory, called `name` or like its source.
+    """A language model in memory, called `name` or like its source; options as of `load_player` and
+    `LanguageModelPolicy`. `say` is called when tools have to be listed as text.
 
-    Args:
-        source, adapter: folder or hub name. Weights in a folder are known by their digest, those of
-            a hub by their name.
-        load_in_4bit, protocol, temperature, seed, turn_tokens: as of `LanguageModelPolicy` and
-            `load_player`.
-        say: is called when tools have to be listed as text.
+    Weights in a folder are known by their digest, those of a hub by their name.
     """
     name = name or str(source)
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}

@@ -13,10 +13,10 @@ import os
 import platform
 import subprocess
 import zipfile
-from importlib.metadata import PackageNotFoundError, distribution, version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlparse
 
 if TYPE_CHECKING:  # slow to import, and most of what needs this file does without
     import pandas as pd
@@ -34,10 +34,8 @@ def environment_record() -> dict[str, Any]:
 
     versions = {}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return {
         "python": platform.python_version(),
         "versions": versions,
@@ -52,18 +50,12 @@ def environment_record() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout that this package runs from, or was installed from by pip."""
-    folder: Path | None = Path(__file__).parent
-    if "site-packages" in Path(__file__).parts:  # of which an enclosing checkout knows nothing
-        origin = json.loads(distribution("openenv-logtriage").read_text("direct_url.json") or "{}")
-        source = Path(urlparse(origin.get("url", "")).path)
-        folder = source if origin and source.is_dir() else None
-    if folder is None:
+    """The commit of the checkout that this package runs from; None where it was installed."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
         return None
-    git = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    return git.stdout.strip() or None
+    command = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.strip() or None
 
 
 class Gpu(NamedTuple):
@@ -85,13 +77,12 @@ def find_gpu() -> Gpu | None:
     asked = "--query-gpu=name,memory.total,compute_cap"
     command = ["nvidia-smi", asked, "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
+        answer = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
         return None
-    gpus = answer.stdout.splitlines()
-    if not gpus:
+    if answer.returncode or not answer.stdout:
         return None
-    name, mebibytes, capability = (part.strip() for part in gpus[0].split(","))
+    name, mebibytes, capability = answer.stdout.splitlines()[0].split(", ")
     return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
 
 
@@ -109,9 +100,7 @@ def weights_digest(folder: Path) -> str:
 
 
 def keep_until(path: Path, step: int) -> None:
-    """Drop the lines of a JSONL file that belong to steps after `step`, and a half-written last
-    line: those steps will be played again.
-    """
+    """Drop the lines of a JSONL file of later steps, and a half-written last line."""
     if not path.exists():
         return
     lines = path.read_text().splitlines(keepends=True)
@@ -126,16 +115,15 @@ def is_whole(checkpoint: Path) -> bool:
     """
     from safetensors import SafetensorError, safe_open
 
-    weights, optimizer = list(checkpoint.glob("*.safetensors")), checkpoint / "optimizer.pt"
-    if not (checkpoint / "trainer_state.json").exists() or not weights:
-        return False
+    weights = list(checkpoint.glob("*.safetensors"))
     try:
         for file in weights:
             with safe_open(file, "pt"):  # its length must be what its head says
                 pass
     except SafetensorError:
         return False
-    return zipfile.is_zipfile(optimizer)  # a zip ends in its list of contents
+    optimizer = zipfile.is_zipfile(checkpoint / "optimizer.pt")  # ends in its list of contents
+    return bool(weights) and optimizer and (checkpoint / "trainer_state.json").exists()
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -181,24 +169,18 @@ def read_jsonl(path: str | Path) -> pd.DataFrame:
     return pd.read_json(path, lines=True)
 
 
-def note_in_record(folder: Path, **notes: Any) -> None:
-    """Add to a run's `config.json`, beside its settings."""
-    write_text(folder / "config.json", json.dumps({**record_of(folder), **notes}, indent=1))
-
-
 def start_run(settings: dict[str, Any], folder: Path) -> None:
     """Write the config of a run; `ValueError` when the folder holds one with other settings."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "config.json").exists():
-        changed = differing(record_of(folder)["settings"], settings)
-        if changed:
-            raise ValueError(
-                f"{folder} holds a run with other settings ({', '.join(changed)} differ); "
-                "choose another folder, or repeat its settings to continue it"
-            )
-    else:
+    if not (folder / "config.json").exists():
+        folder.mkdir(parents=True, exist_ok=True)
         record = {"settings": settings, **environment_record()}
         write_text(folder / "config.json", json.dumps(record, indent=1))
+    changed = differing(record_of(folder)["settings"], settings)
+    if changed:
+        raise ValueError(
+            f"{folder} holds a run with other settings ({', '.join(changed)} differ); "
+            "choose another folder, or repeat its settings to continue it"
+        )
 
 
 def rewind(folder: Path) -> Path | None:
