@@ -13,12 +13,7 @@ import pytest
 from logtriage.play.actions import ACTION_TYPES, Action, action_values
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import WEIGHTS
-from logtriage.policies.scripted import (
-    LoudestPolicy,
-    OraclePolicy,
-    RandomPolicy,
-    TrainedConstantPolicy,
-)
+from logtriage.policies.scripted import LoudestPolicy, OraclePolicy
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
@@ -88,11 +83,6 @@ def test_the_gate_nobody_paged_is_a_wrong_team_for_p1_and_p2_only():
         incident = incident_where(lambda i, s=severity: i.severity == s and i.injection, task)
         score = play(incident, [a for a in right_answers(incident) if a[0] != "escalate"])
         assert (score.total > 0.5) is passes and score.gate == float(passes)
-
-
-def test_ignoring_a_real_p1_is_nothing():
-    incident = incident_where(lambda i: i.severity == "P1")
-    assert play(incident, [*right_answers(incident)[:-1], Action("ignore")]).total == 0.0
 
 
 def test_the_first_answer_counts_and_answering_again_costs():
@@ -223,11 +213,6 @@ def loudest(incidents):
 def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
     played = [(one, chain(CHEATS[cheat](one.topology), ending)) for one in incidents]
     assert mean_total([play(*one) for one in played]) < loudest - 0.02
-
-
-def test_nor_does_chance_or_the_best_open_loop_script(incidents, loudest):
-    for policy in (RandomPolicy(), TrainedConstantPolicy(5)):
-        assert mean_total(scores_of(policy, incidents)) < loudest - 0.02, policy.name
 
 
 def test_every_score_is_a_fraction_whatever_is_done(incidents):

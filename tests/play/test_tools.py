@@ -54,6 +54,8 @@ def test_a_malformed_call_costs_a_step_and_nothing_else(session):
 
 def test_the_reward_takes_malformed_calls_off():
     tools = TriageTools()
+    tools.reset(**ROW)
+    assert tools.get_reward() == 0.0 and tools.session.episode.record.closed_by == "timeout"
     opening = tools.reset(**ROW, prompt=[], extra=1)
     assert opening == tools.session.opening and opening.startswith("step 0 of 8\ncalls: ")
     tools.escalate("ceo")
@@ -83,12 +85,6 @@ def test_an_instance_is_used_again_and_forgets():
     tools.reset(**{**ROW, "index": 1})
     assert tools.session is not before and tools.session.malformed == 0
     assert not tools.session.episode.done and left == [0]
-
-
-def test_an_open_incident_is_rewarded_as_timed_out():
-    tools = TriageTools()
-    tools.reset(**ROW)
-    assert tools.get_reward() == 0.0 and tools.session.episode.record.closed_by == "timeout"
 
 
 def test_every_public_method_is_an_action_or_what_trl_asks_for():

@@ -1,23 +1,12 @@
-import re
-import string
 from collections import Counter
-from itertools import product
 
 import pytest
 
-from logtriage.world.call_graph import KINDS
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
-from logtriage.world.telemetry import (
-    _FIELDS,
-    DETAIL_LINES,
-    LINE_KINDS,
-    STREAM_LINES,
-    Telemetry,
-    figure,
-)
-from logtriage.world.wording import BOOKS, read_line
+from logtriage.world.telemetry import DETAIL_LINES, LINE_KINDS, STREAM_LINES, Telemetry, figure
+from logtriage.world.wording import read_line
 
 
 def eyes(incident):
@@ -62,65 +51,6 @@ def test_proofs_come_from_the_root_only_and_name_its_fault():
                     assert (name, reading.subject) == (incident.root, incident.injection.fault.name)
                 elif reading.kind == "hint":
                     assert (name, reading.subject) == (incident.root, incident.remedy)
-
-
-# What each field of a template is documented to say: from the state, the speaker, and the service
-# spoken of.
-MEANING = {
-    "latency": lambda state, speaker, other: state.latency[speaker],
-    "errors": lambda state, speaker, other: 100 * state.errors[speaker],
-    "usage": lambda state, speaker, other: min(100, 100 * state.pool[speaker]),
-    "cpu": lambda state, speaker, other: min(100, 100 * state.cpu[speaker]),
-    "rate": lambda state, speaker, other: state.load[speaker],
-    "wait": lambda state, speaker, other: state.latency[other],
-    "failures": lambda state, speaker, other: 100 * state.errors[other],
-}
-
-
-def expressions(kind):
-    """The templates that a kind of service prints: regular expressions, and the names of the fields
-    that they capture.
-    """
-    for book in BOOKS.values():
-        for key, templates in book.items():
-            for template in templates if key[-1] == kind else ():
-                parts = list(string.Formatter().parse(template))
-                captures = {None: "", "callee": r"(\S+)"}
-                pattern = "".join(
-                    re.escape(text) + captures.get(field, r"([\d.]+)")
-                    for text, field, _, _ in parts
-                )
-                yield re.compile(pattern), [field for _, field, _, _ in parts if field]
-
-
-def test_numbers_in_lines_agree_with_the_state():
-    books = {kind: list(expressions(kind)) for kind in KINDS}
-    fields = {field for book in books.values() for _, names in book for field in names}
-    assert fields == {*MEANING, "callee", "n"} == {*_FIELDS, "n"}
-    seen = Counter()
-    for task, split, index in product(
-        TASKS, ("train", "unseen_wording", "unseen_topology"), range(25)
-    ):
-        incident = sample_incident(task, split, index)
-        telemetry = eyes(incident)
-        state = incident.untreated[incident.arrival]
-        topology = incident.topology
-        for line in telemetry.stream() + [
-            line for i in range(len(topology.names)) for line in telemetry.detail(i)
-        ]:
-            level, service, text = line.split(" ", 2)
-            speaker, book = topology.position[service], books[topology.service(service).kind]
-            [values] = [
-                dict(zip(names, found.groups(), strict=True))
-                for pattern, names in book
-                if (found := pattern.fullmatch(f"{level} {text}"))
-            ]
-            callee = topology.position[values["callee"]] if "callee" in values else None
-            assert callee is None or callee in topology.below[speaker], line
-            for field in MEANING.keys() & values.keys():
-                assert values[field] == figure(MEANING[field](state, speaker, callee)), line
-            seen.update(values.keys())
-    assert min(seen[field] for field in fields) >= 5, seen
 
 
 def test_the_root_is_suppressed_at_first_and_not_for_ever():

@@ -18,19 +18,13 @@ from logtriage.world.topology import (
     [
         ((Service("a", "app"),), "no service of kind edge"),
         ((Service("a", "edge"), Service("b", "app")), "nothing calls b"),
-        ((Service("a", "edge", calls=("b",)), Service("b", "app", calls=("a",))), "callers first"),
         ((Service("b", "edge"), Service("a", "edge", calls=("b",))), "callers first"),
-        ((Service("a", "edge", calls=("a",)),), "callers first"),
-        ((), "1 to 30 services, got 0"),
         (tuple(Service(f"a{i}", "edge") for i in range(31)), "1 to 30 services, got 31"),
-        ((Service("all", "edge"),), "not 'all'"),
         ((Service("Web", "edge"),), "lower-case letter"),
-        ((Service("a b", "edge"),), "lower-case letter"),
         ((Service("a:b", "edge"),), "lower-case letter"),
         ((Service("a\n", "edge"),), "lower-case letter"),
         ((Service("a" * 41, "edge"),), "at most 39"),
         ((Service("a", "edge", handles_logins=True),), "only an app has handles_logins"),
-        ((Service("a", "edge", ("b",), ("b",)), Service("b", "app")), "names b twice"),
     ],
 )
 def test_bad_graphs_are_refused_with_the_reason(services, told):
@@ -57,16 +51,13 @@ def test_services_are_put_after_their_callers_and_else_left_in_order():
     leaf, web = Service("db", "database"), Service("web", "edge", ("db",))
     other = Service("mail", "edge")
     assert callers_first((leaf, web, other)) == (web, leaf, other)
-
-
-def test_a_circle_is_told_with_its_path():
-    a = Service("a", "app", ("b",))
-    b = Service("b", "app", (), ("c",))
-    c = Service("c", "app", ("a",))
+    circle = (
+        Service("a", "app", ("b",)),
+        Service("b", "app", (), ("c",)),
+        Service("c", "app", ("a",)),
+    )
     with pytest.raises(ValueError, match=r"a > b > c > a|b > c > a > b|c > a > b > c"):
-        callers_first((Service("web", "edge", ("a",)), a, b, c))
-    with pytest.raises(ValueError, match="cycle: a > a"):
-        callers_first((Service("a", "edge", ("a",)),))
+        callers_first((Service("web", "edge", ("a",)), *circle))
 
 
 def test_equal_graphs_are_one_key():
