@@ -249,21 +249,13 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self, observation: Observation, topology: CallGraph | None = None
     ) -> TriageObservation:
         """What is shown, as OpenEnv has it; with the call graph in the opening."""
+        fields = observation._asdict()
         return TriageObservation(
-            done=observation.done,
             reward=0.0,
             text=render(observation, topology),
-            step=observation.step,
-            max_steps=observation.max_steps,
-            notice=observation.notice,
-            error=observation.error,
             services=topology.services if topology else None,
-            alerts=observation.alerts,
-            metrics=observation.metrics,
-            logs=observation.lines,
-            measures=observation.measures,
-            calls=observation.calls,
-            counts=observation.counts,
+            logs=fields.pop("lines"),
+            **fields,
         )
 
 

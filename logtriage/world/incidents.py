@@ -136,7 +136,13 @@ def sample_incident(
     random = Random(f"{settings.name}/{split}/{index}/incident")
     if topology is None:
         topology = random_topology(random) if split == "unseen_topology" else DEFAULT_TOPOLOGY
-    pairs = _playable_pairs(settings, split, topology)
+    pairs = candidate_pairs(topology, settings.below_edge, split)
+    if not pairs:
+        waited = " that others wait for (below_edge=True)" if settings.below_edge else ""
+        raise ValueError(
+            f"task {settings.name} needs a service{waited} with a fault that split {split} allows, "
+            "and this call graph has none; add services and calls, or choose another task or split"
+        )
 
     # Every number drawn from `random` decides the ones after it: the order is the incident.
     if random.random() < settings.false_alarms:
@@ -156,23 +162,6 @@ class _Course(NamedTuple):
     arrival: int
     quiet_until: int
     untreated: list[State]
-
-
-def _playable_pairs(task: Task, split: str, topology: Topology) -> dict[int, tuple[Fault, ...]]:
-    """`candidate_pairs`; `ValueError` where there is none."""
-    pairs = candidate_pairs(topology, task.below_edge, split)
-    if pairs:
-        return pairs
-    where, ways = "", ["add services"]
-    if task.below_edge:
-        where = " that others wait for (below_edge=True),"
-        ways = ["let services call more of the others", "choose a task without below_edge"]
-    if split != "unseen_topology":
-        ways.append("choose another split")
-    raise ValueError(
-        f"task {task.name} needs a service{where} with a fault that split {split} allows there, "
-        f"and this call graph has none; {', or '.join(ways)}"
-    )
 
 
 def _real_fault(

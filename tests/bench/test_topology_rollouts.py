@@ -90,7 +90,7 @@ def test_rows_are_the_same_in_any_batch():
 @pytest.mark.parametrize(
     "task, split, topology, told",
     [
-        ("cascading_failure", "test", LONE, "below_edge=True.*has none; let services call more"),
+        ("cascading_failure", "test", LONE, "below_edge=True.*has none; add services"),
         ("single_crash", "unseen_topology", SHOP, "draws its own call graphs; choose one of train"),
     ],
 )

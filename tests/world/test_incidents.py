@@ -1,4 +1,3 @@
-from collections import Counter
 from functools import cache
 
 import pytest
@@ -37,9 +36,8 @@ def test_severity_is_what_the_untreated_world_does_to_users(task, split):
 
 
 def test_severities_vary_where_they_can():
-    assert set(Counter(i.severity for i in sample("single_crash", "test"))) == set(SEVERITIES)
-    assert {"P1", "P2"} == set(Counter(i.severity for i in sample("cascading_failure", "test")))
-    assert {"P2", "P3"} == set(Counter(i.severity for i in sample("silent_degradation", "test")))
+    found = {task: {i.severity for i in sample(task, "test")} for task in TASKS}
+    assert list(found.values()) == [set(SEVERITIES), {"P1", "P2"}, {"P2", "P3"}]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -73,9 +71,8 @@ def test_cascading_roots_are_below_those_who_are_loud(split):
         assert any(is_degraded(topology, state, i) for i in waiting), incident
 
 
-def test_silent_degradation_stays_under_the_outage_threshold_and_cries_wolf():
+def test_silent_degradation_cries_wolf():
     incidents = sample("silent_degradation", "test")
-    assert all(i.severity != "P1" for i in incidents)
     share = sum(i.injection is None for i in incidents) / len(incidents)
     assert 0.15 < share < 0.35
 
@@ -103,11 +100,9 @@ def test_every_pair_of_service_and_fault_that_a_task_allows_occurs_in_train(name
 
 
 def test_the_tasks_allow_nearly_every_service_and_fault():
-    occurring = {name: [i for i in sample(name, "train", 1200) if i.injection] for name in TASKS}
-    services = {name: {i.root for i in incidents} for name, incidents in occurring.items()}
-    faults = {
-        name: {i.injection.fault.name for i in incidents} for name, incidents in occurring.items()
-    }
+    real = {name: [i for i in sample(name, "train", 1200) if i.injection] for name in TASKS}
+    services = {name: {i.root for i in incidents} for name, incidents in real.items()}
+    faults = {name: {i.injection.fault.name for i in found} for name, found in real.items()}
     assert services["single_crash"] == services["silent_degradation"] == set(DEFAULT_TOPOLOGY.names)
     assert faults["single_crash"] == set(FAULTS)
     # It is of the edge, which nobody calls.
