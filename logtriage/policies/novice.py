@@ -1,7 +1,6 @@
 """The novice on-call: what the base model imitates before it is rewarded for anything.
 
-It never sees the right answer of an incident, only what an agent sees, and knows the runbook
-(`faults.FAULTS`: what a line proves, which remedy and team go with it).
+It sees what an agent sees, never the right answer, and knows the runbook (`faults.FAULTS`).
 """
 
 from __future__ import annotations
@@ -32,10 +31,7 @@ class NovicePolicy(ReadingPolicy):
     """Reads well, knows the runbook, asks at random, and blames the loudest half of the time.
 
     It asks until the lines of a service show a fault there, or its patience ends. With no alert and
-    nothing shown, it often dismisses the incident.
-
-    Args:
-        random: the stream of its draws.
+    nothing shown, it often dismisses the incident. All draws are from one stream.
     """
 
     name = "novice"

@@ -30,6 +30,20 @@ EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
 EDGE_ERRORS_P2, REAL_SLOWDOWN = 0.4, 1.25
 
 
+def answers(
+    severity: str, blamed: str | None, fix: tuple[str, str] | None, team: str | None
+) -> list[Action]:
+    """The steps that give these answers (`fix`: remedy and service), and close the incident."""
+    actions = [Action("classify_severity", (severity,))]
+    if blamed:
+        actions.append(Action("identify_root_cause", (blamed,)))
+    if fix:
+        actions.append(Action("remediate", fix))
+    if team:
+        actions.append(Action("escalate", (team,)))
+    return [*actions, Action("resolve")]
+
+
 class RandomPolicy(Policy):
     """Uniform over the seven action types, then over the values of that type."""
 
@@ -95,13 +109,11 @@ class OraclePolicy(ConstantPolicy):
                 "oracle needs the truth, which neither a server nor a real incident has; "
                 "choose another policy"
             )
-        script = [Action("classify_severity", (incident.severity,))]
         if incident.injection:
-            root = str(incident.root)
-            script.append(Action("identify_root_cause", (root,)))
-            script.append(Action("remediate", (str(incident.remedy), root)))
-            script.append(Action("escalate", (str(incident.team),)))
-        self.script = (*script, Action("resolve" if incident.injection else "ignore"))
+            root, remedy = str(incident.root), str(incident.remedy)
+            self.script = tuple(answers(incident.severity, root, (remedy, root), incident.team))
+        else:
+            self.script = (Action("classify_severity", (incident.severity,)), Action("ignore"))
         super()._open(episode)
 
 
@@ -186,19 +198,11 @@ class ReadingPolicy(Policy):
         return next(fault for fault in possible if fault.remedy == hints[0])
 
     def answer(self, service: str) -> list[Action]:
-        """Blame `service`; fix it and page by the runbook.
-
-        With nothing read there, touch nothing and page its owner.
-        """
+        """Blame `service`; fix it and page by the runbook, or with nothing read there its owner."""
         fault, at = self.fault_at(service), self.topology.service(service)
-        team = fault.owner_at(at) if fault else at.owner
-        actions = [Action("classify_severity", (self.severity(),))]
-        actions.append(Action("identify_root_cause", (service,)))
-        if fault:
-            actions.append(Action("remediate", (fault.remedy, service)))
-        if team:  # unknown for a service of unknown kind
-            actions.append(Action("escalate", (team,)))
-        return [*actions, Action("resolve")]
+        if fault is None:  # a service of unknown kind has no known owner
+            return answers(self.severity(), service, None, at.owner)
+        return answers(self.severity(), service, (fault.remedy, service), fault.owner_at(at))
 
 
 class LoudestPolicy(ReadingPolicy):
@@ -270,16 +274,14 @@ def constant_scripts(task: str | Task, topology: Topology | None = None) -> list
     resolve, ignore = Action("resolve"), Action("ignore")
     scripts = [[Action("classify_severity", ("P3",)), ignore], [resolve], [ignore]]
     for severity, team in product(SEVERITIES, TEAMS):
-        start, page = Action("classify_severity", (severity,)), Action("escalate", (team,))
-        scripts.append([start, page, resolve])
+        scripts.append(answers(severity, None, None, team))
         for service in topology.services:
-            blame = Action("identify_root_cause", (service.name,))
             remedies = {fault.remedy for fault in FAULTS.values() if fault.can_occur_at(service)}
             for remedy in sorted(remedies):
-                fix = Action("remediate", (remedy, service.name))
-                scripts.append([start, blame, fix, page, resolve])
-                scripts.append([start, fix, page, resolve])
-                scripts.append([start, blame, page, resolve])
+                fix = (remedy, service.name)
+                scripts.append(answers(severity, service.name, fix, team))
+                scripts.append(answers(severity, None, fix, team))
+                scripts.append(answers(severity, service.name, None, team))
     return scripts
 
 
