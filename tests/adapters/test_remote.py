@@ -147,10 +147,10 @@ def test_an_end_whose_score_never_came_is_no_end(server):
 
 def test_sessions_closed_as_idle_are_opened_again(monkeypatch):
     # A trainer may take longer over a step of its optimizer than a server waits.
-    monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.4)
+    monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.3)
     with serving_here(make_app(2)) as url, Server(url) as server:
         episode = server.open("single_crash", "train", 0)
-        time.sleep(0.8)
+        time.sleep(0.5)
         with pytest.raises(ConnectionError, match="call reset first"):
             episode.act(Action("resolve"))  # what was left open for too long is gone
         episode.leave()
@@ -161,5 +161,5 @@ def test_sessions_closed_as_idle_are_opened_again(monkeypatch):
         ):
             for _ in range(3):  # more often than there are sessions; the one before is left open
                 assert "step 0 of" in str(env.reset(**options))
-                time.sleep(0.6)
+                time.sleep(0.4)
         env.session.episode.leave()

@@ -27,11 +27,6 @@ def test_the_novice_does_all_that_an_agent_can():
     assert {record.severity for record in records} >= {"P2", "P3"}
 
 
-def test_the_same_stream_plays_the_same():
-    first, second = ([one.record for one in play("single_crash", 20)] for _ in range(2))
-    assert first == second
-
-
 class Diary(NovicePolicy):
     """A novice that keeps what it asked."""
 

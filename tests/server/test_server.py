@@ -278,20 +278,6 @@ def test_an_idle_session_is_closed():
     assert "no message for 0.05 s" in sent[0]["message"] and sent[0]["code"] == "SESSION_ERROR"
 
 
-def test_the_client_works_without_await(url):
-    with LogtriageEnv(base_url=url).sync() as env:
-        result = env.reset(task="single_crash", split="train", index=4)
-        assert result.observation.max_steps == 8 and result.reward == 0.0 and not result.done
-        named = {"action_type": "identify_root_cause", "value": "user-db", "confidence": 0.25}
-        blame = TriageAction(**named, reasoning="é 🙂 \u0000")
-        assert env.step(blame).observation.notice == "root cause noted: user-db"
-        assert env.step(TriageAction(action_type="resolve")).done
-        state = env.state()
-        assert (state.closed_by, state.confidence, state.step_count) == ("resolve", 0.25, 2)
-        with pytest.raises(RuntimeError, match="Incident closed"):
-            env.step(blame)
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_only_what_the_environment_shows_is_on_the_wire(url, task):
     # What the environment shows is searched for the answers in test_environment; the wire adds
@@ -344,10 +330,3 @@ def test_the_runtime_plan_plays_to_the_end(url):
     )
     assert evidence.failure_reason is None
     assert json.loads(evidence.exchanges[-2].response_json)["data"]["done"]
-
-
-def test_the_task_api_over_http_is_the_environments(url):
-    env, ask = TriageEnvironment(), {"split": "test", "start": 4, "stop": 7}
-    assert requests.get(f"{url}/logtriage/splits", timeout=10).json() == env.list_splits()
-    tasks = requests.post(f"{url}/logtriage/task_range", json=ask, timeout=10).json()["tasks"]
-    assert tasks == env.get_task_range("test", 4, 7)
