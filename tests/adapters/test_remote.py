@@ -28,15 +28,6 @@ def server(url):
         yield server
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_scripted_policies_earn_the_same(server, split):
-    here, there = (
-        rollout(make_policy("trace"), list(TASKS), split, 4, progress=False, open_episode=opened)
-        for opened in (Episode.open, server.open)
-    )
-    pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))
-
-
 @pytest.mark.parametrize("policy", ["novice", "belief"])
 def test_belief_and_audit_need_nothing_that_is_not_on_the_wire(server, policy):
     here, there = (
