@@ -7,7 +7,7 @@ import pytest
 from leaderboard import cell, entries, page
 from test_command_line import refusal, run
 
-from logtriage.bench.episode_log import Journal
+from logtriage.bench.episode_log import open_journal
 from logtriage.bench.evaluation import pass_at
 from logtriage.bench.leaderboard import as_text, check_entry, make_entry, read_entry, table_row
 from logtriage.bench.replay import UNSCORED, Replayed
@@ -104,7 +104,7 @@ def test_the_ceiling_is_of_one_file_and_a_name_of_one_entry(tmp_path, monkeypatc
 
 def test_an_error_solved_nothing(tmp_path):
     path = tmp_path / "out.jsonl"
-    with Journal(path, {"split": "test"}):
+    with open_journal(path, {"split": "test"}):
         pass
     row = {"policy": "x", "attempt": 0, "split": "test", "score": None, "solved": True}
     row["prompt_tokens"] = None

@@ -129,7 +129,7 @@ def evaluate_command(
     from ..world.incidents import sample_incident
     from ..world.topology_file import load_topology
     from .audit import judge_result
-    from .episode_log import Journal
+    from .episode_log import open_journal
     from .evaluation import evaluate, make_plan
     from .real_results import real_policy
     from .registry import digest, make_policy, scripted
@@ -146,17 +146,15 @@ def evaluate_command(
         plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
         real = plan.names == [REAL]
         if real and audited:
-            raise ValueError(
-                "an audit weighs what was seen by the simulator's own model, and of real incidents "
-                "there is none; leave out --audit"
-            )
+            raise ValueError("an audit is by the simulator's own model; leave out --audit or real")
         for name in plan.names if graph else ():  # rather now than after loading a model
             sample_incident(name, split, first, graph)
         sampling = {"protocol": check_protocol(tools), "temperature": temperature, "seed": seed}
         models = _models(model or [], adapter, load_in_4bit, sampling)
         models += _behind(endpoint, endpoint_model, concurrency, sampling)
+        maker = real_policy if real else make_policy
         named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
-        players = [scripted(name, real_policy if real else make_policy) for name in named] + models
+        players = [scripted(name, maker) for name in named] + models
         settings: dict[str, Any] = {
             "split": split,
             "audit": audited,
@@ -168,8 +166,9 @@ def evaluate_command(
             settings["call graph"] = graph.call_graph_text
         if trajectories is None and models:
             trajectories = JOURNALS / f"{digest(settings)}.jsonl"
-        journal = stack.enter_context(Journal(trajectories, settings)) if trajectories else None
-        server = stack.enter_context(context.obj(env_url)) if env_url else None
+        enter = stack.enter_context
+        journal = enter(open_journal(trajectories, settings)) if trajectories else None
+        server = enter(context.obj(env_url)) if env_url else None
         opened = server.open if server else partial(open_incident, topology=graph)
         judge = judge_result if audited else None
         found = evaluate(players, plan, journal, judge, open_episode=opened)

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple
 
-from filelock import FileLock, Timeout
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError
 
-from ..play.conversation import is_deep
 from ..play.observation import render
 from ..world.tasks import BENCHMARK_VERSION
-from .rollouts import Key, Result, Row
-from .runs import write_text
+from .rollouts import Key, Result
+from .runs import locked, write_text
 
 MOST_STEPS = 1_000  # of a line; no incident is as long
 
@@ -36,6 +36,22 @@ class Header(BaseModel):
     settings: dict[str, Any]
 
 
+class RowLine(BaseModel, extra="allow", allow_inf_nan=False):
+    """Of a row (`rollouts.COLUMNS`) what is used before it is compared; nothing in it is nested."""
+
+    __pydantic_extra__: dict[str, str | int | float | bool | None] = Field(init=False)
+
+    task: str
+    split: str
+    index: int
+    policy: str
+    benchmark: str
+    attempt: int
+    error: str
+    prompt_tokens: int | None = Field(ge=0)
+    completion_tokens: int | None = Field(ge=0)
+
+
 class StepLine(BaseModel, extra="forbid"):
     """An action and the text that it brought; without an action, `value` says why."""
 
@@ -45,42 +61,19 @@ class StepLine(BaseModel, extra="forbid"):
     observation: str
 
 
-class _Function(BaseModel, extra="allow"):
-    name: str
-    arguments: Any
-
-    @field_validator("arguments")
-    @classmethod
-    def _flat(cls, arguments: Any) -> Any:
-        if is_deep(arguments):
-            raise ValueError("the arguments are nested deeper than any that is kept")
-        return arguments
-
-
-class _Call(BaseModel, extra="allow"):
-    function: _Function
-
-
-class MessageLine(BaseModel, extra="allow"):
-    """A message of a conversation."""
-
-    role: str
-    content: str
-    tool_calls: list[_Call] | None = None
-
-
 class Line(BaseModel, extra="forbid"):
     """A line of a file: only its shape; `replay` finds out whether what it says is so.
 
     Attributes:
         row: as in a table, with the columns of an audit if asked for.
         opening: what the agent read first.
+        messages: of a conversation, as the protocol has them.
     """
 
-    row: Row
+    row: RowLine
     opening: str
     steps: list[StepLine] = Field(max_length=MOST_STEPS)
-    messages: list[MessageLine]
+    messages: list[dict[str, Any]]
 
 
 def check_line(line: Any) -> None:
@@ -151,50 +144,37 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[Any], int]:
     return head.settings, lines[1:], whole
 
 
-class Journal:
-    """Episodes that were played, and the open file that takes those to come; a context manager.
+class Journal(NamedTuple):
+    """Episodes that have a score, by policy and `Key`, and the open file that takes those to
+    come.
+    """
+
+    rows: dict[tuple[str, Key], dict[str, Any]]
+    file: BinaryIO
+
+    def add(self, result: Result) -> None:
+        """Write an episode; it is on disk when this returns."""
+        self.file.write(json.dumps(as_line(result)).encode() + b"\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+
+@contextmanager
+def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
+    """The episodes of a file, and those to come.
 
     Args:
         path: of the file; its folder is made.
         settings: what makes rows comparable; the version of the benchmark is added.
 
-    Attributes:
-        rows: of the episodes in it that have a score, by policy and `Key`.
-
     Raises:
         ValueError: when another process writes the file, when its episodes were played with other
             settings, when a line is none, and as `read_trajectories`.
     """
-
-    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
-        try:
-            self._lock.acquire()
-        except Timeout:
-            raise ValueError(
-                f"another evaluation is writing {path}; wait for its end, or name another file by "
-                "--trajectories"
-            ) from None
-        try:
-            self.rows = _reopened(path, {"benchmark": BENCHMARK_VERSION, **settings})
-        except BaseException:
-            self._lock.release()
-            raise
-        self._file = path.open("ab")
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self._lock.release()
-
-    def add(self, result: Result) -> None:
-        """Write an episode; it is on disk when this returns."""
-        self._file.write(json.dumps(as_line(result)).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+    with locked(path):
+        rows = _reopened(path, {"benchmark": BENCHMARK_VERSION, **settings})
+        with path.open("ab") as file:
+            yield Journal(rows, file)
 
 
 def _reopened(path: Path, settings: dict[str, Any]) -> dict[tuple[str, Key], dict[str, Any]]:

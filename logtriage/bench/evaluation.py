@@ -1,7 +1,7 @@
 """Evaluations that survive: every episode is kept as it ends, and the same command plays the rest.
 
 plan = Plan(["single_crash"], "test", episodes=200, attempts=4)
-with Journal(Path("out.jsonl"), {"split": "test"}) as journal:
+with open_journal(Path("out.jsonl"), {"split": "test"}) as journal:
     found = evaluate([scripted("trace")], plan, journal)
 print("\\n".join(report(found.frame, attempts=4)))
 """
@@ -21,7 +21,7 @@ from ..play.episode import Episode, OpenEpisode
 from ..policies.policy import BATCH
 from ..real.catalogue import last_incident
 from ..real.real_episode import REAL
-from ..world.tasks import check_index, check_split, check_tasks
+from ..world.tasks import check_split, check_tasks
 from ..world.topology import Topology
 from .audit import audit_table
 from .episode_log import Journal, key_of
@@ -49,24 +49,25 @@ def make_plan(
         episodes: incidents of each task; by default `EPISODES`, or all that are real.
         topology: a custom call graph.
     """
-    check_index(first)
     if REAL not in tasks:
         check_split(split, topology)
         names = list(dict.fromkeys(check_tasks(tasks)))
-        return Plan(names, split, episodes or EPISODES, first, attempts)
-    if set(tasks) != {REAL} or topology is not None:
+        episodes = episodes or EPISODES
+    elif set(tasks) != {REAL} or topology is not None:
         raise ValueError(
             "real incidents are scored by the root cause alone, and on call graphs of their own; "
             "leave out other tasks, and the topology"
         )
-    last = last_incident(REAL, split)
-    episodes = last + 1 - first if episodes is None else episodes
-    if episodes < 1 or first + episodes - 1 > last:
+    else:
+        names = [REAL]
+        episodes = episodes or max(1, last_incident(REAL, split) + 1 - first)
+    last = last_incident(names[0], split)
+    if first < 0 or first + episodes - 1 > last:
         raise ValueError(
-            f"{split} has the incidents 0 to {last}, and {max(1, episodes)} from {first} on were "
-            "asked for; choose some of these"
+            f"{split} has the incidents 0 to {last}, and {episodes} from {first} on were asked "
+            "for; choose some of these"
         )
-    return Plan([REAL], split, episodes, first, attempts)
+    return Plan(names, split, episodes, first, attempts)
 
 
 class Evaluation(NamedTuple):

@@ -96,7 +96,7 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
         grounded.append(scored and _is_grounded(episode))
         splits.add(row["split"])
         if row["prompt_tokens"] is not None:
-            tokens.append(row["prompt_tokens"] + row["completion_tokens"])
+            tokens.append(row["prompt_tokens"] + (row["completion_tokens"] or 0))
     order = {task: place for place, task in enumerate(TASKS)}
     episodes.sort(key=lambda one: (order.get(one[0], len(order)), one[2], one[1]))
     fields = {

@@ -175,8 +175,8 @@ def _compare(row: dict[str, Any], episode: BaseEpisode) -> None:
         episode.abandon()  # where it is still open, the agent walked away
     own = result_row(Played(episode, 0.0, row["error"]), row["policy"])
     for name in CONFIRMED:
-        if row[name] != own[name]:
-            raise _DiffersError(f"{name} is {own[name]!r}, the row says {row[name]!r:.30}")
+        if row.get(name, ...) != own[name]:
+            raise _DiffersError(f"{name} is {own[name]!r}, the row says {row.get(name)!r:.30}")
 
 
 def _converse(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -> None:
@@ -189,9 +189,12 @@ def _converse(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -
     session = ToolSession(episode)
     left, over = line["messages"][len(protocol.opening(line["opening"])) :], False
     while left:
-        if over or left[0]["role"] != "assistant":
+        if over or left[0].get("role") != "assistant":
             raise _DiffersError("a message comes where the agent's turn is, or after the end")
-        answers = protocol.answers(session, left[0])
+        try:
+            answers = protocol.answers(session, left[0])
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise _DiffersError(f"a message could not be read: {error!r:.60}") from None
         if left[1 : 1 + len(answers)] != answers:
             raise _DiffersError("a message brings other answers than stand below it")
         over = not answers or episode.done

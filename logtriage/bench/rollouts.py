@@ -11,7 +11,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field
 from tqdm import tqdm
 
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
@@ -29,51 +28,21 @@ HOPELESS = 10  # errors in a row after which no further episode is begun
 Key = tuple[str, int, int]
 
 
-class Row(BaseModel):
-    """An episode as every table and file holds it; an audit adds columns of its own.
-
-    An episode that ended in an error has no score: the parts of it are None.
-
-    Attributes:
-        score, and its parts up to gate: see `Score`.
-        confidence: stated with the first service blamed, or with `ignore`.
-        seconds: wall-clock, the policy's thinking included; the mean over those played together.
-        attempt: at this incident, from 0.
-        blamed: the services blamed, in order, with spaces between.
-        prompt_tokens, completion_tokens: None where nobody counted.
-    """
-
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
-    __pydantic_extra__: dict[str, str | int | float | bool | None] = Field(init=False)
-
-    task: str
-    split: str
-    index: int
-    policy: str
-    score: float | None
-    severity: float | None
-    root_cause: float | None
-    remediation: float | None
-    escalation: float | None
-    speed: float | None
-    cost: float | None
-    gate: float | None
-    steps: int
-    closed_by: str
-    confidence: float | None
-    seconds: float
-    benchmark: str
-    attempt: int
-    solved: bool | None
-    blamed: str
-    error: str
-    prompt_tokens: int | None = Field(ge=0)
-    completion_tokens: int | None = Field(ge=0)
-
-
-COLUMNS = tuple(Row.model_fields)
-CORE = COLUMNS[: COLUMNS.index("attempt")]  # what one attempt that was played to its end has
 OF_THE_SCORE = ("score", *PARTS, "cost", "gate")  # None for an episode without a score
+# What a row holds of one attempt that was played to its end; see `Score` for its parts.
+CORE = (
+    *("task", "split", "index", "policy", *OF_THE_SCORE, "steps", "closed_by"),
+    "confidence",  # stated with the first service blamed, or with `ignore`
+    "seconds",  # wall-clock, thinking included; the mean over those played together
+    "benchmark",
+)
+COLUMNS = (
+    *CORE,
+    *("attempt", "solved"),  # attempts at an incident are numbered from 0
+    "blamed",  # the services blamed, in order, with spaces between
+    "error",
+    *("prompt_tokens", "completion_tokens"),  # None where nobody counted
+)
 
 
 class Plan(NamedTuple):

@@ -13,10 +13,13 @@ import os
 import platform
 import subprocess
 import zipfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from filelock import FileLock, Timeout
 
 if TYPE_CHECKING:  # slow to import, and most of what needs this file does without
     import pandas as pd
@@ -84,6 +87,28 @@ def find_gpu() -> Gpu | None:
         return None
     name, mebibytes, capability = answer.stdout.splitlines()[0].split(", ")
     return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
+
+
+@contextmanager
+def locked(path: Path, wait: bool = False) -> Iterator[None]:
+    """Hold a folder or a file, which need not be there yet, against other processes: wait for one
+    that holds it, or raise `ValueError`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path.parent / f".{path.name}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        if not wait:
+            raise ValueError(
+                f"another process is at work in {path}; wait for its end, or choose another"
+            ) from None
+        print(f"waiting for another process that is at work in {path}", flush=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def write_text(path: Path, text: str) -> None:

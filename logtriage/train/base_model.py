@@ -28,7 +28,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ..bench.runs import weights_digest, write_text
+from ..bench.runs import locked, weights_digest, write_text
 from ..play.conversation import Message
 from ..play.episode import Episode, OpenEpisode, final_score
 from ..play.tools import tool_schemas
@@ -37,7 +37,6 @@ from ..policies.llm.loading import load_language_model
 from ..policies.novice import NovicePolicy
 from ..world.tasks import TASKS
 from .drills import HOLDOUT_INDEX, copying, drill, expert_episode, novice_episode, open_varied
-from .processes import locked
 from .supervised import encode, train_on
 from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 

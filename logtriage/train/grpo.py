@@ -30,12 +30,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..bench.runs import find_gpu, last_checkpoint, rewind, start_run, step_of, weights_digest
+from ..bench.runs import (
+    find_gpu,
+    last_checkpoint,
+    locked,
+    rewind,
+    start_run,
+    step_of,
+    weights_digest,
+)
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
 from ..policies.llm.loading import cannot_load, load_language_model, quantised_name, with_tool_calls
 from .drills import open_varied
-from .processes import locked
 from .settings import TrainingConfig, incident_rows
 
 FULL = 10 * 2**20  # bytes free below which a failed write means that the disk is full

@@ -13,7 +13,7 @@ from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.bench.audit import judge_result
-from logtriage.bench.episode_log import Journal, read_trajectories
+from logtriage.bench.episode_log import open_journal, read_trajectories
 from logtriage.bench.evaluation import (
     attempts_table,
     evaluate,
@@ -52,8 +52,13 @@ def player(policy):
     return Player(policy.name, {}, lambda begun: policy)
 
 
+def rows_in(path, settings=SETTINGS):
+    with open_journal(path, settings) as journal:
+        return journal.rows
+
+
 def played(players, plan, path, **options):
-    with Journal(path, SETTINGS) as journal:
+    with open_journal(path, SETTINGS) as journal:
         return evaluate(players, plan, journal, progress=False, **options)
 
 
@@ -95,7 +100,7 @@ def test_every_episode_is_accounted_for_and_none_is_played_twice(failure, path, 
         def policy():
             return EndpointPolicy(url, "toy", workers=2, timeout=0.6)
 
-        with Journal(path, SETTINGS) as journal:
+        with open_journal(path, SETTINGS) as journal:
             each = rollout_each(policy(), plan)
             for result in islice(each, 3):  # then the process dies
                 journal.add(result)
@@ -139,8 +144,7 @@ def test_who_fails_without_end_is_asked_no_more(path):
         found = played([behind_endpoint(url, "toy")], plan, path)
         assert len(talk.requests) == 150 and not found.frame["error"].any()
     # What was played again counts once, here and to whoever reads the file.
-    with Journal(path, SETTINGS) as journal:
-        assert len(journal.rows) == 150
+    assert len(rows_in(path)) == 150
 
 
 def test_two_policies_of_one_name_are_refused(path):
@@ -170,15 +174,14 @@ def test_a_half_written_line_is_dropped_and_a_broken_one_is_reported(path):
     whole = played([scripted("loudest")], plan, path)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:4]) + lines[4][: len(lines[4]) // 2])
-    with Journal(path, SETTINGS) as journal:
-        assert len(journal.rows) == 3
+    assert len(rows_in(path)) == 3
     found = played([scripted("loudest")], plan, path)
     columns = {"columns": "seconds"}
     pd.testing.assert_frame_equal(found.frame.drop(**columns), whole.frame.drop(**columns))
     assert len(read_trajectories(path)[1]) == 5
     path.write_bytes(lines[0] + b"{broken\n" + lines[1])
     with pytest.raises(ValueError, match="line 2, is no JSON"):
-        Journal(path, SETTINGS)
+        rows_in(path)
 
 
 def test_an_episode_is_on_disk_before_the_next_one_counts(path, monkeypatch):
@@ -191,27 +194,26 @@ def test_an_episode_is_on_disk_before_the_next_one_counts(path, monkeypatch):
 
 def test_one_evaluation_at_a_time_writes_a_file(path):
     # Two would interleave their lines, and play every episode twice.
-    with Journal(path, SETTINGS), pytest.raises(ValueError, match="another evaluation is writing"):
-        Journal(path, SETTINGS)
-    with Journal(path, SETTINGS):
-        pass
+    with open_journal(path, SETTINGS), pytest.raises(ValueError, match="another process"):
+        rows_in(path)
+    rows_in(path)  # it ended
 
 
 def test_a_file_is_gone_on_with_only_by_the_same_settings(path):
     played([scripted("loudest")], Plan(["single_crash"], "test", 2), path)
     before = path.read_bytes()
     with pytest.raises(ValueError, match=r"another split \('test', not 'train'\), tools"):
-        Journal(path, {"split": "train", "tools": "text"})
+        rows_in(path, {"split": "train", "tools": "text"})
     head = json.loads(before.splitlines()[0])
     head["settings"]["benchmark"] = "1.0"
     path.write_bytes(json.dumps(head).encode() + b"\n" + before.split(b"\n", 1)[1])
     with pytest.raises(ValueError, match=r"another benchmark \('1.0'"):
-        Journal(path, SETTINGS)
+        rows_in(path)
     head["settings"] = []
     for other in ('{"policy": "trace"}\n', "[]\n", "notes of mine", "\0", json.dumps(head) + "\n"):
         path.write_text(other)
         with pytest.raises(ValueError, match="no file of `evaluate --trajectories`"):
-            Journal(path, SETTINGS)
+            rows_in(path)
         assert path.read_text() == other
 
 
@@ -220,7 +222,7 @@ def test_a_line_that_is_none_is_reported(line, path):
     head = '{"logtriage": "trajectories", "format": 1, "settings": {"benchmark": "%s"}}'
     path.write_text(head % BENCHMARK_VERSION + f"\n{line}\n")
     with pytest.raises(ValueError, match="line 2, is no trajectory"):
-        Journal(path, {})
+        rows_in(path, {})
 
 
 def test_what_others_wrote_reaches_no_terminal_as_it_is(path):

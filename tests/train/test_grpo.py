@@ -21,7 +21,7 @@ from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.adapters.remote import Server
-from logtriage.bench.runs import Gpu, keep_until, last_checkpoint, model_of, weights_digest
+from logtriage.bench.runs import Gpu, keep_until, last_checkpoint, locked, model_of, weights_digest
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from logtriage.train import grpo
@@ -33,7 +33,6 @@ from logtriage.train.experiment import (
     first_and_last,
 )
 from logtriage.train.grpo import check_route, on_this_machine, train
-from logtriage.train.processes import locked
 from logtriage.train.settings import incident_rows, make_config
 from logtriage.train.trainer import MetricsLog
 
