@@ -119,16 +119,11 @@ def tiny_base(tmp_path_factory):
     """
     from logtriage.train.base_model import build_base
 
-    toy = {
-        "drills": 16,
-        "drill_epochs": 1,
-        "novices": 16,
-        "novice_epochs": 1,
-        "hidden": 32,
-        "layers": 1,
-        "parity": 0.0,
-    }
-    return build_base(tmp_path_factory.mktemp("tiny") / "base", **toy)
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # built once: who comes second waits for the first
+        folder = folder.parent
+    sizes = {"drills": 16, "drill_epochs": 1, "novices": 16, "novice_epochs": 1}
+    return build_base(folder / "tiny" / "base", **sizes, hidden=32, layers=1, parity=0.0)
 
 
 @pytest.fixture

@@ -48,22 +48,23 @@ NOVICES, GENERAL_NOVICES = 3000, 4500  # examples; general ones teach more, and 
 COPYING = ((2, 2, 300), (1, 4, 200), (1, 12, 200))
 COPYING_BATCH = 32  # examples per step of these
 LEARNING_RATE, TUNED_WIDTH = 2.5e-3, 128  # peak, and the width at which it was chosen
+EXPERT_EPOCHS, EXPERT_RATE = 1, 1e-3
 
-Log = Callable[[dict[str, Any]], None]
+Log = list[dict[str, Any]]  # rows of losses
+Made = tuple[Any, Any, dict[str, Any]]  # a model, its tokenizer, and facts to record
 
 
-def default_learning_rate(hidden: int) -> float:
-    """The peak learning rate for a model of that width, `LEARNING_RATE` at `TUNED_WIDTH`.
+def learning_rate_for(hidden: int) -> float:
+    """The peak learning rate for a model of that width.
 
-    Adam moves every weight by about the learning rate, whatever its gradient, and an output sums
-    over `hidden` of them: to change as much at any width, the steps must shrink as it grows (Yang
-    et al. 2022, "Tensor Programs V", muP: 1 / width for hidden weights). We do so for all weights;
-    embeddings and norms, which muP would leave alone, are slower than there in wide models.
+    Adam moves every weight by about the learning rate, and an output sums over `hidden` of them: to
+    change as much at any width, steps must shrink as it grows (Yang et al. 2022, muP: 1 / width for
+    hidden weights). We do so for all weights, embeddings and norms included.
     """
     return LEARNING_RATE * (TUNED_WIDTH / hidden)
 
 
-def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
+def new_model(tokenizer: Any, hidden: int, layers: int) -> Any:
     """A Qwen2 decoder of `hidden` dimensions per token with random weights."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -88,7 +89,7 @@ def new_model(tokenizer: Any, hidden: int = 128, layers: int = 4) -> Any:
 
 
 def compare_with_novice(
-    model: Any, tokenizer: Any, episodes: int = 32, open_episode: OpenEpisode = Episode.open
+    model: Any, tokenizer: Any, open_episode: OpenEpisode, episodes: int = 32
 ) -> dict[str, float]:
     """Mean scores of the base model (greedy) and of the novice, on a slice of `train` that nothing
     was trained on: `episodes` incidents of each task, which `open_episode` opens.
@@ -96,11 +97,8 @@ def compare_with_novice(
     base = LanguageModelPolicy(model, tokenizer, name="base")
     scores = {}
     for policy in (base, NovicePolicy(Random("parity"))):
-        played = [
-            open_episode(task, "train", HOLDOUT_INDEX + i)
-            for task in TASKS
-            for i in range(episodes)
-        ]
+        numbers = range(HOLDOUT_INDEX, HOLDOUT_INDEX + episodes)
+        played = [open_episode(task, "train", index) for task in TASKS for index in numbers]
         policy.play(played)
         total = sum(final_score(episode).total for episode in played)
         scores[policy.name] = round(total / len(played), 3)
@@ -114,7 +112,6 @@ def build_base(
     drill_epochs: int = 2,
     novices: int | None = None,
     novice_epochs: int = 2,
-    learning_rate: float | None = None,
     hidden: int = 128,
     layers: int = 4,
     parity: float = PARITY,
@@ -128,7 +125,6 @@ def build_base(
         seed: of initialisation and batch order.
         drills, novices: numbers of examples; None for `NOVICES`, or `GENERAL_NOVICES`.
         drill_epochs, novice_epochs: passes over them.
-        learning_rate: peak, of each lesson; None for `default_learning_rate` of the width.
         hidden, layers: the model's width (dimensions per token) and depth.
         parity: share of the novice's mean score that the model must reach; 0 for toys that learn
             nothing.
@@ -143,15 +139,13 @@ def build_base(
 
     if novices is None:
         novices = GENERAL_NOVICES if general else NOVICES
-    if learning_rate is None:
-        learning_rate = default_learning_rate(hidden)
     settings: dict[str, Any] = {
         "seed": seed,
         "drills": drills,
         "drill_epochs": drill_epochs,
         "novices": novices,
         "novice_epochs": novice_epochs,
-        "learning_rate": learning_rate,
+        "learning_rate": learning_rate_for(hidden),
         "hidden": hidden,
         "layers": layers,
         "examples": _digest(
@@ -170,12 +164,13 @@ def build_base(
             ),
         }
 
-    def make(log: Log) -> tuple[Any, Any, dict[str, Any]]:
+    def make(log: Log) -> Made:
         torch.manual_seed(seed)
         tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES, general), spelled=general)
         model = new_model(tokenizer, hidden, layers)
         schemas = tool_schemas()
-        teach = partial(train_on, model, seed=seed, learning_rate=learning_rate, log=log)
+        rate = settings["learning_rate"]
+        teach = partial(train_on, model, seed=seed, learning_rate=rate, log=log)
         reading = [encode(tokenizer, drill(i, general), None) for i in range(drills)]
         triage = [encode(tokenizer, novice_episode(i, general), schemas) for i in range(novices)]
         for fewest, most, steps in COPYING if general else ():
@@ -189,8 +184,7 @@ def build_base(
             )
         teach(examples=reading, epochs=drill_epochs, label="drills")
         teach(examples=triage, epochs=novice_epochs, label="novice", stream="junior")
-        open_episode = open_varied if general else Episode.open
-        check = compare_with_novice(model, tokenizer, open_episode=open_episode)
+        check = compare_with_novice(model, tokenizer, open_varied if general else Episode.open)
         if check["base"] < parity * check["novice"]:
             raise ValueError(
                 f"the base model has not learned what the novice knows: mean scores {check}, and "
@@ -201,24 +195,9 @@ def build_base(
     return _finished(Path(folder), settings, make)
 
 
-def build_expert(
-    folder: str | Path,
-    base: str | Path,
-    seed: int = 0,
-    episodes: int = 3000,
-    epochs: int = 1,
-    learning_rate: float = 1e-3,
-) -> Path:
-    """Fine-tune a base model on episodes of `trace` and save it; a finished folder is returned as
-    it is.
-
-    Args:
-        folder: as in `build_base`.
-        base: folder of the model to start from.
-        seed: of batch order.
-        episodes: number of examples.
-        epochs: passes over them.
-        learning_rate: peak.
+def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: int = 3000) -> Path:
+    """Fine-tune a base model on so many episodes of `trace` and save it; a finished folder is
+    returned as it is. `seed` is of batch order.
 
     Raises:
         ValueError: when the folder holds a model made with other settings, or `base` none.
@@ -231,12 +210,12 @@ def build_expert(
         "base": weights,
         "seed": seed,
         "episodes": episodes,
-        "epochs": epochs,
-        "learning_rate": learning_rate,
+        "epochs": EXPERT_EPOCHS,
+        "learning_rate": EXPERT_RATE,
         "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
     }
 
-    def make(log: Log) -> tuple[Any, Any, dict[str, Any]]:
+    def make(log: Log) -> Made:
         model, tokenizer = load_language_model(base)
         model.float()  # on a GPU it comes in half precision, which is too little to train in
         schemas = tool_schemas()
@@ -244,9 +223,9 @@ def build_expert(
         train_on(
             model,
             examples,
-            epochs,
+            EXPERT_EPOCHS,
             seed,
-            learning_rate=learning_rate,
+            learning_rate=EXPERT_RATE,
             label="expert",
             stream="teacher",
             log=log,
@@ -256,20 +235,16 @@ def build_expert(
     return _finished(Path(folder), settings, make)
 
 
-def _finished(
-    folder: Path, settings: dict[str, Any], make: Callable[[Log], tuple[Any, Any, dict[str, Any]]]
-) -> Path:
-    """The folder, once it holds the model with these settings that `make` returns, with its
-    tokenizer and facts to record.
-    """
+def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made]) -> Path:
+    """The folder, once it holds what `make` returns by these settings."""
     if _is_finished(folder, settings):  # no lock is needed: the folder may be read-only
         return folder
     with locked(folder, wait=True):
         if _is_finished(folder, settings):
             return folder
-        began = time.perf_counter(), time.process_time()
-        log: list[dict[str, Any]] = []
-        model, tokenizer, facts = make(log.append)
+        began, cpu_began = time.perf_counter(), time.process_time()
+        log: Log = []
+        model, tokenizer, facts = make(log)
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         record = {
@@ -277,8 +252,8 @@ def _finished(
             **facts,
             "log": log,
             "parameters": sum(p.numel() for p in model.parameters()),
-            "seconds": round(time.perf_counter() - began[0], 1),
-            "cpu_seconds": round(time.process_time() - began[1], 1),
+            "seconds": round(time.perf_counter() - began, 1),
+            "cpu_seconds": round(time.process_time() - cpu_began, 1),
         }
         # Written last: a folder with it is finished.
         write_text(folder / "base.json", json.dumps(record, indent=1))

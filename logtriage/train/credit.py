@@ -35,24 +35,17 @@ ANSWERS = ("classify_severity", "identify_root_cause", "remediate", "escalate")
 
 
 class Advantages(NamedTuple):
-    """Of one episode.
+    """Of one episode."""
 
-    Attributes:
-        calls: one per call, for its arguments, in order.
-        outside: of all other tokens.
-    """
-
-    calls: list[float]
-    outside: float
+    calls: list[float]  # one per call, for its arguments, in order
+    outside: float  # of all other tokens
 
 
 def credits(score: Score, reward: float, ignored: bool = False) -> dict[str, float]:
     """What an episode credits each kind of call with, by action type; `WHOLE` for all others.
 
-    Args:
-        score: of the episode.
-        reward: of the episode in training, with the costs of malformed calls.
-        ignored: whether it was closed by `ignore`; what the gate took for that is not the team's.
+    `reward` has the costs of malformed calls. An episode may have been closed by `ignore`
+    (`ignored`); what the gate took for that is not the team's.
     """
     points = {part: weight * getattr(score, part) for part, weight in WEIGHTS.items()}
     healed = points["remediation"] + points["speed"] - score.cost
@@ -82,11 +75,8 @@ def kinds_of_credit(actions: Sequence[str]) -> list[str]:
 def advantages(
     made: Sequence[Sequence[str]], given: Sequence[dict[str, float]]
 ) -> list[dict[str, float]]:
-    """The advantages of the episodes of one group, by kind of credit.
-
-    Args:
-        made: the kinds of credit (see `kinds_of_credit`) that occur in each episode.
-        given: what each episode credits them with, from `credits`.
+    """The advantages of the episodes of one group, by kind of credit, from the kinds that occur in
+    each episode (`kinds_of_credit`) and what it credits them with (`credits`).
     """
     values: dict[str, list[float]] = defaultdict(list)
     for kinds, gives in zip(made, given, strict=True):
@@ -101,15 +91,11 @@ def advantages(
 
 def group_advantages(sessions: Sequence[ToolSession]) -> list[Advantages]:
     """The advantages of the closed episodes of one group, by the credit `part`."""
-    made = [kinds_of_credit(_actions(session)) for session in sessions]
-    given = [
-        credits(
-            final_score(session.episode),
-            session.reward(),
-            ignored=session.episode.record.closed_by == "ignore",
-        )
-        for session in sessions
-    ]
+    made, given = [], []
+    for session in sessions:
+        score, closed_by = final_score(session.episode), session.episode.record.closed_by
+        made.append(kinds_of_credit(_actions(session)))
+        given.append(credits(score, session.reward(), ignored=closed_by == "ignore"))
     return [
         Advantages([advantage[kind] for kind in kinds], advantage[WHOLE])
         for kinds, advantage in zip(made, advantages(made, given), strict=True)

@@ -45,18 +45,14 @@ KIND_SHARES = {
     "slow": 0.12,
     "rounds": 0.14,
 }
-# Questions of a drill, by its kind.
-QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1, "slow": 5}
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
-# the questions. Drawn blindly, nearly all lines would say nothing, and reading the others is the
-# point.
+# the questions: drawn blindly, nearly all lines would say nothing.
 SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
-# Rows of metrics that a question about the slowest shows, at least.
-FEWEST_ROWS = 2
+FEWEST_ROWS = 2  # of metrics that a question about the slowest shows
 LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
 
-# The same for general examples, which also ask about the call graph and about owners, always on
-# random graphs, where both must be read and cannot be remembered.
+# General examples also ask about the call graph and about owners, always on random graphs, where
+# both must be read and cannot be remembered.
 GENERAL_KIND_SHARES = {
     "lines": 0.26,
     "blocks": 0.26,
@@ -67,12 +63,11 @@ GENERAL_KIND_SHARES = {
     "slow": 0.1,
     "rounds": 0.12,
 }
-GENERAL_QUESTIONS = {**QUESTIONS, "graph": 6, "owners": 4}
+# Questions of a drill, by its kind.
+QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1, "slow": 5, "graph": 6, "owners": 4}
 PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
-# Services of a random call graph for training. Prompts grow with them, and training costs by the
-# token, so it stops below the 30 that a graph may have.
-GRAPH_SIZES = (5, 20)
+GRAPH_SIZES = (5, 20)  # services of a random call graph: prompts grow with them
 
 # -- names of random call graphs for training: invented, so that none is of `unseen_topology` --
 
@@ -103,8 +98,8 @@ def invented_words(count: int, longest: int) -> tuple[str, ...]:
     return tuple(words)
 
 
-# A suffix says little of the kind of a service, which then must be read from the call graph, from
-# its baseline latency, or from the style of its lines: unknown suffixes say no more.
+# Suffixes that say nothing of the kind of a service, which then must be read from the call graph,
+# its baseline latency, or the style of its lines.
 _SUFFIXES = invented_words(60, 1)
 _EDGES = invented_words(800, 2)
 TRAINING_NAMES = Vocabulary(
@@ -117,15 +112,9 @@ TRAINING_NAMES = Vocabulary(
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
-    """The episode of a general example: `Episode.open` for training that is not tied to one call
-    graph and one wording.
-
-    `PLAIN_SHARE` of the indices are the incidents of `Episode.open`; the others are on a random
-    call graph under names of `TRAINING_NAMES`, in varied wording, or both. A pure function of its
-    arguments.
-
-    Raises:
-        ValueError: for another split than train: results are never measured on these.
+    """The episode of a general example: `PLAIN_SHARE` of the indices are the incidents of
+    `Episode.open`, the others are on a random call graph, in varied wording, or both. `ValueError`
+    for another split than train: results are never measured on these.
     """
     if split != "train":
         raise ValueError(f"varied episodes are for training alone; choose split train, not {split}")
@@ -139,11 +128,7 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
 
 def drill(index: int, general: bool = False) -> list[Message]:
     """One reading exercise: short questions about text of `train`, answered from that text and the
-    runbook alone.
-
-    Questions are log lines, blocks of one service's lines, metric rows of the edge and of several
-    services, and openings; general ones also who calls whom, and who owns a service. Another kind
-    of drill is to ask every service once.
+    runbook alone; or to ask every service once.
     """
     random = Random(f"general-drill/{index}" if general else f"drill/{index}")
     shares = GENERAL_KIND_SHARES if general else KIND_SHARES
@@ -152,10 +137,8 @@ def drill(index: int, general: bool = False) -> list[Message]:
     first = DRILL_INDEX + 10 * index
     if kind == "rounds":
         return _rounds(_open(general, random, first), random)
-    if kind == "graph":
-        exchange = _questions_of_graph(random)
-    elif kind == "owners":
-        exchange = _questions_of_owners(random, first)
+    if kind in ("graph", "owners"):
+        exchange = _questions_of_a_graph(kind, random, first)
     else:
         exchange = []
         for question in range(QUESTIONS[kind]):
@@ -173,11 +156,8 @@ def drill(index: int, general: bool = False) -> list[Message]:
 
 
 def copying(index: int, fewest: int, most: int) -> list[Message]:
-    """`fewest` to `most` invented names, to be said again in their order.
-
-    To copy, a model must find each pair of a name's letters again, and what follows it there. A
-    small model does not learn that from drills, in which it is one thing among many and names are
-    many; from two names it does, and then from more.
+    """`fewest` to `most` invented names, to be said again in their order. A small model does not
+    learn to copy from drills, where names are many; from two names it does, and then from more.
     """
     random, stems = Random(f"copying/{fewest}/{most}/{index}"), TRAINING_NAMES.stems
     names = " ".join(
@@ -215,46 +195,51 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
 def _open(general: bool, random: Random, index: int) -> Episode:
     """An episode of `train` of a task that `random` draws."""
     task = _draw_task(random)
-    if general:
-        return open_varied(task, "train", index)
-    return Episode(sample_incident(task, "train", index))
+    return open_varied(task, "train", index) if general else Episode.open(task, "train", index)
 
 
-def _questions_of_graph(random: Random) -> list[tuple[str, Message]]:
-    """Whom a service calls and who calls it, on a random call graph that is shown once; the answer
-    asks for the logs of each, in the order of the graph.
-    """
+def _draw_task(random: Random) -> str:
+    return random.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0]
+
+
+def _questions_of_a_graph(kind: str, random: Random, index: int) -> list[tuple[str, Message]]:
+    """Questions about a random call graph, which is shown once, with the first of them."""
     topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
+    if kind == "graph":
+        questions = _questions_of_calls(topology, random)
+    else:
+        questions = _questions_of_owners(topology, random, index)
+    text, answer = questions[0]
+    return [(f"{call_graph_line(topology)}\n{text}", answer), *questions[1:]]
+
+
+def _questions_of_calls(topology: Topology, random: Random) -> list[tuple[str, Message]]:
+    """Whom a service calls and who calls it; the answer asks for the logs of each, in the order of
+    the graph.
+    """
     below = [(f"called by {one.name}", one.downstream) for one in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
     questions: list[tuple[str, Message]] = []
-    for text, asked in random.sample(below + above, GENERAL_QUESTIONS["graph"]):
+    for text, asked in random.sample(below + above, QUESTIONS["graph"]):
         answer = _calls("", *[Action("request_more_logs", (one,)) for one in asked])
         questions.append((text, answer if asked else {"content": "nothing"}))
-    return _with_graph(topology, questions)
+    return questions
 
 
-def _questions_of_owners(random: Random, index: int) -> list[tuple[str, Message]]:
-    """Who owns a service of a random call graph, which is shown once: to be read from the service's
-    lines, its baseline latency and its place in the graph; its name may say it or not.
+def _questions_of_owners(
+    topology: Topology, random: Random, index: int
+) -> list[tuple[str, Message]]:
+    """Who owns a service, by its lines, its baseline latency and its place in the graph; its name
+    may say it or not.
     """
-    topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
     new_words = random.random() < 0.5
     episode = Episode(sample_incident(_draw_task(random), "train", index, topology, new_words))
     questions: list[tuple[str, Message]] = []
-    for name in random.sample(topology.names, GENERAL_QUESTIONS["owners"]):
+    for name in random.sample(topology.names, QUESTIONS["owners"]):
         answer = render(episode.act(Action("request_more_logs", (name,))))
-        text = f"{answer}\nowner of {name}"
-        questions.append((text, _calls("", Action("escalate", (topology.service(name).owner,)))))
-    return _with_graph(topology, questions)
-
-
-def _with_graph(
-    topology: Topology, questions: list[tuple[str, Message]]
-) -> list[tuple[str, Message]]:
-    """The questions, the call graph on top of the first."""
-    (text, answer), *rest = questions
-    return [(f"{call_graph_line(topology)}\n{text}", answer), *rest]
+        team = topology.service(name).owner
+        questions.append((f"{answer}\nowner of {name}", _calls("", Action("escalate", (team,)))))
+    return questions
 
 
 def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
@@ -267,8 +252,8 @@ def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
         content = f"loudest {reader.loudest()}"
         text = render(episode.opening, topology)
     else:
-        edge = [episode.telemetry.metric(0)]  # the edge is the first service of these graphs
-        observation = Observation(0, 0, alerts=episode.opening.alerts, metrics=edge)
+        edge = episode.telemetry.metric(0)  # the edge is the first service of these graphs
+        observation = Observation(0, 0, alerts=episode.opening.alerts, metrics=[edge])
         reader.begin(topology, observation)
         content, text = "", render(observation)
     return text, _calls(content, Action("classify_severity", (reader.severity(),)))
@@ -291,10 +276,8 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
 
 
 def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:
-    """What a line, or a block of lines, of one service says.
-
-    Services are looked at in random order until one has a line of the kind that is sought; where
-    none has, the question is about the last one.
+    """What a line, or a block of lines, says: of the first service in random order that has one of
+    the kind that is sought, else of the last one.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
@@ -318,10 +301,8 @@ def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str,
 
 
 def _meaning(reader: ReadingPolicy, service: str) -> Message:
-    """What the runbook says to the lines of `service`, in calls; else whom they complain of; else
-    nothing.
-
-    Lines that only hint name a remedy and no team.
+    """What the runbook says to the lines of `service`, in calls, without a team where they only
+    hint; else whom they complain of; else nothing.
     """
     fault = reader.fault_at(service)
     if fault is not None:
@@ -347,14 +328,11 @@ def novice_episode(index: int, general: bool = False) -> list[Message]:
 def expert_episode(index: int) -> list[Message]:
     """One episode of `trace`, as a conversation: what the track `expert` imitates."""
     random = Random(f"teacher/{index}")
-    incident = sample_incident(_draw_task(random), "train", EXPERT_INDEX + index)
-    return transcript(TracePolicy(), Episode(incident))
+    return transcript(TracePolicy(), _open(False, random, EXPERT_INDEX + index))
 
 
 def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
-    """Play an episode turn by turn and write it down as a conversation; what a policy decides at
-    once is one turn.
-    """
+    """Play an episode and write it down; what a policy decides at once is one turn."""
     topology = episode.incident.topology
     policy.begin(topology, episode.opening)
     messages = opening_messages(render(episode.opening, topology))
@@ -372,10 +350,6 @@ def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
     while messages[-1]["role"] == "tool":
         messages.pop()
     return messages
-
-
-def _draw_task(random: Random) -> str:
-    return random.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0]
 
 
 # By name, what may be imitated before reward: a function of the conversation's number, whose

@@ -50,17 +50,6 @@ LONGEST = 4096  # tokens of a whole conversation, more than an opening and `comp
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
-def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
-    """What `config.json` holds: a model in a folder is named relative to the run, so that both can
-    move together, and known by its weights, so that another one there is another run.
-    """
-    settings = asdict(config)
-    if Path(config.model).is_dir():
-        settings["model"] = os.path.relpath(Path(config.model).resolve(), folder.resolve())
-        settings["weights"] = weights_digest(Path(config.model))
-    return settings
-
-
 def train(
     config: TrainingConfig,
     folder: str | Path,
@@ -87,8 +76,8 @@ def train(
 
     Raises:
         ValueError: when the folder holds a run with other settings, another process trains in it,
-            there is no such model, this machine cannot train so, varied incidents are to be played
-            elsewhere, or the tracker is not there.
+            there is no such model, this machine cannot train so, its memory or disk does not
+            suffice, varied incidents are to be played elsewhere, or the tracker is not there.
         ConnectionError: when the server does not answer; the same command goes on from the last
             checkpoint.
     """
@@ -112,11 +101,11 @@ def train(
         if until is not None and reached is not None and until <= step_of(reached):
             return folder
         try:
-            return _attempt(config, settings, folder, progress, open_episode, until, track)
+            return _trained(config, settings, folder, progress, open_episode, until, track)
         except (RuntimeError, OSError) as error:
-            if type(error).__name__ == "OutOfMemoryError":  # of torch, which is not imported yet
+            if out_of_memory(error):
                 raise ValueError(
-                    f"the GPU's memory does not hold this run; lower completion_tokens "
+                    "the GPU's memory does not hold this run; lower completion_tokens "
                     f"({config.completion_tokens}) or incidents ({config.incidents}), or raise "
                     f"micro_batches ({config.micro_batches}), in another folder"
                 ) from error
@@ -127,7 +116,23 @@ def train(
             ) from error
 
 
-def _attempt(
+def out_of_memory(error: Exception) -> bool:
+    """Whether torch, which need not be imported yet, says that a GPU's memory is full."""
+    return type(error).__name__ == "OutOfMemoryError"
+
+
+def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
+    """What `config.json` holds: a model in a folder is named relative to the run, so that both can
+    move together, and known by its weights, so that another one there is another run.
+    """
+    settings = asdict(config)
+    if Path(config.model).is_dir():
+        settings["model"] = os.path.relpath(Path(config.model).resolve(), folder.resolve())
+        settings["weights"] = weights_digest(Path(config.model))
+    return settings
+
+
+def _trained(
     config: TrainingConfig,
     settings: dict[str, Any],
     folder: Path,
@@ -154,12 +159,13 @@ def _attempt(
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
+    dataset = Dataset.from_list(incident_rows(config))
     metrics = MetricsLog(folder, config.steps, progress)
     trainer = kind(
         model=model,
         args=grpo_arguments(config, folder, track),
         processing_class=tokenizer,
-        train_dataset=Dataset.from_list(incident_rows(config)),
+        train_dataset=dataset,
         environment_factory=partial(TriageTools, open_episode),
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
         callbacks=[metrics],
@@ -179,14 +185,13 @@ def _attempt(
     # Renamed when whole: a run with `model/` is finished.
     trainer.save_model(str(folder / "model.partial"))
     tokenizer.save_pretrained(str(folder / "model.partial"))
-    (folder / "model.partial").rename(folder / "model")
-    return folder / "model"
+    return (folder / "model.partial").rename(folder / "model")
 
 
 def check_route(config: TrainingConfig) -> None:
     """Raise `ValueError` for what cannot be trained on this machine's GPU."""
     gpu = find_gpu()
-    plain_in_4bit = config.loader == "transformers" and config.load_in_4bit and config.lora_rank
+    plain_in_4bit = config.loader == "transformers" and config.load_in_4bit
     if gpu is not None and not gpu.bf16 and plain_in_4bit:
         raise ValueError(
             f"a {gpu.name} has no bf16, into which TRL puts the adapter of a model in 4 bit; "
@@ -211,8 +216,15 @@ def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
 
 def _load(config: TrainingConfig) -> tuple[Any, Any]:
     """(model, tokenizer) ready to train, with the adapter that is trained, if one is."""
+    adapter = {
+        "r": config.lora_rank,
+        "lora_alpha": config.lora_alpha,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "target_modules": list(LORA_TARGETS),
+    }
     if config.loader == "unsloth":
-        return _load_with_unsloth(config)
+        return _load_with_unsloth(config, adapter)
     model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
         return model.float(), tokenizer  # on a T4 it comes in fp16, which is too little to train in
@@ -220,22 +232,11 @@ def _load(config: TrainingConfig) -> tuple[Any, Any]:
     from peft import LoraConfig, get_peft_model
 
     torch.manual_seed(config.seed)  # of the adapter's first weights
-    lora = LoraConfig(
-        r=config.lora_rank,
-        lora_alpha=config.lora_alpha,
-        lora_dropout=0.0,
-        target_modules=list(LORA_TARGETS),
-        task_type="CAUSAL_LM",
-    )
-    return get_peft_model(model, lora), tokenizer
+    return get_peft_model(model, LoraConfig(**adapter, task_type="CAUSAL_LM")), tokenizer
 
 
-def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
-    """(model with its adapter, tokenizer). Unsloth makes the adapter itself and ignores TRL's.
-
-    Raises:
-        ValueError: when it is not installed.
-    """
+def _load_with_unsloth(config: TrainingConfig, adapter: dict[str, Any]) -> tuple[Any, Any]:
+    """(model with its adapter, tokenizer). Unsloth makes the adapter itself and ignores TRL's."""
     try:
         from unsloth import FastLanguageModel  # must come before TRL and transformers
     except ImportError as error:
@@ -250,17 +251,10 @@ def _load_with_unsloth(config: TrainingConfig) -> tuple[Any, Any]:
             name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
         )
     except (OSError, RuntimeError) as error:  # Unsloth's own for a model that is not there
-        if type(error).__name__ == "OutOfMemoryError":
+        if out_of_memory(error):
             raise
         raise cannot_load(name, error) from error
     model = FastLanguageModel.get_peft_model(
-        model,
-        r=config.lora_rank,
-        lora_alpha=config.lora_alpha,
-        lora_dropout=0.0,
-        bias="none",
-        target_modules=list(LORA_TARGETS),
-        use_gradient_checkpointing="unsloth",
-        random_state=config.seed,
+        model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
     )
     return model, with_tool_calls(tokenizer)

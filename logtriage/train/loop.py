@@ -32,19 +32,14 @@ READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
 
 
 class KeptTrainer(IncidentTrainer):
-    """See above.
+    """See above."""
 
-    Attributes:
-        credit: of `TrainingConfig`.
-    """
-
-    credit = "part"
+    credit = "part"  # of `TrainingConfig`
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
-        """Play the sessions that the environments have just opened, in place of TRL's tool loop.
-
-        Returns what TRL's own does: ids of prompts and completions, the mask of what the model
-        wrote, messages, and nothing of what only other ways of generating have.
+        """Play the sessions that the environments have just opened, in place of TRL's tool loop,
+        and return what that does: ids of prompts and completions, the mask of what the model wrote,
+        messages, and nothing of what only other ways of generating have.
         """
         policy = LanguageModelPolicy(
             self.accelerator.unwrap_model(self.model),
@@ -175,9 +170,7 @@ class KeptTrainer(IncidentTrainer):
 
 
 def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The numbers of the rows that are no copies of another, and for each row which of those it is
-    equal to.
-    """
+    """Numbers of the rows that are no copies, and for each row which of those it is equal to."""
     unique, equal = torch.unique(rows, dim=0, return_inverse=True)
     numbers = torch.arange(len(rows), device=rows.device)
     first = torch.full((len(unique),), len(rows), device=rows.device)

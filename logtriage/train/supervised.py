@@ -9,7 +9,6 @@ and its results must say so.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -44,10 +43,8 @@ def encode(
 
 
 def _batches(examples: list[Example], size: int, random: Random) -> list[list[Example]]:
-    """Batches of examples of similar length, which spares padding, in random order.
-
-    Noise on the lengths (tokens) lets neighbours change from epoch to epoch.
-    """
+    """Batches of examples of similar length, which spares padding, in random order."""
+    # Noise on the lengths (tokens) lets neighbours change from epoch to epoch.
     order = sorted(examples, key=lambda example: len(example[0]) + random.random() * 40)
     batches = [order[i : i + size] for i in range(0, len(order), size)]
     random.shuffle(batches)
@@ -76,26 +73,26 @@ def train_on(
     seed: int,
     *,
     learning_rate: float,
+    label: str,
+    log: list[dict[str, Any]],
+    stream: str = "",
     batch_size: int = 16,
     observation_weight: float = 0.1,
-    label: str = "",
-    stream: str = "",
-    log: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
     """Supervised training with AdamW, a short warm-up of the rate and linear decay.
 
     Args:
         model: a causal language model.
-        examples: token ids, and which of them the assistant wrote, from `encode`.
+        examples: from `encode`.
         epochs: passes over the examples.
         seed: of the order of batches, together with `stream`.
         learning_rate: peak.
+        label: of the progress bar and the log.
+        log: takes a row of losses every 20 steps.
+        stream: name of the random stream; the label by default.
         batch_size: examples per step.
         observation_weight: what a token that the assistant only read weighs in the loss; one that
             it wrote weighs 1.
-        label: of the progress bar and the log.
-        stream: name of the random stream; the label by default.
-        log: takes a row of losses every 20 steps.
     """
     import torch
 
@@ -129,16 +126,14 @@ def train_on(
                 optimizer.step()
                 schedule.step()
                 bar.update()
-                if log is not None and bar.n % 20 == 0:
-                    log({"phase": label, "step": bar.n, "loss": loss.item()})
+                if bar.n % 20 == 0:
+                    log.append({"phase": label, "step": bar.n, "loss": loss.item()})
     model.eval()
 
 
 def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) -> None:
     """Train a model's adapter on the conversations that `config.warm_up` names, once each, and save
-    it in `<folder>/warm-up`; one that is there is loaded instead.
-
-    The loss is of what the assistant wrote. Works on a model of Unsloth as on one of PEFT.
+    it in `<folder>/warm-up`; one that is there is loaded instead. Works on Unsloth's models, too.
     """
     from peft import set_peft_model_state_dict
     from peft.utils import load_peft_weights

@@ -21,9 +21,8 @@ from .drills import DRILL_PROMPT, drill, novice_episode
 
 VOCABULARY = 1400  # tokens, before the fixed pieces
 # Likewise, when names and words are spelled: few, so that unknown words fall into parts that were
-# trained. Chosen on `train`: of the tokens of its varied wording, 31 % come less than 50 times in
-# 2,500 plain examples with a vocabulary of 2,000, 9 % with 1,000, and 5 % with 800, which makes
-# plain examples 5 % longer than the first does.
+# trained. Chosen on `train`: of the tokens of its varied wording 5 % are rare with 800, 31 % with
+# 2,000.
 SPELLED_VOCABULARY = 800
 LONGEST_SUFFIX = 16  # letters of a suffix that are spelled; what follows is read as a word
 TOKENIZER_EXAMPLES = 400  # drills, and as many junior episodes, that the tokenizer is trained on
@@ -31,14 +30,11 @@ TOKENIZER_EXAMPLES = 400  # drills, and as many junior episodes, that the tokeni
 
 def build_tokenizer(texts: Iterator[str], spelled: bool = False) -> Any:
     """Byte-level BPE on simulator text, digits one by one, service names and fixed phrases whole.
-
-    Phrases may span spaces, since a log template is one unit of meaning; hyphenated names and line
-    starts stand alone. The lines of system prompt and tool schemas, and the fixed parts of calls,
-    are single tokens.
+    Phrases may span spaces, since a log template is one unit of meaning.
 
     `spelled` is for names and wording that were never seen: no token crosses the border of a word,
     and a name is spelled in pairs of letters, the same way wherever it stands, but for the suffixes
-    of the default call graph (see `_spelled_pieces`).
+    of the default call graph.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -73,10 +69,8 @@ def build_tokenizer(texts: Iterator[str], spelled: bool = False) -> Any:
 
 
 def _spelled_pieces() -> str:
-    """The pieces that no token of a spelled tokenizer crosses, as a regular expression.
-
-    A name (lower-case words and digits, joined by hyphens) falls into pairs of letters, counted
-    from the start of each of its words, so that nothing around it changes how it is spelled.
+    """The pieces that no token of a spelled tokenizer crosses, as a regular expression. Pairs of
+    letters are counted from the start of each word of a name.
     """
     suffixes = {name.rpartition("-")[2] for name in DEFAULT_TOPOLOGY.names}
     remedies = [remedy for remedy in REMEDIES if "-" in remedy]

@@ -48,13 +48,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
     """TRL's settings of a run in `folder`, the same on every route: all that matters is set, since
     Unsloth has other defaults, and checked once they are built, since Unsloth changes some.
 
-    Args:
-        config: the run's settings.
-        folder: the run's.
-        track: name of a tracker; empty for none.
-
-    Raises:
-        RuntimeError: when one is not what was asked for.
+    `track` names a tracker; empty for none.
     """
     asked: dict[str, Any] = {
         "output_dir": str(folder),
@@ -109,27 +103,20 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
 
 
 def check_arguments(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
-    """Raise `RuntimeError` unless TRL's settings are those that were asked for, one algorithm on
-    every route.
-    """
+    """Raise `RuntimeError` unless TRL's settings are those that were asked for."""
     found = {name: getattr(arguments, name) for name in asked}
     found["scale_rewards"] = found["scale_rewards"] or "none"  # for which Unsloth has False
-    changed = [
-        f"{name} {found[name]!r} instead of {value!r}"
-        for name, value in asked.items()
-        if found[name] != value
-    ]
-    if changed:
+    if found != asked:
+        changed = {name: value for name, value in found.items() if value != asked[name]}
         raise RuntimeError(
-            f"the trainer's settings were changed: {'; '.join(changed)}; install the versions of "
-            "trl and unsloth that requirements.txt and requirements-gpu.txt name"
+            f"the trainer's settings were changed: {changed}; install the versions of trl and "
+            "unsloth that requirements.txt and requirements-gpu.txt name"
         )
 
 
 class IncidentTrainer(GRPOTrainer):
     """TRL's trainer, which ends a sample when its incident is closed, and pads less."""
 
-    args: GRPOConfig
     _buffered_inputs: Any  # TRL's: the micro-batches of the step, a dictionary of tensors each
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
@@ -148,11 +135,8 @@ class IncidentTrainer(GRPOTrainer):
         return super()._get_tool_suffix_ids(tool_messages)
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        """The next micro-batch.
-
-        Right after a generation, which is when TRL has just split it up into `_buffered_inputs`,
-        all of them are regrouped by length.
-        """
+        # The next micro-batch. TRL has just split a generation up into `_buffered_inputs` when it
+        # is fresh: all of them are regrouped by length.
         fresh = self.model.training and self._step % self.args.steps_per_generation == 0
         inputs = super()._prepare_inputs(generation_batch)
         if fresh:
@@ -193,7 +177,7 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class EpisodeRecorder:
-    """Records the episodes of a step and logs their means.
+    """Records the episodes of a step in the run's folder and logs their means.
 
     TRL shows whole completions to reward functions only, so it is one. It returns 0: TRL adds the
     reward of `TriageTools.get_reward`, which it calls after the reward functions.
@@ -202,9 +186,7 @@ class EpisodeRecorder:
     that were no valid action, an episode), `environment_seconds` (time spent in the simulator), and
     on a GPU `peak_memory_gb` (the most that torch has reserved so far).
 
-    Args:
-        folder: the run's.
-        count: whether to count the calls that never reached a session, as in TRL's own loop.
+    `count`: whether to count the calls that never reached a session, as in TRL's own loop.
     """
 
     __name__ = "episodes"
@@ -226,26 +208,26 @@ class EpisodeRecorder:
         for session, completion in zip(sessions, completions, strict=True):
             session.malformed += unreachable_calls(completion) if self.count else 0
             session.episode.abandon()  # the model has had its turns
+        step = {"step": trainer_state.global_step + 1}
         played = [episode_row(session.episode, "training", 0.0) for session in sessions]
-        self._log_means(played, sessions, log_metric)
-
-        step = trainer_state.global_step + 1
         rows = [
-            {"step": step, **{key: row[key] for key in row if key not in LEFT_OUT}}
+            step | {key: value for key, value in row.items() if key not in LEFT_OUT}
             for row in played
         ]
-        self._append("episodes.jsonl", rows)
+        self._log_means(rows, sessions, log_metric)
+        append(self.folder / "episodes.jsonl", rows)
         # TRL has the opening in the prompt that it generates from, and not in the one given here.
         opening = {**prompts[0][-1], "content": sessions[0].opening}
-        shown = {key: rows[0][key] for key in ("step", "task", "index", "score")}
-        self._append("completions.jsonl", [{**shown, "messages": [opening, *completions[0]]}])
+        shown: dict[str, Any] = {key: rows[0][key] for key in ("step", "task", "index", "score")}
+        shown["messages"] = [opening, *completions[0]]
+        append(self.folder / "completions.jsonl", [shown])
         return [0.0] * len(sessions)
 
     def _log_means(
-        self, played: list[dict[str, Any]], sessions: list[ToolSession], log_metric: Any
+        self, rows: list[dict[str, Any]], sessions: list[ToolSession], log_metric: Any
     ) -> None:
         values: dict[str, list[float]] = defaultdict(list)
-        for row in played:
+        for row in rows:
             values[f"score/{row['task']}"].append(row["score"])
             for part in (*PARTS, "gate", "steps"):
                 values[f"part/{part}"].append(float(row[part]))
@@ -256,9 +238,10 @@ class EpisodeRecorder:
             log_metric(name, sum(each) / len(each))
         log_metric("environment_seconds", sum(session.seconds for session in sessions))
 
-    def _append(self, name: str, rows: list[dict[str, Any]]) -> None:
-        with (self.folder / name).open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+
+def append(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def unreachable_calls(completion: list[Message]) -> int:
@@ -285,12 +268,7 @@ class StopAt(TrainerCallback):
 
 class MetricsLog(TrainerCallback):
     """One line of `metrics.jsonl` per step; `seconds` and `cpu_seconds`, of this process, are sums
-    over attempts, each up to its last checkpoint.
-
-    Args:
-        folder: the run's.
-        steps: of the whole run.
-        progress: whether to show a bar.
+    over attempts, each up to its last checkpoint. `progress`: whether to show a bar.
     """
 
     def __init__(self, folder: Path, steps: int, progress: bool) -> None:
@@ -304,30 +282,17 @@ class MetricsLog(TrainerCallback):
         self.began = time.perf_counter() - last["seconds"]
         self.cpu_began = time.process_time() - last["cpu_seconds"]
         self.bar = tqdm(
-            total=self.steps,
-            initial=state.global_step,
-            desc="grpo",
-            disable=not self.progress,
-            mininterval=2.0,
+            desc="grpo", total=self.steps, initial=state.global_step, disable=not self.progress
         )
 
-    def on_log(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        logs: dict[str, float] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if not logs or "reward" not in logs:  # the summary at the end belongs to no step
             return
         taken = {
             "seconds": round(time.perf_counter() - self.began, 2),
             "cpu_seconds": round(time.process_time() - self.cpu_began, 2),
         }
-        with self.path.open("a") as file:
-            row = {"step": state.global_step, **taken, **logs}
-            file.write(json.dumps(row) + "\n")
+        append(self.path, [{"step": state.global_step, **taken, **logs}])
         assert self.bar is not None  # training has begun
         self.bar.update(state.global_step - self.bar.n)
         self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)

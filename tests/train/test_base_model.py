@@ -10,18 +10,23 @@ from random import Random
 
 import pytest
 from filelock import FileLock
+from transformers import PreTrainedTokenizerFast
 
+from logtriage.bench import runs
 from logtriage.play.episode import Episode
 from logtriage.play.observation import call_graph_line, render
 from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.train import base_model, processes
+from logtriage.train import base_model
+from logtriage.train.base_model import build_base, build_expert
 from logtriage.train.drills import GRAPH_SIZES, TRAINING_NAMES, novice_episode, open_varied
-from logtriage.train.tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
+from logtriage.train.tokenizer import build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
 from logtriage.world.topology import DEFAULT_TOPOLOGY, UNSEEN_NAMES, random_topology
 
 RESULTS = Path(__file__).parents[2] / "results"
+TINY = {"drills": 16, "drill_epochs": 1, "novices": 16, "novice_epochs": 1, "layers": 1}
+TINY |= {"hidden": 32}  # of the fixture `tiny_base`
 
 
 @pytest.fixture(scope="module")
@@ -53,55 +58,44 @@ def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
     # AutoTokenizer would give a Qwen2 model Qwen's pre-tokenizer: the same text, other tokens, and
     # nothing works.
     _, loaded = load_language_model(tiny_base)
-    built = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES))
+    saved = PreTrainedTokenizerFast(tokenizer_file=str(tiny_base / "tokenizer.json"))
     episode = Episode.open("cascading_failure", "train", 1)
     text = render(episode.opening, episode.incident.topology)
-    assert loaded.encode(text) == built.encode(text)
+    assert loaded.encode(text) == saved.encode(text)
 
 
-def test_a_base_is_built_once(tiny_base):
+def test_a_base_is_built_once(tiny_base, monkeypatch):
     before = (tiny_base / "base.json").stat().st_mtime_ns
-    settings = json.loads((tiny_base / "base.json").read_text())["settings"]
-    del settings["examples"]  # a digest, see below
-    assert base_model.build_base(tiny_base, **settings, parity=0.0) == tiny_base
+    assert build_base(tiny_base, **TINY, parity=0.0) == tiny_base
     assert (tiny_base / "base.json").stat().st_mtime_ns == before
-    with pytest.raises(ValueError, match="built with"):
-        base_model.build_base(tiny_base, **{**settings, "seed": 7})
-
-
-def test_a_base_that_was_taught_other_examples_is_another(tiny_base, monkeypatch):
-    settings = json.loads((tiny_base / "base.json").read_text())["settings"]
-    del settings["examples"]
-    other = [{"role": "user", "content": "?"}]
+    for changed in ({"seed": 7}, {"general": True}):
+        with pytest.raises(ValueError, match="built with"):
+            build_base(tiny_base, **TINY, **changed)
+    other = [{"role": "user", "content": "?"}]  # taught other examples, it is another base
     monkeypatch.setattr(base_model, "novice_episode", lambda index, general=False: other)
     with pytest.raises(ValueError, match="built with"):
-        base_model.build_base(tiny_base, **settings)
+        build_base(tiny_base, **TINY)
 
 
 def test_the_published_base_is_recognised(tmp_path):
-    published = json.loads((RESULTS / "novice" / "base.json").read_text())
+    published = (RESULTS / "novice" / "base.json").read_text()
     folder = tmp_path / "base"
     folder.mkdir()
-    (folder / "base.json").write_text(json.dumps(published))
-    assert base_model.build_base(folder) == folder
+    (folder / "base.json").write_text(published)
+    assert build_base(folder) == folder
     assert list(tmp_path.iterdir()) == [folder]  # not even a lock: it may be read-only
-    for option in ({"hidden": 64}, {"learning_rate": 1e-3}):
-        with pytest.raises(ValueError, match="built with"):
-            base_model.build_base(folder, **option)
+    with pytest.raises(ValueError, match="built with"):
+        build_base(folder, hidden=64)
 
 
-def test_wider_models_take_smaller_steps(tiny_base):
-    assert base_model.default_learning_rate(128) == 2.5e-3  # exactly: older bases are known by it
-    assert base_model.default_learning_rate(256) == 1.25e-3
-    record = json.loads((tiny_base / "base.json").read_text())
-    assert record["settings"]["learning_rate"] == base_model.default_learning_rate(32) == 0.01
+def test_wider_models_take_smaller_steps():
+    assert base_model.learning_rate_for(128) == 2.5e-3  # exactly: published bases are known by it
+    assert base_model.learning_rate_for(256) == 1.25e-3
 
 
 def test_a_second_process_waits_and_finds_the_base_finished(
     tiny_base, tmp_path, monkeypatch, capsys
 ):
-    settings = json.loads((tiny_base / "base.json").read_text())["settings"]
-    del settings["examples"]
     folder, waiting = tmp_path / "runs" / "base", threading.Event()
     monkeypatch.setattr(base_model, "new_model", None)  # to build would be an error
 
@@ -110,48 +104,36 @@ def test_a_second_process_waits_and_finds_the_base_finished(
             waiting.set()
         return acquire(self, *args, **options)
 
-    acquire = processes.FileLock.acquire
+    acquire = runs.FileLock.acquire
     folder.parent.mkdir()
     first = FileLock(folder.parent / ".base.lock")
     first.acquire()
     with ThreadPoolExecutor(1) as second:
-        monkeypatch.setattr(processes.FileLock, "acquire", acquire_and_tell)
-        built = second.submit(base_model.build_base, folder, **settings)
+        monkeypatch.setattr(runs.FileLock, "acquire", acquire_and_tell)
+        built = second.submit(build_base, folder, **TINY)
         assert waiting.wait(30) and not built.done()
         shutil.copytree(tiny_base, folder)  # the first one is done
-        made = (folder / "model.safetensors").stat().st_mtime_ns
-        assert not built.done()
         first.release()
         assert built.result(30) == folder
     told = capsys.readouterr().out.splitlines()
     assert told == [f"waiting for another process that is at work in {folder}"]
-    assert (folder / "model.safetensors").stat().st_mtime_ns == made
 
 
-def test_a_taught_model_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path, monkeypatch):
-    toy = {"episodes": 4, "epochs": 1}
-    folder = base_model.build_expert(tmp_path / "expert", tiny_base, **toy)
+def test_an_expert_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path):
+    folder = build_expert(tmp_path / "expert", tiny_base, episodes=4)
+    taught = (folder / "model.safetensors").read_bytes()
+    assert taught != (tiny_base / "model.safetensors").read_bytes()
     made = (folder / "model.safetensors").stat().st_mtime_ns
-    assert base_model.build_expert(folder, tiny_base, **toy) == folder
+    assert build_expert(folder, tiny_base, episodes=4) == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == made
-    assert (folder / "model.safetensors").read_bytes() != (
-        tiny_base / "model.safetensors"
-    ).read_bytes()
     with pytest.raises(ValueError, match="built with"):
-        base_model.build_expert(folder, folder, **toy)
+        build_expert(folder, folder, episodes=4)
 
 
-def test_a_base_that_cannot_read_is_refused(tmp_path):
-    toy = {
-        "drills": 4,
-        "drill_epochs": 1,
-        "novices": 4,
-        "novice_epochs": 1,
-        "hidden": 32,
-        "layers": 1,
-    }
+def test_a_base_that_cannot_read_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(base_model, "TOKENIZER_EXAMPLES", 30)
     with pytest.raises(ValueError, match="has not learned what the novice knows"):
-        base_model.build_base(tmp_path / "toy", **toy)
+        build_base(tmp_path / "toy", **{**TINY, "drills": 4, "novices": 4})
     assert not (tmp_path / "toy" / "base.json").exists()
 
 
@@ -232,7 +214,7 @@ def test_a_spelled_tokenizer_knows_no_call_graph(spelled, tokenizer):
     assert len(ids_of(tokenizer, line)) == 1 < 20 < len(ids_of(spelled, line))
 
 
-def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatch):
+def test_a_general_base_learns_to_copy_first(tmp_path, monkeypatch):
     compared = []
 
     def compare(model, tokenizer, open_episode):
@@ -241,24 +223,15 @@ def test_a_general_base_is_told_from_a_plain_one(tmp_path, tiny_base, monkeypatc
 
     monkeypatch.setattr(base_model, "compare_with_novice", compare)
     monkeypatch.setattr(base_model, "TOKENIZER_EXAMPLES", 30)
-    toy = {"drills": 4, "drill_epochs": 1, "novice_epochs": 1}
-    monkeypatch.setattr(base_model, "GENERAL_NOVICES", 5)
     monkeypatch.setattr(base_model, "COPYING", ((2, 2, 20), (1, 3, 20)))
     monkeypatch.setattr(base_model, "COPYING_BATCH", 2)
-    folder = base_model.build_base(tmp_path / "base", **toy, hidden=32, layers=1, general=True)
+    sizes = {**TINY, "drills": 4, "novices": 5}
+    folder = build_base(tmp_path / "base", **sizes, general=True)
     assert compared == [open_varied]  # measured on what it was taught, not on the default graph
     record = json.loads((folder / "base.json").read_text())
-    settings = record["settings"]
-    assert settings["general"] is True and settings["novices"] == 5
-    assert settings["copying"] == [[2, 2, 20], [1, 3, 20]] and settings["copying_batch"] == 2
+    assert record["settings"]["general"] is True
+    assert record["settings"]["copying"] == [[2, 2, 20], [1, 3, 20]]
     assert [row["phase"] for row in record["log"]] == ["copying up to 2", "copying up to 3"]
     _, loaded = load_language_model(folder)
     assert len(ids_of(loaded, DEFAULT_TOPOLOGY.names[0])) > 1
-    plain = json.loads((tiny_base / "base.json").read_text())["settings"]
-    for name in ("examples", "copying", "copying_batch", "copied"):
-        settings.pop(name)
-    del plain["examples"]
-    assert "general" not in plain and "copying" not in plain
-    with pytest.raises(ValueError, match="built with"):
-        base_model.build_base(tiny_base, **plain, general=True)
-    assert base_model.build_base(folder, **settings) == folder
+    assert build_base(folder, **sizes, general=True) == folder

@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 
+from logtriage.play import episode
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import REAL_SLOWDOWN
 from logtriage.train import drills
@@ -69,7 +70,8 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
         drawn.append((split, index))
         return sample_incident(task, split, index, *form)
 
-    monkeypatch.setattr(drills, "sample_incident", spy)
+    for module in (drills, episode):
+        monkeypatch.setattr(module, "sample_incident", spy)
     for index, general in product(range(40), (False, True)):
         drills.drill(index, general)
         drills.novice_episode(index, general)
@@ -86,14 +88,13 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
 
 @pytest.mark.parametrize("general", [False, True])
 def test_a_drill_asks_in_turn(general):
-    questions = drills.GENERAL_QUESTIONS if general else drills.QUESTIONS
     for index in range(60):
         system, *rest = drills.drill(index, general)
         assert system == {"role": "system", "content": drills.DRILL_PROMPT}
         if rest[-1]["content"] == "all asked":
             continue
         assert [one["role"] for one in rest] == ["user", "assistant"] * (len(rest) // 2)
-        assert len(rest) // 2 in questions.values()
+        assert len(rest) // 2 in drills.QUESTIONS.values()
 
 
 @pytest.mark.parametrize("general", [False, True])

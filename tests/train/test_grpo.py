@@ -15,15 +15,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from conftest import free_port, serving
+from conftest import free_port
 from safetensors.torch import load_file, save_file
 from test_command_line import refusal
 from test_command_line import run as run_command
 
+from logtriage.adapters import remote
 from logtriage.adapters.remote import Server
 from logtriage.bench.runs import Gpu, keep_until, last_checkpoint, locked, model_of, weights_digest
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
+from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import grpo
 from logtriage.train.experiment import (
     before_and_after,
@@ -34,7 +36,6 @@ from logtriage.train.experiment import (
 )
 from logtriage.train.grpo import check_route, on_this_machine, train
 from logtriage.train.settings import incident_rows, make_config
-from logtriage.train.trainer import MetricsLog
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,63 +70,43 @@ def lines(path):
 
 
 def test_a_run_leaves_what_it_says(either):
-    run = either
     metrics, episodes, completions = (
-        lines(run / f"{name}.jsonl") for name in ("metrics", "episodes", "completions")
+        lines(either / f"{name}.jsonl") for name in ("metrics", "episodes", "completions")
     )
     assert [row["step"] for row in metrics] == [1, 2, 3]
-    assert {
-        "reward",
-        "seconds",
-        "frac_reward_zero_std",
-        "environment_seconds",
-        "part/root_cause",
-        "entropy",
-    } <= set(metrics[0])
-    assert len(episodes) == 3 * 2 * 2 and {"step", "task", "index", "score", "root_cause"} <= set(
-        episodes[0]
-    )
-    assert (
-        completions[0]["messages"][0]["role"] == "user"
-        and "calls: " in completions[0]["messages"][0]["content"]
-    )
-    config = json.loads((run / "config.json").read_text())
-    assert (
-        config["settings"]["steps"] == 3
-        and config["versions"]["trl"] == "1.14.2"
-        and "cores" in config["machine"]
-    )
-    assert (run / "model" / "model.safetensors").exists()
+    logged = {"reward", "seconds", "frac_reward_zero_std", "environment_seconds", "entropy"}
+    assert logged | {"part/root_cause"} <= set(metrics[0])
+    assert len(episodes) == 3 * 2 * 2
+    assert {"step", "task", "index", "score", "root_cause"} <= set(episodes[0])
+    first = completions[0]["messages"][0]
+    assert first["role"] == "user" and "calls: " in first["content"]
+    record = json.loads((either / "config.json").read_text())
+    assert record["settings"]["steps"] == 3 and record["versions"]["trl"] == "1.14.2"
+    assert "cores" in record["machine"] and (either / "model" / "model.safetensors").exists()
 
 
 def test_the_reward_is_the_score_less_what_malformed_calls_cost(either):
     # TRL adds up what `get_reward` and the recorder return: the sum must be the reward, once,
     # whether malformed calls reach the environment, or TRL answers them without asking it.
-    run = either
-    scores = pd.DataFrame(lines(run / "episodes.jsonl")).groupby("step")["score"].mean()
-    metrics = lines(run / "metrics.jsonl")
+    scores = pd.DataFrame(lines(either / "episodes.jsonl")).groupby("step")["score"].mean()
+    metrics = lines(either / "metrics.jsonl")
     assert any(row["malformed"] for row in metrics)
     for row in metrics:
         expected = scores[row["step"]] - MALFORMED_COST * row["malformed"]
         assert row["reward"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base):
-    before = (run / "metrics.jsonl").read_bytes()
-    assert train(tiny(tiny_base), run, progress=False) == run / "model"
-    assert (run / "metrics.jsonl").read_bytes() == before
-    with pytest.raises(ValueError, match="learning_rate differ"):
-        train(tiny(tiny_base, learning_rate=1.0), run, progress=False)
-
-
-def test_a_finished_run_without_its_checkpoints_keeps_its_logs(run, tiny_base, tmp_path):
+def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base, tmp_path):
+    # Also one that has moved, and without its checkpoints.
     moved = tmp_path / "seed-0"
     shutil.copytree(run, moved, ignore=shutil.ignore_patterns("checkpoint-*"))
-    settings = json.loads((moved / "config.json").read_text())
-    settings["settings"]["model"] = os.path.relpath(tiny_base, moved)
-    (moved / "config.json").write_text(json.dumps(settings))
-    train(tiny(tiny_base), moved, progress=False)
-    assert len(lines(moved / "metrics.jsonl")) == 3
+    record = json.loads((moved / "config.json").read_text())
+    record["settings"]["model"] = os.path.relpath(tiny_base, moved)
+    (moved / "config.json").write_text(json.dumps(record))
+    assert train(tiny(tiny_base), moved, progress=False) == moved / "model"
+    assert (moved / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()
+    with pytest.raises(ValueError, match="learning_rate differ"):
+        train(tiny(tiny_base, learning_rate=1.0), moved, progress=False)
 
 
 def test_a_run_names_its_base_relative_to_itself(run, tiny_base):
@@ -134,19 +115,11 @@ def test_a_run_names_its_base_relative_to_itself(run, tiny_base):
 
 
 def test_training_on_a_server_is_the_same(run, tiny_base, tmp_path, url):
+    there = tmp_path / "there"
     with Server(url) as server:
-        train(tiny(tiny_base), tmp_path / "there", progress=False, open_episode=server.open)
-    for name in ("episodes.jsonl", "completions.jsonl"):
-        assert (tmp_path / "there" / name).read_bytes() == (run / name).read_bytes()
-    weights = (Path(folder) / "model" / "model.safetensors" for folder in (run, tmp_path / "there"))
-    assert len({path.read_bytes() for path in weights}) == 1
-    for here, there in zip(
-        lines(run / "metrics.jsonl"), lines(tmp_path / "there" / "metrics.jsonl"), strict=True
-    ):
-        timings = {name for name in here if "seconds" in name or "time" in name}
-        assert {name: here[name] for name in here if name not in timings} == {
-            n: there[n] for n in there if n not in timings
-        }
+        train(tiny(tiny_base), there, progress=False, open_episode=server.open)
+    for name in ("episodes.jsonl", "completions.jsonl", "model/model.safetensors"):
+        assert (there / name).read_bytes() == (run / name).read_bytes()
 
 
 def test_a_server_that_is_not_there_leaves_nothing_behind(tiny_base, tmp_path):
@@ -157,14 +130,20 @@ def test_a_server_that_is_not_there_leaves_nothing_behind(tiny_base, tmp_path):
 
 
 class Outage:
-    """A server that vanishes after so many episodes were opened."""
+    """A server that vanishes after four episodes were opened."""
 
-    def __init__(self, calls):
-        self.calls = calls
+    def __init__(self, url):
+        self.left = 4
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
 
     def open(self, task, split, index):
-        self.calls -= 1
-        kind = Lost if self.calls < 0 else Episode
+        self.left -= 1
+        kind = Lost if self.left < 0 else Episode
         return kind.open(task, split, index)
 
 
@@ -179,30 +158,16 @@ class Lost(Episode):
         raise ConnectionError("gone")
 
 
-def test_a_server_that_vanishes_stops_training_and_is_no_bad_score(tiny_base, tmp_path):
+def test_a_server_that_vanishes_is_one_sentence_and_no_bad_score(tiny_base, tmp_path, monkeypatch):
     # TRL answers whatever a tool raises by a text for the model: scoring such an episode would be a
-    # result of nothing.
-    with pytest.raises(ConnectionError, match="gone"):
-        train(tiny(tiny_base), tmp_path / "run", progress=False, open_episode=Outage(4).open)
-    assert len(lines(tmp_path / "run" / "episodes.jsonl")) == 4
-
-
-def test_a_server_that_is_lost_is_one_sentence(tiny_base, tmp_path, monkeypatch):
-    # It was a traceback of 400 lines that ended in a TypeError.
-    with serving(tmp_path / "log") as (address, process):
-
-        def lose(log, args, state, control, **kwargs):
-            process.terminate()
-            process.wait(20)
-
-        monkeypatch.setattr(MetricsLog, "on_step_end", lose, raising=False)
-        folder = tmp_path / "run"
-        config = ("--model", tiny_base, "--preset", "novice", "--steps", 3, "--batch", 8)
-        result = run_command("train", folder, *config, "--env-url", address)
+    # result of nothing. It was a traceback of 400 lines that ended in a TypeError.
+    monkeypatch.setattr(remote, "Server", Outage)
+    folder = tmp_path / "run"
+    sizes = ("--preset", "novice", "--task", "single_crash", "--episodes", 12)
+    result = run_command("train", folder, "--model", tiny_base, *sizes, "--env-url", "ws://it")
     assert result.exit_code == 2 and "Traceback" not in result.output
-    said = result.stderr.splitlines()[-1]
-    assert said.startswith("error: ") and address in said and "the same command again" in said
-    assert not (folder / "model").exists()
+    assert result.stderr.splitlines()[-1] == "error: gone"  # on a line of its own
+    assert not (folder / "episodes.jsonl").exists() and not (folder / "model").exists()
 
 
 def test_two_processes_cannot_train_in_one_folder(tiny_base, tmp_path):
@@ -220,19 +185,18 @@ def test_threads_that_wait_sleep():
 
 
 def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
-    frame = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
-    assert frame.groupby("policy", sort=False).size().to_dict() == {
-        "base": 6,
-        "trained": 6,
-        "loudest": 6,
-    }
-    again = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
-    pd.testing.assert_frame_equal(frame, again)  # `seconds` included: nothing was played again
-    other = evaluate_run(run, episodes=2, split="train", references=("loudest",), progress=False)
-    assert set(other["split"]) == {"train"}
-    evaluate_run(run, episodes=4, references=("loudest",), progress=False)
+    def played(**options):
+        return evaluate_run(run, references=("loudest",), progress=False, **options)
+
+    frame = played(episodes=2)
+    counts = frame.groupby("policy", sort=False).size().to_dict()
+    assert counts == {"base": 6, "trained": 6, "loudest": 6}
+    # `seconds` included: nothing was played again
+    pd.testing.assert_frame_equal(frame, played(episodes=2))
+    assert set(played(episodes=2, split="train")["split"]) == {"train"}
+    played(episodes=4)
     kept = (run / "evaluation.parquet").read_bytes()
-    fewer = evaluate_run(run, episodes=2, references=("loudest",), progress=False)
+    fewer = played(episodes=2)
     pd.testing.assert_frame_equal(fewer.drop(columns="seconds"), frame.drop(columns="seconds"))
     assert (run / "evaluation.parquet").read_bytes() == kept  # a quick look costs no results
     curve = evaluate_checkpoints(run, episodes=2, progress=False)
@@ -277,9 +241,8 @@ def test_a_killed_run_goes_on_where_it_was(tiny_base, tmp_path):
     subprocess.run(command, env=environment, check=True, capture_output=True)
     metrics, episodes = lines(folder / "metrics.jsonl"), lines(folder / "episodes.jsonl")
     assert [row["step"] for row in metrics] == [1, 2, 3, 4, 5, 6]  # no step lost, none twice
-    due = incident_rows(
-        tiny(tiny_base, steps=6)
-    )  # the incidents are those of a run that was never interrupted
+    # the incidents are those of a run that was never interrupted
+    due = incident_rows(tiny(tiny_base, steps=6))
     assert [(row["step"], row["task"], row["index"]) for row in episodes] == [
         (1 + i // 2, row["task"], row["index"]) for i, row in enumerate(due) for _ in range(2)
     ]
@@ -308,17 +271,6 @@ def test_another_model_in_the_same_folder_is_another_run(tiny_base, tmp_path):
         train(tiny(base, steps=1), run, progress=False)
 
 
-def test_lora_trains_an_adapter_by_the_same_route(tiny_base, tmp_path):
-    # What a GPU run does, with a small model: adapter weights out, base weights untouched.
-    config = tiny(tiny_base, lora_rank=4, steps=1, loop="trl", credit="episode")
-    model = train(config, tmp_path / "lora", progress=False)
-    assert (model / "adapter_model.safetensors").exists()
-    from logtriage.policies.llm.loading import load_language_model
-
-    loaded, _ = load_language_model(tiny_base, adapter=model)
-    assert any("lora" in name for name, _ in loaded.named_parameters())
-
-
 def test_a_run_stops_where_it_is_told_and_goes_on(run, tiny_base, tmp_path):
     stopped = train(tiny(tiny_base), tmp_path / "run", progress=False, until=2)
     assert stopped == tmp_path / "run" and not (stopped / "model").exists()
@@ -328,15 +280,6 @@ def test_a_run_stops_where_it_is_told_and_goes_on(run, tiny_base, tmp_path):
     train(tiny(tiny_base), tmp_path / "run", progress=False)
     for name in ("episodes.jsonl", "completions.jsonl", "model/model.safetensors"):
         assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
-
-
-def test_a_model_that_does_not_fit_is_told(tiny_base, tmp_path, monkeypatch):
-    def never(*args, **kwargs):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(grpo, "load_language_model", never)
-    with pytest.raises(ValueError, match=r"memory .* lower completion_tokens \(640\)"):
-        train(tiny(tiny_base), tmp_path / "run", progress=False)
 
 
 def test_a_checkpoint_that_lacks_something_is_none(run, tmp_path):
@@ -372,28 +315,32 @@ def test_what_a_gpu_cannot_train_is_refused(monkeypatch):
 def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     changes = {"lora_rank": 4, "steps": 1, "loop": "trl", "credit": "episode"}
     config = tiny(tiny_base, warm_up="trace:8", **changes)
-    train(config, tmp_path / "run", progress=False)
-    warmed = load_file(tmp_path / "run" / "warm-up" / "adapter_model.safetensors")
+    run, again = tmp_path / "run", tmp_path / "again"
+    model = train(config, run, progress=False)
+    loaded, _ = load_language_model(tiny_base, adapter=model)
+    assert any("lora" in name for name, _ in loaded.named_parameters())
+    warmed = load_file(run / "warm-up" / "adapter_model.safetensors")
     assert any(one.any() for name, one in warmed.items() if "lora_B" in name)  # 0 before
     # The gain is GRPO's alone: it is measured from the model after the warm-up.
-    base = before_and_after(tmp_path / "run")["base"]
-    assert base.settings["adapter"] == weights_digest(tmp_path / "run" / "warm-up")
+    base = before_and_after(run)["base"]
+    assert base.settings["adapter"] == weights_digest(run / "warm-up")
     # An interrupted run takes the adapter that is there, and so starts from the same.
-    again = tmp_path / "again"
-    again.mkdir()
-    shutil.copytree(tmp_path / "run" / "warm-up", again / "warm-up")
+    shutil.copytree(run / "warm-up", again / "warm-up")
     train(config, again, progress=False)
-    assert (again / "episodes.jsonl").read_bytes() == (
-        tmp_path / "run" / "episodes.jsonl"
-    ).read_bytes()
+    assert (again / "episodes.jsonl").read_bytes() == (run / "episodes.jsonl").read_bytes()
 
 
-def test_a_full_disk_is_called_that(tiny_base, tmp_path, monkeypatch):
-    # torch says "unexpected pos 64 vs 0" where a checkpoint does not fit.
-    def cut_off(*args):
-        raise RuntimeError("unexpected pos 64 vs 0")
+def test_memory_or_a_disk_that_ends_is_called_that(tiny_base, tmp_path, monkeypatch):
+    def failing(error):
+        def fail(*args):
+            raise error
 
-    monkeypatch.setattr(grpo, "_attempt", cut_off)
+        monkeypatch.setattr(grpo, "_trained", fail)
+
+    failing(torch.OutOfMemoryError("CUDA out of memory"))
+    with pytest.raises(ValueError, match=r"memory .* lower completion_tokens \(640\)"):
+        train(tiny(tiny_base), tmp_path / "run", progress=False)
+    failing(RuntimeError("unexpected pos 64 vs 0"))  # torch's, for a checkpoint that does not fit
     with pytest.raises(RuntimeError, match="unexpected pos"):
         train(tiny(tiny_base), tmp_path / "run", progress=False)
     monkeypatch.setattr(grpo, "FULL", sys.maxsize)
