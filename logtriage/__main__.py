@@ -30,23 +30,15 @@ app = typer.Typer(
 
 @app.command("triage")
 def triage_command(
-    logs: Annotated[
-        list[Path], typer.Argument(help="Log files; - for standard input. See docs/logs.md.")
-    ],
-    graph: Annotated[
-        Path | None, typer.Option(help="The call graph that they come from, in YAML.")
-    ] = None,
+    logs: Annotated[list[Path], typer.Argument(help="Log files; - for standard input.")],
+    graph: Annotated[Path | None, typer.Option(help="Their call graph, in YAML.")] = None,
     metrics: Annotated[
         Path | None, typer.Option(help="Metrics of these hours: CSV of time,service,metric,value.")
     ] = None,
     policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
     model: Annotated[str, typer.Option(help="Ask a trained model too: folder or hub name.")] = "",
-    endpoint: Annotated[
-        str, typer.Option(help="Ask a model at this OpenAI-compatible server too.")
-    ] = "",
-    endpoint_model: Annotated[
-        str, typer.Option(help="The model's name there; its key is in OPENAI_API_KEY.")
-    ] = "",
+    endpoint: Annotated[str, typer.Option(help="Ask a model at an OpenAI-like server too.")] = "",
+    endpoint_model: Annotated[str, typer.Option(help="Its name; key: OPENAI_API_KEY.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Read logs and say where the trouble began. Nothing is executed, and nobody is called but the

@@ -19,11 +19,8 @@ class LogtriageEnv(EnvClient[TriageAction, TriageObservation, TriageState]):
             result.observation.text, result.reward, result.done
             env.state().score  # the named parts, once done
 
-    In asynchronous code: `async with LogtriageEnv(base_url=...) as env`, and `await` each call.
-
-    Raises:
-        ConnectionError: no server there.
-        RuntimeError: the server's answer to a mistake, in its words; the session goes on.
+    In asynchronous code without `sync()`. A mistake is answered by a `RuntimeError` in the server's
+    words, and the session goes on; without a server it is a `ConnectionError`.
     """
 
     def _step_payload(self, action: TriageAction) -> dict[str, Any]:

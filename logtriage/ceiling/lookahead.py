@@ -172,10 +172,8 @@ class Lookahead:
             owner = None if struck is None else struck.owner_at(self.topology.services[at])
             teams.append(NONE if owner is None else TEAMS.index(owner))
         severities = np.where(labels < 0, P3, labels % kinds)
-        outcomes = Outcomes(
-            roots, np.array(remedies), np.array(teams), severities, chance / chance.sum()
-        )
-        return outcomes, outcome_of[label_of]
+        answers = (roots, np.array(remedies), np.array(teams), severities)
+        return Outcomes(*answers, chance / chance.sum()), outcome_of[label_of]
 
     def _make_options(self) -> list[Answers]:
         """The sets of answers to choose from: likely ones in every combination, and ignoring."""
@@ -183,9 +181,8 @@ class Lookahead:
         severity = np.bincount(outcomes.severity, outcomes.chance, minlength=len(SEVERITIES))
         fault = outcomes.root >= 0
         roots = np.bincount(outcomes.root[fault], outcomes.chance[fault], minlength=1)
-        likely_roots = [
-            int(at) for at in np.argsort(-roots, kind="stable")[:SUSPECTS] if roots[at] > 0.0
-        ]
+        order = np.argsort(-roots, kind="stable")[:SUSPECTS]
+        likely_roots = [int(at) for at in order if roots[at] > 0.0]
         fixes: dict[tuple[int, str], float] = {}
         for root, remedy, _, _, chance in zip(*outcomes, strict=True):
             if root >= 0:

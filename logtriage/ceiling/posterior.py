@@ -138,9 +138,8 @@ class Posterior:
         for at, reading in read:
             line = (1.0 - self.task.noise) * volume[:, at] * self.line_chance(at, [reading], step)
             noise = self.task.noise / size * (reading.kind == "benign")
-            likelihood *= noise + np.stack(
-                [line / whole, np.where(root == at, 0.0, line / rest)], 1
-            )
+            shares = [line / whole, np.where(root == at, 0.0, line / rest)]
+            likelihood *= noise + np.stack(shares, 1)
 
     def _weigh_answer(
         self, read: list[tuple[int, Reading]], step: int, likelihood: np.ndarray, of_all: bool
@@ -234,9 +233,8 @@ class Posterior:
         volume: np.ndarray = np.full(errors.shape, telemetry.VOLUME_AT_REST)
         for at in range(volume.shape[1]):
             own = telemetry.OWN_VOLUME * self.own_trouble(at, step)
-            volume[:, at] += degraded[:, at] * (
-                np.maximum(telemetry.VOLUME_SLOW, errors[:, at]) + own
-            )
+            loud = np.maximum(telemetry.VOLUME_SLOW, errors[:, at])
+            volume[:, at] += degraded[:, at] * (loud + own)
         kinds = [telemetry.VOLUME[service.kind] for service in self.topology.services]
         return volume * np.array(kinds)
 
@@ -288,9 +286,8 @@ class Posterior:
 
     def _callee_share(self, at: int, named: int, step: int) -> np.ndarray:
         """Chance that a line of `at` about a callee names `named`, (H,)."""
-        errors, latency, degraded = (
-            self.states(name, step) for name in ("errors", "latency", "degraded")
-        )
+        errors, latency = self.states("errors", step), self.states("latency", step)
+        degraded = self.states("degraded", step)
         rest, total, share = self.topology.network.rest_latency, 0.0, 0.0
         for other in self.topology.below[at]:
             slow = 1.0 - rest[other] / np.maximum(latency[:, other], rest[other])

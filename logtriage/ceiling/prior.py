@@ -68,21 +68,18 @@ class Prior:
         ]
         grid = self._make_grid(pairs)
         leads = np.arange(task.lead[0], task.lead[1] + 1)
-        states = simulate(
-            topology,
-            [pairs[at][1] for at in grid.pair],
-            grid.position,
-            grid.intensity,
-            grid.ramp,
-            task.lead[1] + task.max_steps,
-        )
+        faults, ticks = [pairs[at][1] for at in grid.pair], task.lead[1] + task.max_steps
+        states = simulate(topology, faults, grid.position, grid.intensity, grid.ramp, ticks)
         degraded = is_degraded(topology, states)
         self._keep_trajectories(states, degraded, grid)
         severity = self._severities(states, leads)
         valid = self._valid(degraded, grid.position, leads)
-        # How often the generator would draw each trajectory, and the agent's arrival in it.
+        # The generator tries services uniformly, then their faults.
+        at = [position for position, _ in pairs]
+        chance = np.array([1.0 / len(set(at)) / at.count(position) for position in at])
+        # How often it would draw each trajectory, and the agent's arrival in it.
         cells = (*grid.shape, len(leads))
-        chances = self._draw(severity.reshape(cells), valid.reshape(cells), _pair_chances(pairs))
+        chances = self._draw(severity.reshape(cells), valid.reshape(cells), chance)
         self._keep_hypotheses(pairs, grid, leads, severity, chances.reshape(severity.shape))
 
     def _make_grid(self, pairs: Sequence[tuple[int, Fault]]) -> Grid:
@@ -229,12 +226,6 @@ class Prior:
             np.add.at(counts, tuple(index[taken] for index in at), 1.0)
             live &= ~taken
         return counts
-
-
-def _pair_chances(pairs: Sequence[tuple[int, Fault]]) -> np.ndarray:
-    """Chance that the generator tries each pair: services uniformly, then their faults."""
-    positions = [at for at, _ in pairs]
-    return np.array([1.0 / len(set(positions)) / positions.count(at) for at in positions])
 
 
 @lru_cache(maxsize=8)  # a prior has 4 to 25 MB on 7 services, and 50 to 100 MB on 30

@@ -61,12 +61,10 @@ class RealEpisode(BaseEpisode):
 
     @classmethod
     def open(cls, source: str, index: int) -> RealEpisode:
-        """The episode of a case; `ValueError` for an unknown source or number."""
         case = load_case(source, index)
         return cls(RealIncident(source, index, case, call_graph(case)))
 
     def _ask(self, service: str) -> Observation:
-        """See the table at the head of this file."""
         case = self.incident.case
         if service == ALL_SERVICES:
             return Observation(
@@ -103,9 +101,8 @@ def call_graph(case: Case) -> CallGraph:
     called: dict[str, list[str]] = {name: [] for name in case.services}
     for caller, callee in case.calls:
         called[caller].append(callee)
-    return CallGraph(
-        tuple(Service(name, UNKNOWN_KIND, tuple(callees)) for name, callees in called.items())
-    )
+    services = (Service(name, UNKNOWN_KIND, tuple(called[name])) for name in called)
+    return CallGraph(tuple(services))
 
 
 def alerts(case: Case) -> list[Alert]:

@@ -32,8 +32,7 @@ from .grounding import LATENCIES, SUCCESSES, Evidence, gather
 from .real_episode import TOP
 from .unexplained import suspicion
 
-# All services of the graph, the most suspect first.
-Rule = Callable[[Evidence], list[str]]
+Rule = Callable[[Evidence], list[str]]  # all services of the graph, the most suspect first
 
 ANOMALOUS = 3.0  # robust z-score
 TRAVERSAL_ANOMALOUS = 5.0  # the same, as in PetShop's notebook
@@ -64,22 +63,6 @@ def commonest(roots: Sequence[str]) -> Rule:
     )
 
 
-def largest_z_score(evidence: Evidence) -> list[str]:
-    """By the largest robust z-score of any measure."""
-    return first_then((), evidence)
-
-
-def error_lines(evidence: Evidence) -> list[str]:
-    """By error lines per minute."""
-    return ranked(evidence.graph, {row.service: row.errors for row in evidence.counts})
-
-
-def alerted_measures(evidence: Evidence) -> tuple[str, ...]:
-    """Names of the measures of the first alert's kind; latencies without an alert."""
-    first = evidence.alerts[0].metric if evidence.alerts else "latency"
-    return SUCCESSES if first == "errors" else LATENCIES
-
-
 def starts(evidence: Evidence) -> list[str]:
     """Where a search starts: the alerted services, or without alerts those where users enter."""
     alerted = list(dict.fromkeys(alert.service for alert in evidence.alerts))
@@ -88,7 +71,9 @@ def starts(evidence: Evidence) -> list[str]:
 
 def worst_callee(evidence: Evidence) -> list[str]:
     """Down from the alerted service nearest the users to the worst anomalous callees, and back."""
-    graph, names = evidence.graph, alerted_measures(evidence)
+    graph = evidence.graph
+    failing = any(alert.metric == "errors" for alert in evidence.alerts[:1])
+    names = SUCCESSES if failing else LATENCIES
     anomaly = {name: evidence.anomaly(name, *names) for name in graph.names}
     path = [min(starts(evidence), key=lambda name: (graph.depth[name], -anomaly[name]))]
     while True:
@@ -137,14 +122,15 @@ def extra_wait(evidence: Evidence) -> list[str]:
     return list(dict.fromkeys([*known, *evidence.graph.names]))  # some calls are not measured
 
 
-def unexplained(evidence: Evidence) -> list[str]:
-    """By what the callees do not explain."""
-    return ranked(evidence.graph, suspicion(evidence))
-
-
 RULES: dict[str, Rule] = {
-    rule.__name__: rule
-    for rule in (largest_z_score, error_lines, worst_callee, traversal, extra_wait, unexplained)
+    "largest_z_score": lambda seen: first_then((), seen),
+    "error_lines": lambda seen: ranked(
+        seen.graph, {one.service: one.errors for one in seen.counts}
+    ),
+    "worst_callee": worst_callee,
+    "traversal": traversal,
+    "extra_wait": extra_wait,
+    "unexplained": lambda seen: ranked(seen.graph, suspicion(seen)),
 }
 
 
