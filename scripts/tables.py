@@ -348,7 +348,7 @@ def cost_table() -> str:
                 "preset": f"`{preset}`",
                 "GPU": gpu.name,
                 "steps x episodes": f"{config.steps} x {config.episodes}",
-                "hours": str(run.seconds * (1 / 3600)),
+                "hours": str(run.hours),
                 "GiB": f"{run.gib} of {gpu.gib:g}",
             }
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 from huggingface_hub import get_token
 
-from ..bench.runs import Gpu, find_gpu, read_jsonl, record_of
+from ..bench.runs import find_gpu, read_jsonl, record_of
 from .cost import A100, L4, T4, KnownGpu
 from .processes import dying_with_this
 
@@ -43,39 +43,35 @@ def choose_preset(profile: str) -> str:
         return "novice"
     if profile != "auto":
         return PROFILES[profile.upper()][1]
-    gpu = find_gpu()
-    if gpu is None:
+    if find_gpu() is None:
         raise RuntimeError(
             "there is no NVIDIA GPU; on Colab choose Runtime > Change runtime type > T4 GPU"
         )
-    return _profile(gpu)[1]
+    return PROFILES[_name_of_gpu()][1]
 
 
 def choose_gpu() -> KnownGpu:
     """What the cost model knows of the GPU that is there, or of one like it; a T4 for none."""
+    return PROFILES[_name_of_gpu()][0]
+
+
+def _name_of_gpu() -> str:
+    """The key in `PROFILES`; of an unknown GPU that of an A100 where it has bf16, else of a T4."""
     gpu = find_gpu()
-    return T4 if gpu is None else _profile(gpu)[0]
-
-
-def _profile(gpu: Gpu) -> tuple[KnownGpu, str]:
-    """By the GPU's name; for another one that of an A100 where it has bf16, else of a T4."""
-    named = [profile for name, profile in PROFILES.items() if name in gpu.name]
-    return named[0] if named else PROFILES["A100" if gpu.bf16 else "T4"]
+    if gpu is None:
+        return "T4"
+    return next((name for name in PROFILES if name in gpu.name), "A100" if gpu.bf16 else "T4")
 
 
 def problems() -> list[str]:
     """What is loaded in another version than the install cell has installed, one sentence each."""
-    found = []
-    for name in RELOADED:
-        if name in sys.modules:
-            loaded = getattr(sys.modules[name], "__version__", None)
-            installed = importlib.metadata.version(name)
-            if loaded not in (None, installed):
-                found.append(
-                    f"{name} {loaded} is loaded, and {installed} installed: choose Runtime > "
-                    "Restart session, then Run all"
-                )
-    return found
+    loaded = {name: sys.modules[name].__version__ for name in RELOADED if name in sys.modules}
+    return [
+        f"{name} {version} is loaded, and {importlib.metadata.version(name)} installed: choose "
+        "Runtime > Restart session, then Run all"
+        for name, version in loaded.items()
+        if version != importlib.metadata.version(name)
+    ]
 
 
 def run_folder(keep: str, name: str) -> Path:
@@ -99,13 +95,14 @@ def command(*arguments: object, **options: object) -> None:
         if value not in (None, ""):
             words += [f"--{name.replace('_', '-')}", str(value)]
     print("$ python", *words[1:], flush=True)
+    # Another process does not find the token that a notebook of Colab has.
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", "HF_TOKEN": get_token() or ""}
     with subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,  # each new state of a progress bar becomes a line
-        # another process does not find the token that a notebook of Colab has
-        env={**os.environ, "PYTHONUNBUFFERED": "1", "HF_TOKEN": get_token() or ""},
+        env=env,
         preexec_fn=dying_with_this(),
     ) as process:
         assert process.stdout is not None
@@ -123,20 +120,17 @@ def command(*arguments: object, **options: object) -> None:
 
 
 def progress(run: str | Path) -> pd.DataFrame:
-    """How far a run is and what it costs, in one row."""
-    run = Path(run)
-    settings, metrics = record_of(run)["settings"], read_jsonl(run / "metrics.jsonl")
+    """How far a run is and what it costs, in one row; the step's seconds are the last one's."""
+    settings, metrics = record_of(Path(run))["settings"], read_jsonl(Path(run) / "metrics.jsonl")
     last = metrics.iloc[-1]
-    each = metrics["seconds"].diff().fillna(metrics["seconds"]).iloc[-1]
-    left = each * (settings["steps"] - last["step"]) / 3600
+    seconds = metrics["seconds"].diff().fillna(metrics["seconds"]).iloc[-1]
     episodes = settings["incidents"] * settings["group"] * last["step"]
-    return pd.DataFrame(
-        {
-            "seconds a step": [round(each, 1)],  # the last one
-            "peak memory, GB": [round(last.get("peak_memory_gb", float("nan")), 1)],
-            "tokens an episode": [round(last["num_tokens"] / episodes)],  # opening and written
-            "malformed calls": [round(last["malformed"], 2)],  # an episode
-            "steps": [f"{int(last['step'])} of {settings['steps']}"],
-            "hours left": [round(left, 2)],
-        }
-    )
+    row = {
+        "seconds a step": round(seconds, 1),
+        "peak memory, GB": round(last.get("peak_memory_gb", float("nan")), 1),
+        "tokens an episode": round(last["num_tokens"] / episodes),  # opening and written
+        "malformed calls": round(last["malformed"], 2),  # an episode
+        "steps": f"{int(last['step'])} of {settings['steps']}",
+        "hours left": round(seconds * (settings["steps"] - last["step"]) / 3600, 2),
+    }
+    return pd.DataFrame([row])

@@ -10,6 +10,7 @@ own products (5 % of the others at 2,000 tokens), the simulator and the optimize
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..world.tasks import TASKS
 from .settings import TrainingConfig
@@ -26,16 +27,9 @@ UNQUANTISED = 0.08  # share of the linear layers that Unsloth leaves in 16 bit, 
 OVERHEAD = (0.4, 0.9)  # GiB of CUDA and its libraries
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     low: float
     high: float
-
-    def __add__(self, other: Range) -> Range:
-        return Range(self.low + other.low, self.high + other.high)
-
-    def __mul__(self, factor: float) -> Range:
-        return Range(self.low * factor, self.high * factor)
 
     def __str__(self) -> str:
         return f"{self.low:.1f} to {self.high:.1f}"
@@ -67,11 +61,11 @@ class Model:
         return self.layers * sum(one * other for one, other in self.shapes)
 
     @property
-    def parameters(self) -> int:
-        """All weights: also the embedding, the biases of q, k and v, and the norms."""
+    def others(self) -> int:
+        """The embedding, the biases of q, k and v, and the norms."""
         biases = (self.heads + 2 * self.key_value_heads) * self.head_size
         norms = (2 * self.layers + 1) * self.hidden
-        return self.linear + self.vocabulary * self.hidden + self.layers * biases + norms
+        return self.vocabulary * self.hidden + self.layers * biases + norms
 
     def adapter(self, rank: int) -> int:
         """Weights of a LoRA adapter on all linear layers."""
@@ -85,8 +79,7 @@ MODELS = {
 }
 
 
-@dataclass(frozen=True)
-class KnownGpu:
+class KnownGpu(NamedTuple):
     name: str
     gib: float  # memory that a program can use
     tflops: Range  # of matrix products in 16 bit
@@ -103,17 +96,16 @@ L4 = KnownGpu("L4", 22.0, Range(30, 48), Range(0.030, 0.050))
 A100 = KnownGpu("A100", 39.0, Range(80, 125), Range(0.025, 0.040))
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Seconds of a run and of one of its steps, and GiB at the peak; `fits`: even the most does."""
+class Estimate(NamedTuple):
+    """Hours of a run, seconds of a step, GiB at the peak; `fits`: even the most does."""
 
-    seconds: Range
+    hours: Range
     step_seconds: Range
     gib: Range
     fits: bool
 
     def __str__(self) -> str:
-        return f"{self.seconds * (1 / 3600)} h and {self.gib} GiB"
+        return f"{self.hours} h and {self.gib} GiB"
 
 
 def estimate(
@@ -135,10 +127,6 @@ def estimate(
             )
         model = known[0]
 
-    def read(tokens: float) -> Range:
-        operations = 2 * model.linear * tokens
-        return Range(operations / gpu.tflops.high / 1e12, operations / gpu.tflops.low / 1e12)
-
     completion = min(TURNS * (min(ANSWER, config.turn_tokens) + REPLY), config.completion_tokens)
     length = PROMPT + completion
     prefill: float = length
@@ -146,44 +134,39 @@ def estimate(
         prefill = TURNS * (PROMPT + completion * (TURNS - 1) / TURNS / 2)
     # Gradient checkpointing: forward, forward again, backward; once more where all is trained.
     passes = 3 if config.lora_rank else 4
-    # All wait for the longest answer of each turn.
-    decoded = gpu.decode * (model.layers / 36 * LONGEST_TURNS * config.turn_tokens)
-    step = read(config.episodes * (prefill + passes * length)) + decoded
-    episodes = len(TASKS) * held_out
-    evaluation = read(episodes * length) + decoded * -(-episodes // batch)
+    trained = config.episodes * (prefill + passes * length)  # tokens
+    held = len(TASKS) * held_out
 
-    together = max(config.episodes, batch if held_out else 0)
+    def seconds(tflops: float, decode: float) -> tuple[float, float]:
+        """Of a step, and of all steps and two evaluations."""
+        a_token = 2 * model.linear / tflops / 1e12
+        # All wait for the longest answer of each turn.
+        decoded = decode * model.layers / 36 * LONGEST_TURNS * config.turn_tokens
+        step = a_token * trained + decoded
+        return step, step * config.steps + 2 * (
+            a_token * held * length + decoded * -(-held // batch)
+        )
 
-    def peak(tokens: float, logit_bytes: int, unquantised: float, overhead: float) -> float:
-        reading = _reading_bytes(model, together, tokens)
-        gradient = _gradient_bytes(model, config.at_once, tokens, logit_bytes)
-        return (_weight_bytes(config, model, unquantised) + max(reading, gradient)) / GIB + overhead
+    def gib(tokens: float, logit_bytes: int, unquantised: float, overhead: float) -> float:
+        weight = unquantised * 2 + (1 - unquantised) * NF4 if config.load_in_4bit else 2
+        weights = model.linear * weight + model.others * 2
+        weights += model.adapter(config.lora_rank) * TRAINED
+        if not config.lora_rank:
+            weights = (model.linear + model.others) * TRAINED
+        together = max(config.episodes, batch if held_out else 0)
+        # Keys and values of all layers, and the MLP and residual stream of the layer at work.
+        kept = 2 * 2 * model.layers * model.key_value_heads * model.head_size
+        reading = together * tokens * (kept + 6 * (model.intermediate + model.hidden))
+        # A checkpoint of the residual stream for each layer, one layer in full, and the logits.
+        layer = 12 * (model.intermediate + model.hidden) + 2 * model.layers * model.hidden
+        logits = (tokens - PROMPT) * model.vocabulary * logit_bytes
+        gradient = config.at_once * (tokens * layer + logits)
+        return (weights + max(reading, gradient)) / GIB + overhead
 
+    fast = seconds(gpu.tflops.high, gpu.decode.low)
+    slow = seconds(gpu.tflops.low, gpu.decode.high)
     # Logits in 16 bit with their gradient, or a copy of both in 32 bit beside.
-    low = peak(length, 4, 0.0, OVERHEAD[0])
-    high = peak(PROMPT + config.completion_tokens, 12, UNQUANTISED, OVERHEAD[1])
-    seconds = step * config.steps + evaluation * 2
-    return Estimate(seconds, step, Range(low, high), fits=high <= gpu.gib)
-
-
-def _weight_bytes(config: TrainingConfig, model: Model, unquantised: float) -> float:
-    """The weights, and what is kept of those that are trained."""
-    if not config.lora_rank:
-        return model.parameters * TRAINED
-    size = unquantised * 2 + (1 - unquantised) * NF4 if config.load_in_4bit else 2
-    others = (model.parameters - model.linear) * 2 + model.adapter(config.lora_rank) * TRAINED
-    return model.linear * size + others
-
-
-def _reading_bytes(model: Model, episodes: int, tokens: float) -> float:
-    """Keys and values of all layers, and the MLP and residual stream of the layer at work."""
-    kept = 2 * 2 * model.layers * model.key_value_heads * model.head_size
-    return episodes * tokens * (kept + 2 * (3 * model.intermediate + 3 * model.hidden))
-
-
-def _gradient_bytes(model: Model, episodes: int, tokens: float, logit_bytes: int) -> float:
-    """A checkpoint of the residual stream for each layer, one layer in full, and the logits of the
-    completion.
-    """
-    layer = 2 * (6 * model.intermediate + 6 * model.hidden) + 2 * model.layers * model.hidden
-    return episodes * (tokens * layer + (tokens - PROMPT) * model.vocabulary * logit_bytes)
+    low = gib(length, 4, 0.0, OVERHEAD[0])
+    high = gib(PROMPT + config.completion_tokens, 12, UNQUANTISED, OVERHEAD[1])
+    hours = Range(fast[1] / 3600, slow[1] / 3600)
+    return Estimate(hours, Range(fast[0], slow[0]), Range(low, high), fits=high <= gpu.gib)
