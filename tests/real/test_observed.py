@@ -2,8 +2,8 @@
 
 import pytest
 
-from logtriage.real.observed import CallTime, LineCount, Measure, number, observed_metric
-from logtriage.world.telemetry import Alert, Metric
+from logtriage.real.observed import Measure, number, observed_metric
+from logtriage.world.telemetry import Metric
 
 
 @pytest.mark.parametrize(
@@ -23,18 +23,6 @@ def test_what_is_not_known_is_said():
     assert Metric("a", 0, 0, 0.5).text == "a 0% 0ms 0.5"
     assert Metric("a", 3.0, 30.0, 12.0).slowdown == 2.5
     assert Metric("a", 3.0, None, 12.0).slowdown is Metric("a", 3.0, 9.0, 0.0).slowdown is None
-
-
-def test_further_rows_say_what_they_are():
-    measure = Measure("a", "cpu", "%", (1.9, None, 95.2), usual=2.0, low=1.0, high=3.0)
-    assert measure.text == "a cpu 1.9 - 95.2% usual 2 (1-3)"
-    assert Measure("a", "cpu", "%", (1.0,)).text == "a cpu 1% usual -"
-    assert CallTime("a", "b", 75, 3.8).text == "a > b waits 75ms usual 3.8"
-    whole = CallTime("a", "b", 75, 3.8, 4, 3, 12, 40)
-    assert whole.text.endswith(", served in 4ms usual 3, 12/min usual 40")
-    count = LineCount("a", 357, 104, 2, 0)
-    assert count.text == "a 357 lines/min usual 104, errors 2 usual 0, warnings 0 usual -"
-    assert Alert("a", "latency", 300).text == "a latency 300ms"
 
 
 def test_the_sigma_is_the_widest_of_what_is_known_and_never_nothing():

@@ -78,13 +78,6 @@ def test_a_question_about_a_service_shows_all_that_is_on_record_of_it():
     assert everything.lines is None
 
 
-def test_the_table_shows_errors_beside_an_alert_on_availability():
-    episode = real.RealEpisode.open("petshop", 0)
-    text = render(episode.opening, episode.incident.topology).splitlines()
-    assert "alerts: PetSite errors 5.2%" in text
-    assert any(line.startswith("PetSite 5.2% ") for line in text)
-
-
 @pytest.mark.parametrize(
     "values, usual, expected",
     [

@@ -1,11 +1,9 @@
 """The rule `unexplained`: a service is suspect for what its callees do not explain."""
 
-import pytest
-
 from logtriage.play.observation import Observation
 from logtriage.real.grounding import gather
-from logtriage.real.observed import CallTime, LineCount, Measure
-from logtriage.real.unexplained import shares, suspicion, votes
+from logtriage.real.observed import CallTime, Measure
+from logtriage.real.unexplained import suspicion, votes
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert
 
@@ -94,13 +92,6 @@ def test_of_several_callers_the_one_in_the_middle_is_believed():
     assert worst(evidence) == "d"
 
 
-def test_own_metrics_and_error_lines_single_out():
-    rows = [(name, "cpu", 10.0, 10.0, 2.0) for name in ("web", "shop", "stock")]
-    assert worst(seen([*rows, ("ads", "cpu", 90.0, 10.0, 2.0)], "")) == "ads"
-    counts = [LineCount("shop", 50.0, 50.0, 40.0, 1.0), LineCount("web", 50.0, 50.0, 9.0, 9.0)]
-    assert worst(seen([], "", counts=counts)) == "shop"
-
-
 def test_noise_singles_nobody_out():
     rows = [
         (name, kind, 101.0, 100.0, 5.0)
@@ -108,9 +99,3 @@ def test_noise_singles_nobody_out():
         for kind in ("latency", "cpu", "memory")
     ]
     assert max(suspicion(seen(rows)).values()) < 0.05
-
-
-def test_shares_are_of_all_residuals_and_of_noise():
-    assert shares({"a": 3.0, "b": 4.0}) == {"a": pytest.approx(0.36), "b": pytest.approx(0.64)}
-    assert shares({"a": 5.0}, noise=5.0) == {"a": pytest.approx(0.5)}
-    assert shares({"a": 0.0}) == {"a": 0.0}
