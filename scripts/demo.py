@@ -22,11 +22,11 @@ import papermill
 import typer
 
 from logtriage.bench.registry import scripted
-from logtriage.train.experiment import REFERENCES, summary_table
+from logtriage.bench.score_tables import REFERENCES, summary_table
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
-FIGURES = ("gain.png", "learning.png", "parts.png", "strata.png")
+FIGURES = ("gain.png", "learning.png", "strata.png")
 EVALUATION = "evaluation.parquet"
 # For a process that has both cores to itself. Threads that spin while they wait save a sixth of the
 # time of training, a malloc that keeps what is freed a tenth. With it tensors lie elsewhere in
@@ -85,12 +85,11 @@ def main(
     execute("03_grpo_training", run / "03_grpo_training.ipynb", {**common, "profile": "cpu"})
     execute("04_learning_curves", run / "04_learning_curves.ipynb", common)
     rows = json.loads((run / "summary.json").read_text())
-    table = summary_table(rows).drop(columns=["benchmark", "root cause base", "root cause trained"])
     print(
         "\nheld-out incidents of `test`, greedy; mean score and 95 % bootstrap interval, "
         "gains paired by incident"
     )
-    print(table.to_string(index=False))
+    print(summary_table(rows).to_string(index=False))
     print("\nfigures:", *(run / name for name in FIGURES), sep="\n  ")
     print(f"this took {(time.monotonic() - began) / 60:.1f} minutes, set-up not included")
 

@@ -3,7 +3,6 @@
 | figure | from |
 |---|---|
 | `results/<track>/*.png` | the tables of that track's fresh seeds |
-| `results/benchmark/*.png` | the benchmark's tables; `dials.png` is of a finished study and stays |
 | `results/real/policies.png` | `cases.parquet` and `published.csv` beside it |
 | `results/<sweep>/*.png` | the tables beside them |
 """
@@ -16,8 +15,7 @@ from pathlib import Path
 import pandas as pd
 from tables import TRACKS, headline
 
-from logtriage.bench.benchmark import draw_report
-from logtriage.bench.learning_plots import plot_checkpoints, plot_gain, plot_parts, plot_strata
+from logtriage.bench.learning_plots import plot_checkpoints, plot_gain, plot_strata
 from logtriage.bench.real_results import draw_real
 from logtriage.train.sweeps import draw_sweep
 
@@ -26,7 +24,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
     """The folders of results that are there and have figures, and what draws those of each."""
-    folders = {RESULTS / "benchmark": draw_report, RESULTS / "real": draw_real}
+    folders = {RESULTS / "real": draw_real}
     folders |= {RESULTS / track: draw_track for track in TRACKS}
     folders |= {path.parent: draw_sweep for path in sorted(RESULTS.glob("*/sweep.json"))}
     return {folder: draw for folder, draw in folders.items() if folder.is_dir()}
@@ -42,7 +40,6 @@ def draw_track(folder: Path) -> list[Path]:
     figures = {
         "gain": plot_gain(training, evaluations),
         "learning": plot_checkpoints(training, checkpoints, evaluations),
-        "parts": plot_parts(evaluations),
         "strata": plot_strata(evaluations),
     }
     for name, figure in figures.items():

@@ -7,7 +7,6 @@ that stands beside them.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -27,11 +26,10 @@ from logtriage.bench.real_results import (
     read_published,
     read_real_table,
 )
-from logtriage.bench.score_tables import markdown
+from logtriage.bench.score_tables import CEILING, TEACHER, markdown, summarise
 from logtriage.bench.strata import describe_falls, gains, stratum_changes
 from logtriage.real.cases import SOURCES
 from logtriage.train.cost import A100, L4, T4, KnownGpu, estimate
-from logtriage.train.experiment import CEILING, TEACHER, summarise_seeds
 from logtriage.train.settings import PRESETS, TrainingConfig, make_config
 from logtriage.world.tasks import TASKS
 
@@ -99,7 +97,8 @@ def rows_of(runs: Sequence[Path], file: str, policies: Sequence[str]) -> list[li
 def track_table(track: str) -> str:
     """The results of a track over its fresh training seeds, and what got worse."""
     runs = headline(track)
-    table = summarise_seeds(runs).to_dict("records")
+    frames = [pd.read_parquet(run / "evaluation.parquet") for run in runs]
+    table = summarise([frame[frame["split"] == "test"] for frame in frames])
     several = len(runs) > 1
     seeds = "**one training seed**"
     if several:
@@ -119,12 +118,12 @@ def track_table(track: str) -> str:
 
 
 def _cells(row: dict[str, Any], expert: bool) -> dict[str, str]:
-    """One task's row of `summarise_seeds` as head to cell."""
+    """One task's row of `summarise` as head to cell."""
     cells = {"task": words(row["task"])}
     cells |= {name: f"{Interval(*row[name]):.2f}" for name in ("base", "trained", "gain")}
     if row["seeds"] > 1:
         cells["least gain of a seed"] = f"{row['smallest_gain']:.2f}"
-    if row[f"share_of_{CEILING}"] is not None:
+    if f"share_of_{CEILING}" in row:
         cells[f"share of `{CEILING}`"] = f"{row[f'share_of_{CEILING}'].mean:.2f}"
     cells["faults found"] = _before_and_after(row, "faults_detected")
     cells["false alarms dismissed"] = _before_and_after(row, "false_alarms_dismissed")
@@ -135,8 +134,9 @@ def _cells(row: dict[str, Any], expert: bool) -> dict[str, str]:
 
 def _before_and_after(row: dict[str, Any], stratum: str) -> str:
     """Shares of a stratum, base to trained; empty where a task has none of it."""
-    base, trained = row[f"{stratum}_base"], row[f"{stratum}_trained"]
-    return "" if math.isnan(base) else f"{base:.2f} → {trained:.2f}"
+    if stratum not in row:
+        return ""
+    return f"{row[stratum]['base']:.2f} → {row[stratum]['trained']:.2f}"
 
 
 def tuned_line(track: str) -> str:

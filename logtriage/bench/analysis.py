@@ -22,7 +22,7 @@ et al. 2020).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,16 @@ import numpy as np
 import pandas as pd
 
 from ..play.scoring import PARTS
-from .intervals import KEYS, Interval, compare_recipes, holm, two_way_mean, verdict
+from .intervals import (
+    KEYS,
+    Interval,
+    Strata,
+    before_and_after,
+    compare_recipes,
+    holm,
+    seed_means,
+    verdict,
+)
 from .score_tables import detection_table
 from .strata import values_in, with_truth
 
@@ -55,8 +64,6 @@ SHOWN = (
     *("difference", "difference_low", "difference_high", "p", "verdict"),
 )
 
-Strata = list[np.ndarray]  # of each task: scores (seeds, incidents)
-
 
 # -- the frame -----------------------------------------------------------------------------------
 
@@ -75,54 +82,37 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
 
     Raises:
         FileNotFoundError: for a point that is not finished.
-        ValueError: for a point named twice, results of several versions of the benchmark, or a task
-            of which no incident was played by all points.
+        ValueError: for a task of which no incident was played by all points.
     """
-    names = [(row, seed) for row, seed, _ in points]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"a point stands for one run, but {twice} were given twice; drop one")
-    files = [[_file(Path(folder), name) for name in _FILES] for _, _, folder in points]
+    files = [_files(Path(folder)) for _, _, folder in points]
     common = _common_incidents([held_out for _, held_out in files])
     parts = []
-    for (row, seed, folder), (training, held_out) in zip(points, files, strict=True):
+    for (row, seed, _), (training, held_out) in zip(points, files, strict=True):
         held_out = held_out[held_out.set_index(KEYS).index.isin(common)]
-        bases = held_out.loc[held_out["policy"] == "base", "weights"].unique()
-        if len(bases) != 1:
-            raise ValueError(f"{folder} must be evaluated from one base, found {list(bases)}")
-        shared = held_out["policy"] != "trained"
-        own = pd.concat([_steps(training), held_out[~shared]])
-        of_base = held_out["policy"] == "base"
+        own, of_base = held_out["policy"] == "trained", held_out["policy"] == "base"
+        base = held_out.loc[of_base, "weights"].iloc[0]
         parts += [
-            own.assign(row=row, seed=seed, base=bases[0]),
-            held_out[of_base].assign(row="", seed=-1, base=bases[0]),
-            held_out[shared & ~of_base].assign(row="", seed=-1, base=""),
+            pd.concat([_steps(training), held_out[own]]).assign(row=row, seed=seed, base=base),
+            held_out[of_base].assign(row="", seed=-1, base=base),
+            held_out[~own & ~of_base].assign(row="", seed=-1, base=""),
         ]
     frame = pd.concat(parts, ignore_index=True)
-    versions = [one for one in frame["benchmark"].unique() if one]
-    if len(versions) != 1:
-        raise ValueError(
-            f"results of the benchmark's versions {versions} are never put together; evaluate the "
-            "points again"
-        )
     frame = frame.drop_duplicates(["row", "seed", "base", "policy", "step", *KEYS])
-    order = {row: place for place, row in enumerate(dict.fromkeys(row for row, _ in names))}
-    order[""] = len(order)  # what is shared comes last
-    return _small(frame.sort_values("row", key=lambda rows: rows.map(order), kind="stable"))
+    rows = [*dict.fromkeys(row for row, _, _ in points), ""]  # what is shared comes last
+    frame = frame[[*COLUMNS]].assign(row=pd.Categorical(frame["row"], rows))
+    frame = frame.sort_values("row", kind="stable", ignore_index=True)
+    for name in CATEGORIES:  # in order of appearance
+        frame[name] = pd.Categorical(frame[name], frame[name].unique())
+    return frame.astype({**SMALL_INTEGERS, **dict.fromkeys(MEASURES, "float32")})
 
 
-_FILES: Mapping[str, Callable[[Path], pd.DataFrame]] = {
-    "episodes.jsonl": lambda path: pd.read_json(path, lines=True),
-    "evaluation.parquet": pd.read_parquet,
-}
-
-
-def _file(folder: Path, name: str) -> pd.DataFrame:
-    """One of the two files of a point that count."""
-    if not (folder / name).exists():
-        raise FileNotFoundError(f"{folder} lacks {name}; train and evaluate this point first")
-    frame = _FILES[name](folder / name)
-    return frame if name.endswith("jsonl") else frame.assign(step=0, episodes=1)
+def _files(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A point's training episodes, and its held-out ones."""
+    for name in ("episodes.jsonl", "evaluation.parquet"):
+        if not (folder / name).exists():
+            raise FileNotFoundError(f"{folder} lacks {name}; train and evaluate this point first")
+    held_out = pd.read_parquet(folder / "evaluation.parquet").assign(step=0, episodes=1)
+    return pd.read_json(folder / "episodes.jsonl", lines=True), held_out
 
 
 def _common_incidents(held_out: Sequence[pd.DataFrame]) -> pd.MultiIndex:
@@ -151,21 +141,10 @@ def _steps(training: pd.DataFrame) -> pd.DataFrame:
     return means.assign(episodes=groups.size(), **rest).reset_index()
 
 
-def _small(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame in its final types: categories in order of appearance."""
-    rows = [row for row in frame["row"].unique() if row]
-    frame = frame[list(COLUMNS)].astype({**SMALL_INTEGERS, **dict.fromkeys(MEASURES, "float32")})
-    frame["row"] = pd.Categorical(frame["row"], [*rows, ""])
-    for name in CATEGORIES:
-        frame[name] = pd.Categorical(frame[name], frame[name].unique())
-    return frame.reset_index(drop=True)
-
-
 def read_sweep(folder: str | Path) -> tuple[dict[str, Any], pd.DataFrame]:
     """What was asked (`sweep.json`) and the frame (`episodes.parquet`) of a finished sweep."""
-    folder = Path(folder)
-    record = json.loads((folder / "sweep.json").read_text())
-    return record, pd.read_parquet(folder / "episodes.parquet")
+    record = json.loads((Path(folder) / "sweep.json").read_text())
+    return record, pd.read_parquet(Path(folder) / "episodes.parquet")
 
 
 def rows_of(frame: pd.DataFrame) -> list[str]:
@@ -181,39 +160,24 @@ def tasks_of(frame: pd.DataFrame) -> list[str]:
 def seeds_of(frame: pd.DataFrame, row: str) -> list[int]:
     """The training seeds of a row; `ValueError` for a row that the sweep does not have."""
     own = frame[(frame["row"] == row) & (frame["policy"] == "trained")]
-    if row == "" or own.empty:
+    if own.empty:
         raise ValueError(f"no row {row!r} in this sweep; choose one of {', '.join(rows_of(frame))}")
     return sorted(int(seed) for seed in own["seed"].unique())
 
 
 def scores_of(
     frame: pd.DataFrame, row: str, policy: str = "trained", column: str = "score"
-) -> Strata:
+) -> list[np.ndarray]:
     """A column of a row's policy, an array (seeds, incidents) for each of `tasks_of`; seeds and
-    incidents are sorted.
-
-    Args:
-        frame: from `gather`.
-        row: of the sweep.
-        policy: `trained`, or `base`, which is that of each seed.
-        column: of the frame.
-
-    Raises:
-        ValueError: for an unknown row, or seeds that were not evaluated on the same incidents.
+    incidents are sorted. The policy `base` is that of each seed.
     """
     frame = frame[frame["policy"].isin([policy, "trained"])]
     tables = []
     for seed in seeds_of(frame, row):
-        trained = frame[(frame["row"] == row) & (frame["seed"] == seed)]
-        played = trained.set_index(KEYS)[column].sort_index()
+        own = frame[(frame["row"] == row) & (frame["seed"] == seed)]
         if policy == "base":
-            base = frame["base"].isin(trained["base"].unique()) & (frame["policy"] == policy)
-            played = frame[base].set_index(KEYS)[column].sort_index()
-        tables.append(played.rename(seed))
-    if not all(one.index.equals(tables[0].index) for one in tables):
-        raise ValueError(
-            f"the seeds of {row} were not evaluated on the same incidents; evaluate them again"
-        )
+            own = frame[frame["base"].isin(own["base"].unique()) & (frame["policy"] == policy)]
+        tables.append(own.set_index(KEYS)[column].sort_index().rename(seed))
     table = pd.concat(tables, axis=1)
     tasks = table.index.get_level_values("task").astype(str)
     return [table[tasks == task].to_numpy(float).T for task in tasks_of(frame)]
@@ -236,41 +200,35 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
         `false_alarms_dismissed`, `_base` and `_trained`, nan where a task has none. With `against`
         also difference to that row's trained with its t interval over seeds, p of no difference,
         and verdict (`intervals.verdict`), for which p is adjusted for all rows of a task (Holm).
-
-    Raises:
-        ValueError: as `scores_of`, and when `against` was evaluated on other incidents.
     """
     held_out = with_truth(frame[frame["policy"].isin(["base", "trained"])])
     held_out = held_out.assign(**{name: values_in(held_out, name) for name in SHARES})
     tasks = tasks_of(held_out)
     places = {task: slice(at, at + 1) for at, task in enumerate(tasks)}
     places[ALL] = slice(None)
+    theirs = scores_of(held_out, against) if against else []
     records = []
     for row in rows_of(held_out):
         before, after = (scores_of(held_out, row, policy) for policy in ("base", "trained"))
-        gained = [y - x for x, y in zip(before, after, strict=True)]
-        theirs = _comparable(held_out, row, against) if against not in ("", row) else []
-        paired = bool(theirs) and trained_alike(frame, row, against)
-        shares: dict[str, Strata] = {
+        shares = {
             f"{name}_{policy}": scores_of(held_out, row, policy, name)
             for name in SHARES
             for policy in ("base", "trained")
         }
+        compared = against not in ("", row)
+        paired = compared and trained_alike(frame, row, against)
         for task, where in places.items():
             record: dict[str, Any] = {"row": row, "task": task, "seeds": len(after[0])}
             record["incidents"] = sum(part.shape[1] for part in after[where])
-            for name, part in (("base", before), ("trained", after), ("gain", gained)):
-                record |= _columns(name, two_way_mean(part[where]))
-            record["smallest_gain"] = float(_seed_means(gained[where]).min())
+            record |= _flat(before_and_after(before[where], after[where]))
             record |= {name: _mean_of_known(values[where]) for name, values in shares.items()}
-            if theirs:
-                sides = _seed_means(theirs[where]), _seed_means(after[where])
+            if compared:
+                sides = seed_means(theirs[where]), seed_means(after[where])
                 difference, p = compare_recipes(*sides, paired)
-                record |= _columns("difference", difference) | {"p": p}
+                record |= _flat({"difference": difference, "p": p})
             records.append(record)
     table = pd.DataFrame(records)
     if against:
-        seeds_of(held_out, against)  # an error where there is no such row
         adjusted = table.groupby("task")["p"].transform(holm)
         cells = zip(table["difference"], table["p"], adjusted, strict=True)
         table["verdict"] = [verdict(*cell) for cell in cells]
@@ -287,15 +245,13 @@ def trained_alike(frame: pd.DataFrame, row: str, other: str) -> bool:
     return bool(played.loc[row].equals(played.loc[other]))
 
 
-def _columns(name: str, interval: Interval) -> dict[str, float]:
-    """An interval as columns x, x_low and x_high."""
-    return dict(zip((name, f"{name}_low", f"{name}_high"), interval, strict=True))
-
-
-def _seed_means(strata: Strata) -> np.ndarray:
-    """Each seed's mean over tasks: (seeds,)."""
-    means: np.ndarray = np.mean([part.mean(axis=1) for part in strata], axis=0)
-    return means
+def _flat(record: dict[str, Any]) -> dict[str, float]:
+    """Each interval as columns x, x_low and x_high."""
+    flat: dict[str, float] = {}
+    for name, value in record.items():
+        ends = value if isinstance(value, Interval) else [value]
+        flat |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=False))
+    return flat
 
 
 def _mean_of_known(strata: Strata) -> float:
@@ -305,36 +261,13 @@ def _mean_of_known(strata: Strata) -> float:
     return float(np.mean(means)) if means else float("nan")
 
 
-def _comparable(held_out: pd.DataFrame, row: str, against: str) -> Strata:
-    """`scores_of` the row that another is compared with, on the same incidents."""
-    theirs = scores_of(held_out, against)
-    trained = held_out[held_out["policy"] == "trained"]
-    sides = [trained.loc[trained["row"] == one, KEYS].drop_duplicates() for one in (row, against)]
-    if not sides[0].merge(sides[1], how="outer", indicator=True)["_merge"].eq("both").all():
-        raise ValueError(
-            f"{row} and {against} were not evaluated on the same incidents; evaluate them again"
-        )
-    return theirs
-
-
 def comparison_table(frame: pd.DataFrame, against: str, task: str = ALL) -> pd.DataFrame:
-    """Each row of a sweep beside one of them, the best first, for reading.
-
-    Args:
-        frame: from `gather`.
-        against: the row that the others are compared with.
-        task: one of the frame's, or `all` for the mean of the tasks.
+    """Each row of a sweep beside the row `against`, the best first, for reading: of a task, or of
+    the mean of `all`.
     """
     table = score(frame, against=against)
-    if task not in set(table["task"]):
-        known = ", ".join(dict.fromkeys(table["task"]))
-        raise ValueError(f"the sweep has no task {task!r:.60}; it has {known}")
-    return (
-        table[table["task"] == task]
-        .set_index("row")[[*SHOWN]]
-        .sort_values("trained", ascending=False)
-        .round(3)
-    )
+    table = table[table["task"] == task].set_index("row")[[*SHOWN]]
+    return table.sort_values("trained", ascending=False).round(3)
 
 
 def dismissal_table(frame: pd.DataFrame, task: str = "silent_degradation") -> pd.DataFrame:

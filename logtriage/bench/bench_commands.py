@@ -284,17 +284,14 @@ def replay_command(
 
 
 def benchmark_command(
-    folder: Annotated[Path, typer.Option(help="Finished parts are kept here.")] = Path(
-        "runs/benchmark"
-    ),
-    results: Annotated[Path, typer.Option(help="Where tables and figures go.")] = Path(
+    results: Annotated[Path, typer.Option(help="Where episodes and tables go.")] = Path(
         "results/benchmark"
     ),
     incidents: Annotated[int, typer.Option(min=2, help="Per policy, task and split.")] = 500,
     processes: Annotated[int, typer.Option(min=1, help="Played at once.")] = 2,
 ) -> None:
-    """Play 7 policies on all tasks and splits; write every table and figure of the benchmark."""
+    """Play 7 policies on all tasks and splits; write the tables of the benchmark."""
     from .benchmark import make_report
 
     with errors_in_a_line():
-        make_report(folder, results, incidents, processes)
+        make_report(results, incidents, processes)

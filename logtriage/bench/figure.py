@@ -51,7 +51,6 @@ VERDICT_COLOURS = {  # of the audit, in the order of a bar: teal is right, red i
     "misled": "#FFC08F",
     "reckless": "#C22F1B",
 }
-ILL = "Reds"  # a service: white is healthy, deep red fails every request
 INK, FAINT = "#222222", "#B8B8B8"  # what is neither policy nor task
 
 
@@ -84,19 +83,12 @@ class Picture(Figure):
         return self.png(), {"width": round(96 * self.get_figwidth())}
 
 
-def new_figure(
-    height: float, columns: int = 1, rows: int = 1, **options: Any
-) -> tuple[Picture, np.ndarray]:
-    """An empty figure of `WIDTH` by `height` inches, and its axes (rows, columns).
-
-    Args:
-        height: inches.
-        columns, rows: of axes.
-        options: for `Figure.subplots`, and `width`, in inches, for a figure with less in it.
+def new_figure(height: float, columns: int = 1, **options: Any) -> tuple[Picture, np.ndarray]:
+    """An empty figure of `WIDTH` by `height` inches, and its axes (1, columns); `options` are those
+    of `Figure.subplots`.
     """
-    width = options.pop("width", WIDTH)
-    figure = Picture(figsize=(width, height), layout="constrained", dpi=DPI)
-    axes = figure.subplots(rows, columns, squeeze=False, **options)
+    figure = Picture(figsize=(WIDTH, height), layout="constrained", dpi=DPI)
+    axes = figure.subplots(1, columns, squeeze=False, **options)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=9)
@@ -112,54 +104,30 @@ def spread(values: Sequence[float], gap: float) -> np.ndarray:
     return moved
 
 
-def label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], **style: Any) -> list[Text]:
+def label_ends(
+    ax: Axes, ends: Mapping[str, tuple[float, str]], weight: str = "normal"
+) -> list[Text]:
     """Names to the right of an axes, each at the height where its line ends, none on another.
 
     Args:
         ax: finished axes; its limits must not change afterwards.
         ends: label to the height in data units, and the colour.
-        style: of the text.
     """
-    style = {"fontsize": 9, "va": "center", "annotation_clip": False, **style}
     figure = ax.get_figure(root=True)
     assert figure is not None  # every axes here was made by a figure
     figure.draw_without_rendering()  # only now does the axes have its height
     lines = max((label.count("\n") for label in ends), default=0) + 1
     points = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     low, high = ax.get_ylim()
-    heights = spread(
-        [y for y, _ in ends.values()], 1.3 * lines * style["fontsize"] / points * (high - low)
-    )
+    gap = 1.3 * lines * 9 / points * (high - low)
+    heights = spread([y for y, _ in ends.values()], gap)
+    style: dict[str, Any] = {"va": "center", "fontsize": 9, "weight": weight}
+    style |= {"xycoords": ax.get_yaxis_transform(), "annotation_clip": False}
+    style |= {"xytext": (6, 0), "textcoords": "offset points"}
     return [
-        ax.annotate(
-            label,
-            (1.0, y),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(6, 0),
-            textcoords="offset points",
-            color=colour,
-            **style,
-        )
+        ax.annotate(label, (1.0, y), color=colour, **style)
         for (label, (_, colour)), y in zip(ends.items(), heights, strict=True)
     ]
-
-
-def draw_key(figure: Picture, colours: Mapping[str, str]) -> list[Text]:
-    """A row of names over everything else, each behind a square of its colour; returns all texts.
-
-    Args:
-        figure: without anything in its top third of an inch, which is kept free for the key.
-        colours: label to colour.
-    """
-    top = 0.3 / figure.get_figheight()
-    figure.set_layout_engine("constrained", rect=(0.0, 0.0, 1.0, 1.0 - top))
-    texts, x = [], 0.01
-    for label, colour in colours.items():
-        for text, shade, gap in (("\N{BLACK SQUARE}", colour, 0.005), (label, INK, 0.018)):
-            one = figure.text(x, 1.0 - top / 2.0, text, color=shade, fontsize=SMALL, va="center")
-            x = one.get_window_extent().x1 / figure.bbox.width + gap
-            texts.append(one)
-    return texts
 
 
 def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) -> None:

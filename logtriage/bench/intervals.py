@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,10 @@ from scipy.stats import bootstrap, norm, trim_mean, ttest_1samp, ttest_ind
 
 RESAMPLES = 2000
 LEVEL = 0.95
+POWER = 0.8
 KEYS = ["task", "split", "index"]  # what makes two rows the same incident
+
+Strata: TypeAlias = Sequence[np.ndarray]  # of each task, values (seeds, incidents)
 
 
 class Interval(NamedTuple):
@@ -42,28 +45,21 @@ class Interval(NamedTuple):
         return format(self)
 
 
-def checked_samples(samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The samples as floats.
-
-    Raises:
-        ValueError: for none, one of fewer than two values, or a value that is not finite; so does
-            every function below that returns a bootstrap interval.
+def _checked(samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The samples as floats; `ValueError` for one of fewer than two values, or a value that is not
+    finite.
     """
     samples = [np.asarray(sample, dtype=float) for sample in samples]
-    if min((sample.size for sample in samples), default=0) < 2:
+    sizes = [sample.size for sample in samples]
+    if min(sizes, default=0) < 2 or not all(np.isfinite(sample).all() for sample in samples):
         raise ValueError(
-            "an interval needs at least 2 episodes a sample, got"
-            f" {[sample.size for sample in samples]}"
-        )
-    if not all(np.isfinite(sample).all() for sample in samples):
-        raise ValueError(
-            "an interval needs finite values, got nan or infinity; drop those episodes first"
+            f"an interval needs at least 2 episodes a sample and finite values, got {sizes} "
+            "episodes; play more, or drop those without a score"
         )
     return samples
 
 
-def is_constant(samples: Sequence[np.ndarray]) -> bool:
-    """Whether no sample varies, so that there is nothing to resample."""
+def _is_constant(samples: Sequence[np.ndarray]) -> bool:
     return all(np.ptp(sample) == 0.0 for sample in samples)
 
 
@@ -71,15 +67,12 @@ def is_constant(samples: Sequence[np.ndarray]) -> bool:
 
 
 def _bootstrap(
-    samples: Sequence[np.ndarray],
-    statistic: Callable[..., np.ndarray],
-    seed: int = 0,
-    paired: bool = False,
+    samples: Sequence[np.ndarray], statistic: Callable[..., np.ndarray], paired: bool = False
 ) -> Interval:
     """Interval of `statistic(*samples, axis)`; `paired` samples are resampled together."""
-    samples = checked_samples(samples)
+    samples = _checked(samples)
     point = float(statistic(*samples, axis=-1))
-    if is_constant(samples):
+    if _is_constant(samples):
         return Interval(point, point, point)
     found = bootstrap(
         samples,
@@ -89,45 +82,43 @@ def _bootstrap(
         method="percentile",
         vectorized=True,
         paired=paired,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     ).confidence_interval
     return Interval(point, float(found.low), float(found.high))
 
 
-def mean_interval(values: np.ndarray | pd.Series, seed: int = 0) -> Interval:
+def mean_interval(values: np.ndarray | pd.Series) -> Interval:
     """Mean of `values` (n,) over episodes; a constant sample has an interval of no width."""
-    return _bootstrap([values], np.mean, seed)
+    return _bootstrap([values], np.mean)
 
 
-def stratified_mean(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
+def stratified_mean(strata: Sequence[np.ndarray]) -> Interval:
     """Mean over tasks of the mean over episodes. `strata` holds each task's scores (n,)."""
 
     def mean(*samples: np.ndarray, axis: int) -> np.ndarray:
         means: np.ndarray = np.mean([sample.mean(axis) for sample in samples], axis=0)
         return means
 
-    return _bootstrap(strata, mean, seed)
+    return _bootstrap(strata, mean)
 
 
-def stratified_iqm(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
+def stratified_iqm(strata: Sequence[np.ndarray]) -> Interval:
     """Interquartile mean: of all episodes without the lowest and the highest quarter."""
 
     def middle(*samples: np.ndarray, axis: int) -> np.ndarray:
         found: np.ndarray = trim_mean(np.concatenate(samples, axis), 0.25, axis)
         return found
 
-    return _bootstrap(strata, middle, seed)
+    return _bootstrap(strata, middle)
 
 
-def matched(
-    before: pd.DataFrame, after: pd.DataFrame, column: str = "score"
-) -> tuple[np.ndarray, np.ndarray]:
-    """A column of two rollout frames on the same incidents, in the same order.
+def matched(before: pd.DataFrame, after: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of two rollout frames on the same incidents, in the same order.
 
     Raises:
         ValueError: when the frames do not hold the same incidents, once each.
     """
-    left, right = (frame.set_index(KEYS)[column].sort_index() for frame in (before, after))
+    left, right = (frame.set_index(KEYS)["score"].sort_index() for frame in (before, after))
     if not left.index.equals(right.index) or not left.index.is_unique:
         raise ValueError(
             "before and after must hold the same incidents once each; roll both out on the same"
@@ -136,31 +127,26 @@ def matched(
     return left.to_numpy(float), right.to_numpy(float)
 
 
-def paired_gain(before: pd.DataFrame, after: pd.DataFrame, column: str = "score") -> Interval:
+def paired_gain(before: pd.DataFrame, after: pd.DataFrame) -> Interval:
     """Mean of `after - before` on the same incidents; errors as `matched`."""
-    left, right = matched(before, after, column)
+    left, right = matched(before, after)
     return mean_interval(right - left)
 
 
-def share_of_ceiling(scores: pd.DataFrame, ceiling: pd.DataFrame) -> Interval:
-    """Ratio of mean scores on the same incidents; errors as `matched`, and for a ceiling of 0."""
-    top, own = matched(ceiling, scores)
-    if top.mean() == 0.0:
-        raise ValueError("a share needs a ceiling above 0, got mean score 0")
-    return _bootstrap([own, top], lambda x, y, axis: x.mean(axis) / y.mean(axis), paired=True)
+def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
+    """Ratio of mean scores (n,) on the same incidents."""
+    return _bootstrap([scores, ceiling], lambda x, y, axis: x.mean(axis) / y.mean(axis), True)
 
 
-def probability_of_improvement(before: np.ndarray, after: np.ndarray, seed: int = 0) -> Interval:
+def probability_of_improvement(before: np.ndarray, after: np.ndarray) -> Interval:
     """Chance that an episode of `after` scores above one of `before`, ties half.
 
     Both are scores (n,) of the same incidents in the same order. All n^2 pairs of episodes count
     (Mann-Whitney U); incidents are resampled for both sides together.
     """
-    before, after = checked_samples([before, after])
-    if before.shape != after.shape:
-        raise ValueError(f"need scores of the same incidents, got {before.size} and {after.size}")
+    before, after = _checked([before, after])
     wins = (after > before[:, None]) + 0.5 * (after == before[:, None])
-    (drawn,) = resample_shares(seed, before.size)
+    (drawn,) = _resample_shares(before.size)
     return Interval(float(wins.mean()), *_limits(((drawn @ wins) * drawn).sum(axis=1)))
 
 
@@ -168,11 +154,11 @@ def probability_of_improvement(before: np.ndarray, after: np.ndarray, seed: int 
 
 
 @lru_cache(maxsize=16)  # tables ask for the same draws again and again, and they take longest
-def resample_shares(seed: int, *sizes: int) -> tuple[np.ndarray, ...]:
+def _resample_shares(*sizes: int) -> tuple[np.ndarray, ...]:
     """For a sample of each size, the share of each value in `RESAMPLES` resamples: arrays (draws,
     size) that sum to 1 over values, shared between callers and read-only.
     """
-    random, found = np.random.default_rng(seed), []
+    random, found = np.random.default_rng(0), []
     for size in sizes:
         shares = random.multinomial(size, np.full(size, 1.0 / size), RESAMPLES) / size
         shares.setflags(write=False)
@@ -185,14 +171,14 @@ def _limits(draws: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _two_way_draws(strata: Sequence[np.ndarray], seed: int) -> np.ndarray:
-    """Resampled means of each stratum (seeds, incidents): an array (strata, draws).
+def _two_way_draws(strata: Strata) -> np.ndarray:
+    """Resampled means of each stratum: an array (strata, draws).
 
     Training seeds are drawn for all strata together, incidents for each stratum. A few seeds vary
     around their own mean by less than around the true one, by sqrt((n - 1) / n), so their
     deviations are stretched by the inverse first.
     """
-    seeds, *incidents = resample_shares(seed, len(strata[0]), *(part.shape[1] for part in strata))
+    seeds, *incidents = _resample_shares(len(strata[0]), *(part.shape[1] for part in strata))
     stretch = np.sqrt(len(strata[0]) / max(1, len(strata[0]) - 1))
     means = []
     for part, drawn in zip(strata, incidents, strict=True):
@@ -201,53 +187,59 @@ def _two_way_draws(strata: Sequence[np.ndarray], seed: int) -> np.ndarray:
     return np.stack(means)
 
 
-def two_way_mean(strata: Sequence[np.ndarray], seed: int = 0) -> Interval:
+def two_way_mean(strata: Strata) -> Interval:
     """Mean over tasks of the mean over training seeds and incidents.
 
     Every seed plays the same incidents, and both are samples, so both are resampled. Taking each
     seed's episodes for new ones would make the interval far too narrow. One seed is
     `stratified_mean`, which says nothing about other seeds; with three the interval is a little
     narrow still (see `tests/bench/test_intervals.py` for its coverage).
-
-    Args:
-        strata: values (seeds, incidents) of each task.
-        seed: of the resampling.
     """
     if len(strata[0]) == 1:
-        return stratified_mean([part[0] for part in strata], seed)
-    checked = checked_samples(strata)
+        return stratified_mean([part[0] for part in strata])
+    checked = _checked(strata)
     point, least, most = (
         float(np.mean([statistic(part) for part in checked]))
         for statistic in (np.mean, np.min, np.max)
     )
-    if is_constant(checked):
+    if _is_constant(checked):
         return Interval(point, point, point)
-    low, high = _limits(_two_way_draws(checked, seed).mean(axis=0))
+    low, high = _limits(_two_way_draws(checked).mean(axis=0))
     return Interval(point, max(low, least), min(high, most))  # stretched draws may lie beyond
 
 
-def two_way_share(scores: np.ndarray, ceiling: np.ndarray, seed: int = 0) -> Interval:
+def two_way_share(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
     """Ratio of mean scores: those of training seeds (seeds, incidents) to a ceiling's on the same
     incidents, (incidents,) or (seeds, incidents); resampled as in `two_way_mean`.
     """
-    own, top = checked_samples([scores, np.broadcast_to(ceiling, scores.shape)])
+    own, top = _checked([scores, np.broadcast_to(ceiling, scores.shape)])
     point = float(own.mean() / top.mean())
-    draws = [_two_way_draws([part], seed)[0] for part in (own, top)]  # the same draws of both
+    draws = [_two_way_draws([part])[0] for part in (own, top)]  # the same draws of both
     return Interval(point, *_limits(draws[0] / draws[1]))
+
+
+def seed_means(strata: Strata) -> np.ndarray:
+    """Each seed's mean over tasks: (seeds,)."""
+    means: np.ndarray = np.mean([part.mean(axis=1) for part in strata], axis=0)
+    return means
+
+
+def before_and_after(before: Strata, after: Strata) -> dict[str, Any]:
+    """What training came to: `base`, `trained` and the paired `gain`, each a `two_way_mean`, and
+    the `smallest_gain` of a seed.
+    """
+    gained = [y - x for x, y in zip(before, after, strict=True)]
+    found = {"base": before, "trained": after, "gain": gained}
+    intervals = {name: two_way_mean(strata) for name, strata in found.items()}
+    return {**intervals, "smallest_gain": float(seed_means(gained).min())}
 
 
 # -- two training recipes ------------------------------------------------------------------------
 
 
-class Comparison(NamedTuple):
-    """A difference of two recipes over training seeds, and the p value of no difference."""
-
-    difference: Interval
-    p: float
-
-
-def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> Comparison:
-    """Mean score of `ours` less `theirs`, with a t interval over training seeds.
+def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> tuple[Interval, float]:
+    """Mean score of `ours` less `theirs`, with a t interval over training seeds, and the p value of
+    no difference.
 
     The incidents are the same for all seeds of both, and taken as given: the interval is for other
     seeds on these incidents. Of a single seed nothing is known (nan).
@@ -256,36 +248,26 @@ def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> Compa
         theirs, ours: each seed's mean score, (seeds,).
         paired: whether equal places are runs with the same seed, steps and training incidents;
             otherwise Welch's test.
-
-    Raises:
-        ValueError: when paired recipes have different numbers of seeds.
     """
-    theirs, ours = np.asarray(theirs, float), np.asarray(ours, float)
-    if paired and theirs.shape != ours.shape:
-        raise ValueError(
-            f"paired recipes need the same seeds, got {theirs.size} and {ours.size}; compare them"
-            " unpaired"
-        )
     difference = float(ours.mean() - theirs.mean())
     if min(theirs.size, ours.size) < 2:
-        return Comparison(Interval(difference, np.nan, np.nan), np.nan)
+        return Interval(difference, np.nan, np.nan), np.nan
     sample = [ours - theirs] if paired else [ours, theirs]
-    if is_constant(sample):
-        return Comparison(Interval(*[difference] * 3), float(difference == 0.0))
+    if _is_constant(sample):
+        return Interval(*[difference] * 3), float(difference == 0.0)
     test = ttest_1samp(*sample, 0.0) if paired else ttest_ind(*sample, equal_var=False)
     low, high = test.confidence_interval(LEVEL)
-    return Comparison(Interval(difference, float(low), float(high)), float(test.pvalue))
+    return Interval(difference, float(low), float(high)), float(test.pvalue)
 
 
 def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     """P values adjusted for being a family (Holm 1979), in the same order; nan stays nan."""
     p = np.asarray(p_values, dtype=float)
+    count = int((~np.isnan(p)).sum())
+    order = np.argsort(p, kind="stable")[:count]  # nan comes last
     adjusted = np.full(p.shape, np.nan)
-    order = [place for place in np.argsort(p, kind="stable") if not np.isnan(p[place])]
-    largest = 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - rank) * p[place]))
-        adjusted[place] = largest
+    scaled = np.arange(count, 0, -1) * p[order]
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
     return adjusted
 
 
@@ -300,21 +282,16 @@ def verdict(difference: float, p: float, adjusted: float) -> str:
     return "suggestive" if p < 1.0 - LEVEL else "no significant difference"
 
 
-def episodes_needed(deviation: float, gain: float, power: float = 0.8, paired: bool = False) -> int:
-    """Episodes in each of two averages (or pairs) with which a two-sided z-test at 5 % sees a gain.
+def episodes_needed(deviation: float, gain: float, paired: bool = False) -> int:
+    """Episodes in each of two averages (or pairs) with which a two-sided z-test at 5 % sees a gain
+    four times in five.
 
     Args:
         deviation: standard deviation of the scores, or, when `paired`, of the differences.
         gain: true difference of the means, above 0.
-        power: chance to see it, in [0.5, 1).
         paired: whether both averages are over the same incidents.
     """
-    if not (deviation > 0.0 and gain > 0.0 and 0.5 <= power < 1.0):
-        raise ValueError(
-            "need a deviation and a gain above 0 and a power in [0.5, 1), got"
-            f" {deviation}, {gain} and {power}"
-        )
-    quantiles = norm.ppf(0.5 + LEVEL / 2.0) + norm.ppf(power)
+    quantiles = norm.ppf(0.5 + LEVEL / 2.0) + norm.ppf(POWER)
     return max(2, int(np.ceil((1 if paired else 2) * (deviation * quantiles / gain) ** 2)))
 
 
@@ -327,60 +304,22 @@ def power_of(deviation: float, gain: float, episodes: int) -> float:
 # -- calibration and shares ----------------------------------------------------------------------
 
 
-def _answers(confidence: np.ndarray, correct: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both as floats (n,), checked."""
-    confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
-    if confidence.shape != correct.shape or confidence.size == 0:
-        raise ValueError(
-            f"need one confidence an answer and at least one, got {confidence.size} and"
-            f" {correct.size}"
-        )
-    if not ((confidence >= 0.0) & (confidence <= 1.0)).all():
-        raise ValueError("confidence must lie in [0, 1]; is it a percentage?")
-    if not np.isin(correct, (0.0, 1.0)).all():
-        raise ValueError("correct must be 0 or 1, or a boolean, for each answer")
-    return confidence, correct
-
-
-def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = 10) -> pd.DataFrame:
-    """Confidence (n,) against accuracy: one row for each of `bins` equal bins that holds an answer.
-
-    Returns:
-        Columns `answers`, `confidence` (mean stated), `accuracy` (share right).
-
-    Raises:
-        ValueError: unless each answer has a confidence in [0, 1] and is right (1) or wrong (0).
+def calibration_error(confidence: pd.Series, correct: pd.Series, bins: int = 10) -> float:
+    """Expected calibration error: mean gap of stated confidence (n,) and accuracy in equal bins,
+    weighed by answers; `correct` is 0 or 1 for each.
     """
-    confidence, correct = _answers(confidence, correct)
-    place = np.minimum(bins - 1, (confidence * bins).astype(int))
-    table = pd.DataFrame({"bin": place, "confidence": confidence, "accuracy": correct})
-    groups = table.groupby("bin")
-    means = groups.mean().assign(answers=groups.size())
-    return means[["answers", "confidence", "accuracy"]].reset_index(drop=True)
-
-
-def calibration_error(confidence: np.ndarray, correct: np.ndarray, bins: int = 10) -> float:
-    """Expected calibration error: mean gap of confidence and accuracy, bins weighed by answers."""
-    table = reliability(confidence, correct, bins)
-    gaps = (table["confidence"] - table["accuracy"]).abs()
-    return float(np.average(gaps, weights=table["answers"]))
-
-
-def brier(confidence: np.ndarray, correct: np.ndarray) -> float:
-    """Brier score: mean squared difference of confidence and outcome; 0 is best."""
-    confidence, correct = _answers(confidence, correct)
-    return float(np.mean((confidence - correct) ** 2))
+    place = np.minimum(bins - 1, (np.asarray(confidence) * bins).astype(int))
+    answers = pd.DataFrame({"stated": np.asarray(confidence), "right": np.asarray(correct)})
+    groups = answers.groupby(place)
+    means = groups.mean()
+    gaps = (means["stated"] - means["right"]).abs()
+    return float(np.average(gaps, weights=groups.size()))
 
 
 def wilson(share: float, trials: int) -> Interval:
     """A share of `trials` with its 95 % interval by Wilson's score, which holds for few trials and
     for shares of 0 and 1. The share may be a mean of values from 0 to 1: then it is conservative.
-
-    Raises:
-        ValueError: for a share outside [0, 1] or no trial.
     """
-    if not 0.0 <= share <= 1.0 or trials < 1:
-        raise ValueError(f"need a share in [0, 1] of at least 1 trial, got {share} of {trials}")
     z2 = float(norm.ppf(0.5 + LEVEL / 2.0)) ** 2
     middle = (share + z2 / (2.0 * trials)) / (1.0 + z2 / trials)
     deviation = np.sqrt(z2 * (share * (1.0 - share) + z2 / (4.0 * trials)) / trials)

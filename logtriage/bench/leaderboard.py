@@ -25,7 +25,7 @@ from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .audit import judge
 from .episode_log import first_fault, read_trajectories
 from .evaluation import pass_all, pass_at
-from .intervals import KEYS, mean_interval, share_of_ceiling, stratified_mean
+from .intervals import KEYS, matched, mean_interval, share_of_ceiling, stratified_mean
 from .replay import FORGED, MATCH, UNSCORED, Replayed
 from .rollouts import solved
 
@@ -229,7 +229,7 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
             for task, own in zip(TASKS, scores, strict=True)
         },
         "mean": f"{stratified_mean(scores):.2f}",
-        f"share of `{CEILING}`": f"{share_of_ceiling(frame, best).mean:.2f}",
+        f"share of `{CEILING}`": f"{share_of_ceiling(*matched(frame, best)).mean:.2f}",
         "solved": mean(pass_at, 1) + (several if attempts > 1 else ""),
         "grounded": f"{entry.grounded:.2f}",
         "attempts": str(attempts),

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ..play.scoring import PARTS, WEIGHTS
 from .analysis import TRAINING, rows_of, scores_of, seeds_of, tasks_of
 from .figure import (
     FAINT,
@@ -29,7 +28,7 @@ from .figure import (
     spread,
     words,
 )
-from .intervals import Interval, two_way_mean
+from .intervals import two_way_mean
 from .strata import STRATA, group_order, label, named_once, stratum_changes
 
 WINDOW = 15  # training steps of a running mean
@@ -45,22 +44,14 @@ def count_seeds(count: int) -> str:
     return "one training seed" if count == 1 else f"{count} training seeds"
 
 
-def seed_means(
-    frames: Frames, task: str, policy: str, column: str = "score"
-) -> tuple[Interval, list[float]]:
-    """Mean of a policy's column over incidents and seeds with its interval, and each seed's mean.
-
-    Args:
-        frames: rollouts of the same incidents, one frame per seed.
-        task, policy: whose rows count.
-        column: of the frames.
-    """
+def seed_scores(frames: Frames, task: str, policy: str) -> np.ndarray:
+    """A policy's scores (seeds, incidents), of rollouts of the same incidents."""
     columns = [
-        frame[(frame["task"] == task) & (frame["policy"] == policy)].set_index("index")[column]
+        frame[(frame["task"] == task) & (frame["policy"] == policy)].set_index("index")["score"]
         for frame in frames
     ]
-    values = pd.concat(columns, axis=1).to_numpy(float).T
-    return two_way_mean([values]), values.mean(axis=1).tolist()
+    scores: np.ndarray = pd.concat(columns, axis=1).to_numpy(float).T
+    return scores
 
 
 def smooth(means: pd.Series) -> pd.Series:
@@ -94,7 +85,7 @@ def _draw_learning(ax: Axes, training: Frames) -> None:
             x = played.loc[means.index]
             ax.plot(x, means, color=colour, alpha=0.3 if single else 0.5, lw=0.9)
         strong = smooth(pd.concat(runs, axis=1).sort_index().mean(axis=1))
-        ax.plot(played.loc[strong.index], strong, color=colour, lw=2.8, label=words(task))
+        ax.plot(played.loc[strong.index], strong, color=colour, lw=2.8)
         ends[task.replace("_", "\n")] = (strong.iloc[-1], colour)
     ax.set(
         xlabel="training episodes played",
@@ -108,11 +99,7 @@ def _draw_learning(ax: Axes, training: Frames) -> None:
 
 
 def plot_learning(training: Frames) -> Picture:
-    """Score against training episodes, while sampling on incidents of `train`.
-
-    Args:
-        training: training episodes (columns step, task, score).
-    """
+    """Score against training episodes (columns step, task, score), while sampling on `train`."""
     figure, axes = new_figure(3.2)
     _draw_learning(axes[0, 0], training)
     return figure
@@ -133,23 +120,23 @@ def plot_checkpoints(
         evaluations: from `experiment.evaluate_run`.
         references: policies drawn as level lines, where they were evaluated.
     """
-    played, frames = _played(training), []
-    for own, whole in zip(checkpoints, evaluations, strict=True):
-        start = whole[(whole["policy"] == "base") & whole["index"].isin(set(own["index"]))]
-        frames.append(pd.concat([start.assign(step=0), own.assign(policy="trained")]))
-    steps, indices = sorted(set(frames[0]["step"])), set(frames[0]["index"])
-    tasks, x = list(dict.fromkeys(frames[0]["task"])), [played.get(step, 0) for step in steps]
+    played, indices = _played(training), set(checkpoints[0]["index"])
+    whole = [frame[frame["index"].isin(indices)] for frame in evaluations]
+    frames = [
+        pd.concat([start[start["policy"] == "base"].assign(step=0), own.assign(policy="trained")])
+        for start, own in zip(whole, checkpoints, strict=True)
+    ]
+    steps, tasks = sorted(set(frames[0]["step"])), list(dict.fromkeys(frames[0]["task"]))
+    x = [played.get(step, 0) for step in steps]
     figure, axes = new_figure(3.0, len(tasks), sharey=True)
     for ax, task in zip(axes[0], tasks, strict=True):
-        cells = []
-        for step in steps:
-            at_step = [frame[frame["step"] == step] for frame in frames]
-            cells.append(seed_means(at_step, task, "trained" if step else "base"))
-        means = [cell.mean for cell, _ in cells]
-        for own in zip(*(seeds for _, seeds in cells), strict=True):
-            ax.plot(x, own, color=TRAINED, alpha=0.5, lw=0.9)
-        band = [cell.low for cell, _ in cells], [cell.high for cell, _ in cells]
-        ax.fill_between(x, *band, color=TRAINED, alpha=0.15, lw=0)
+        scores = [
+            seed_scores([one[one["step"] == step] for one in frames], task, policy)
+            for step, policy in zip(steps, ("base", *["trained"] * len(steps)), strict=False)
+        ]
+        ax.plot(x, [one.mean(axis=1) for one in scores], color=TRAINED, alpha=0.5, lw=0.9)
+        means, low, high = zip(*(two_way_mean([one]) for one in scores), strict=True)
+        ax.fill_between(x, low, high, color=TRAINED, alpha=0.15, lw=0)
         ax.plot(x, means, "-o", color=TRAINED, lw=2.4, ms=5)
         ax.plot(x[:1], means[:1], "o", color=BASE, ms=7, zorder=5)
         ax.annotate(
@@ -157,11 +144,10 @@ def plot_checkpoints(
             fontsize=9, color=BASE, path_effects=HALO,
         )  # fmt: skip
         ends = {"trained": (means[-1], TRAINED)}
-        shown = evaluations[0][evaluations[0]["index"].isin(indices)]
-        for name, scores in shown[shown["task"] == task].groupby("policy")["score"]:
+        for name, own in whole[0][whole[0]["task"] == task].groupby("policy")["score"]:
             if name in references:
-                ends[name] = (scores.mean(), policy_colour(name))
-                ax.axhline(scores.mean(), color=ends[name][1], lw=1.2, ls=(0, (4, 2)), zorder=1)
+                ends[name] = (own.mean(), policy_colour(name))
+                ax.axhline(own.mean(), color=ends[name][1], lw=1.2, ls=(0, (4, 2)), zorder=1)
         ax.set(title=words(task), ylim=(0.0, 1.02))
         label_ends(ax, ends)
     axes[0, 0].set_ylabel("mean held-out score (0 to 1)")
@@ -179,9 +165,10 @@ def _draw_gain(
     """One task's row: an arrow from base to trained, and bars for the references."""
     means = {}
     for policy, colour in (("base", BASE), ("trained", TRAINED)):
-        cell, seeds = seed_means(evaluations, task, policy)
-        if len(seeds) > 1:
-            ax.plot(seeds, [y] * len(seeds), "o", color=colour, alpha=0.3, ms=5)
+        scores = seed_scores(evaluations, task, policy)
+        if len(scores) > 1:
+            ax.plot(scores.mean(axis=1), [y] * len(scores), "o", color=colour, alpha=0.3, ms=5)
+        cell = two_way_mean([scores])
         draw_interval(ax, cell, y, colour, ms=8)
         means[policy] = cell.mean
     ax.annotate(
@@ -227,60 +214,12 @@ def plot_gain(
     right.set(xlabel="mean score of greedy play on held-out incidents (0 to 1)")
     right.spines["left"].set_visible(False)
     count = evaluations[0].groupby(["task", "policy"])["index"].nunique().max()
-    seeds = count_seeds(len(training))
     right.set_title(
-        f"Before and after, on incidents it has not seen\n{seeds}; {count} incidents a task, 95 %"
-        " intervals",
+        "Before and after, on incidents it has not seen\n"
+        f"{count_seeds(len(training))}; {count} incidents a task, 95 % intervals",
         fontsize=10,
     )
     _draw_learning(left, training)
-    return figure
-
-
-def _draw_change(
-    ax: Axes, before: float, after: float, y: float, colour: str, width: float = 2.4
-) -> None:
-    """Base joined to trained, at height `y`."""
-    ax.plot([before, after], [y, y], color=colour, lw=width, zorder=1)
-    ax.plot([before], [y], "o", color=BASE, ms=7, zorder=4)
-    ax.plot([after], [y], "o", color=TRAINED, ms=7, zorder=4)
-
-
-def _name_ends(ax: Axes, before: float, after: float, y: float) -> None:
-    """The names base and trained above the two ends of a change."""
-    ends = sorted([(before, "base", BASE), (after, "trained", TRAINED)])
-    for (x, name, colour), side, shift in zip(ends, ("right", "left"), (-5, 5), strict=True):
-        ax.annotate(
-            name, (x, y), xytext=(shift, 5), textcoords="offset points", ha=side, va="bottom",
-            fontsize=9, weight="bold", color=colour,
-        )  # fmt: skip
-
-
-def plot_parts(evaluations: Frames) -> Picture:
-    """Each part of the score before and after training: one panel per task, one row per part.
-
-    Args:
-        evaluations: rollouts of `base` and `trained`.
-    """
-    frame = pd.concat(evaluations)
-    tasks = list(dict.fromkeys(frame["task"]))
-    figure, axes = new_figure(2.9, len(tasks), sharey=True)
-    widest: tuple[float, Axes, int, float, float] = (-1.0, axes[0, 0], 0, 0.0, 0.0)
-    for ax, task in zip(axes[0], tasks, strict=True):
-        means = frame[frame["task"] == task].groupby("policy")[list(PARTS)].mean()
-        for y, part in enumerate(PARTS):
-            before, after = means.loc["base", part], means.loc["trained", part]
-            _draw_change(ax, before, after, y, FAINT, 4)
-            widest = max(
-                widest, (abs(after - before), ax, y, before, after), key=lambda one: one[0]
-            )
-        ax.set(title=words(task), xlim=(-0.04, 1.04), xticks=UNIT)
-    _, ax, y, before, after = widest
-    _name_ends(ax, before, after, y)  # once, where there is most room
-    labels = [f"{words(part)} ({WEIGHTS[part]:.2f})" for part in PARTS]
-    axes[0, 0].set_yticks(range(len(PARTS)), labels)
-    axes[0, 0].set_ylim(len(PARTS) - 0.5, -0.9)
-    figure.supxlabel(f"share earned (0 to 1; {count_seeds(len(evaluations))})", fontsize=10)
     return figure
 
 
@@ -297,7 +236,6 @@ def plot_strata(evaluations: Frames) -> Picture:
     sides = [[one[one["policy"] == name] for one in evaluations] for name in ("base", "trained")]
     changes = named_once(stratum_changes(*sides))
     changes = changes[[STRATA[name].better > 0 for name in changes["stratum"]]]
-    changes = changes[changes["stratum"] != "detection_balanced"]
     order = {name: place for place, name in enumerate(STRATA)}
     rows = sorted(
         set(zip(changes["stratum"], changes["group"], strict=True)),
@@ -309,54 +247,31 @@ def plot_strata(evaluations: Frames) -> Picture:
         for row in changes[changes["task"] == task].itertuples():
             y = rows.index((row.stratum, row.group))
             colour = INK if row.fell else TRAINED if row.low > 0.0 else FAINT
-            _draw_change(ax, row.base, row.trained, y, colour, 4 if row.fell else 2.4)
+            width = 4 if row.fell else 2.4
+            ax.plot([row.base, row.trained], [y, y], color=colour, lw=width, zorder=1)
+            ax.plot([row.base], [y], "o", color=BASE, ms=7, zorder=4)
+            ax.plot([row.trained], [y], "o", color=TRAINED, ms=7, zorder=4)
             if row.fell:
+                roomy = row.base < 0.7
                 ax.text(
-                    row.base + 0.04 if row.base < 0.7 else row.trained - 0.04, y, "worse",
-                    ha="left" if row.base < 0.7 else "right", va="center", fontsize=9,
+                    row.base + 0.04 if roomy else row.trained - 0.04, y, "worse",
+                    ha="left" if roomy else "right", va="center", fontsize=9,
                     weight="bold", color=INK, path_effects=HALO, zorder=5,
                 )  # fmt: skip
             ax.text(1.24, y, str(row.incidents), ha="right", va="center", fontsize=SMALL)
         ax.set(title=words(task), xlim=(-0.04, 1.25), xticks=UNIT)
     first = changes[(changes["stratum"] == rows[0][0]) & (changes["group"] == rows[0][1])]
     widest = first.loc[first["change"].abs().idxmax()]
-    _name_ends(axes[0, tasks.index(widest["task"])], widest["base"], widest["trained"], 0)
+    ends = sorted([(widest["base"], "base", BASE), (widest["trained"], "trained", TRAINED)])
+    for (x, name, colour), side, shift in zip(ends, ("right", "left"), (-5, 5), strict=True):
+        axes[0, tasks.index(widest["task"])].annotate(
+            name, (x, 0), xytext=(shift, 5), textcoords="offset points", ha=side, va="bottom",
+            fontsize=9, weight="bold", color=colour,
+        )  # fmt: skip
     seeds = count_seeds(len(evaluations))
     figure.supxlabel(f"share (0 to 1; {seeds}); at the right, incidents", fontsize=10)
     axes[0, 0].set_yticks(range(len(rows)), [label(*row) for row in rows])
     axes[0, 0].set_ylim(len(rows) - 0.4, -0.9)
-    return figure
-
-
-def plot_small_samples(
-    scores: np.ndarray, sizes: Sequence[int] = (10, 30, 100, 300, 1000), draws: int = 2000
-) -> Picture:
-    """How far the difference of two averages of n episodes strays when nothing has changed.
-
-    Args:
-        scores: scores of one unchanging policy, (n,).
-        sizes: numbers of episodes averaged.
-        draws: pairs of averages drawn for each size.
-    """
-    random = np.random.default_rng(0)
-    figure, axes = new_figure(2.8, width=6.5)
-    ax = axes[0, 0]
-    for x, size in enumerate(sizes):
-        first, last = (random.choice(scores, (draws, size)).mean(1) for _ in range(2))
-        low, high = np.quantile(last - first, (0.025, 0.975))
-        ax.plot([x, x], [low, high], color=INK, lw=7, solid_capstyle="butt")
-        ax.annotate(
-            f"±{(high - low) / 2.0:.2f}", (x, high), xytext=(0, 4), textcoords="offset points",
-            ha="center", fontsize=9,
-        )  # fmt: skip
-    ax.axhline(0.0, color=INK, lw=0.8)
-    ax.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
-    ax.set(
-        xlabel="episodes in each of the two averages",
-        ylabel="last minus first average,\nscore (95 % of pairs)",
-        xlim=(-0.6, len(sizes) - 0.4),
-    )
-    ax.margins(y=0.15)
     return figure
 
 
@@ -375,15 +290,14 @@ def _row_styles(frame: pd.DataFrame, against: str) -> Mapping[str, dict[str, Any
     and the worst on held-out incidents, and `against`.
     """
     rows = rows_of(frame)
-    means = {row: np.mean([part.mean() for part in scores_of(frame, row)]) for row in rows}
-    ranked = sorted(rows, key=means.__getitem__)
-    others = rows if len(rows) <= len(DASHES) else [ranked[-1], ranked[0]]
+    if len(rows) > len(DASHES):
+        ranked = sorted(rows, key=lambda row: np.mean([x.mean() for x in scores_of(frame, row)]))
+        rows = [ranked[-1], ranked[0]]
     styles = {
         row: {"color": INK, "ls": dashes, "lw": 1.7, "zorder": 3}
-        for row, dashes in zip(others, DASHES, strict=False)
+        for row, dashes in zip(rows, DASHES, strict=False)
     }
     if against:
-        seeds_of(frame, against)  # an error where there is no such row
         styles[against] = {"color": TRAINED, "lw": 2.2, "zorder": 4}
     return styles
 
@@ -404,9 +318,8 @@ def plot_sweep_learning(frame: pd.DataFrame, against: str = "") -> Picture:
     ends: dict[str, tuple[float, str]] = {}
     for ax, task in zip(axes[0], tasks, strict=True):
         for row in rows:
-            own = training[training["row"] == row]
             curves = []
-            for _, part in own.groupby("seed", observed=True):
+            for _, part in training[training["row"] == row].groupby("seed", observed=True):
                 played = part.groupby("step")["episodes"].sum().cumsum()
                 steps = part[part["task"] == task].set_index("step")["score"].astype(float)
                 if len(steps):  # a short run may draw no incident of a task
@@ -450,7 +363,6 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
             ax.plot(after.mean(axis=1), [y] * len(after), "o", color=TRAINED, alpha=0.3, ms=4)
             draw_interval(ax, two_way_mean([after]), y, TRAINED, ms=5.5)
         if against:
-            seeds_of(frame, against)  # an error where there is no such row
             mean = of_row[against][1][at].mean()
             ax.axvline(mean, color=INK, lw=1.0, ls=(0, (4, 2)), zorder=1)
         ax.set(title=words(task), xlim=(-0.02, 1.02), ylim=(len(rows) - 0.4, -0.6))

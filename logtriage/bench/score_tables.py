@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..play.scoring import PARTS
 from .intervals import (
     KEYS,
     Interval,
+    before_and_after,
     matched,
     mean_interval,
     probability_of_improvement,
     share_of_ceiling,
     stratified_iqm,
     stratified_mean,
+    two_way_mean,
+    two_way_share,
 )
-from .strata import label, strata
+from .rollouts import scored
+from .strata import label, stratum_changes, values_in, with_truth
 
-SHOWN_STRATA = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")
+REFERENCES = ("novice", "loudest", "trace", "belief", "oracle")  # beside a model, see `summarise`
+CEILING = "belief"  # shares are of its score
+TEACHER = "trace"  # the expert that one track imitates
+DETECTION = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")  # strata in a table
+UNSHOWN = (  # of a summary
+    *("benchmark", "seeds", "smallest_gain", f"over_{TEACHER}"),
+    *("root_cause_base", "root_cause_trained"),
+)
 
 
 def score_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -49,25 +63,123 @@ def score_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def detection_table(frame: pd.DataFrame) -> pd.DataFrame:
     """What a policy did with faults and with false alarms, as text: one row per policy and task."""
-    rows = []
-    for (policy, task), own in strata(frame).groupby(["policy", "task"], sort=False):
-        found = own.set_index("stratum")
-        cells = {label(name): "-" for name in SHOWN_STRATA}
-        for name in SHOWN_STRATA:
-            if name in found.index:
-                own_row = found.loc[name]
-                cells[label(name)] = f"{own_row['mean']:.2f} of {own_row['episodes']}"
-        rows.append({"policy": policy, "task": task, **cells})
+    known, rows = with_truth(scored(frame)), []
+    known = known.assign(**{name: values_in(known, name) for name in DETECTION})
+    for (policy, task), own in known.groupby(["policy", "task"], sort=False):
+        cells = {"policy": policy, "task": task}
+        for name in DETECTION:
+            count = own[name].count()
+            cells[label(name)] = f"{own[name].mean():.2f} of {count}" if count else "-"
+        rows.append(cells)
     return pd.DataFrame(rows)
 
 
-def policy_scores(frame: pd.DataFrame, ceiling: str = "belief") -> pd.DataFrame:
+# -- a model before and after training -----------------------------------------------------------
+
+
+def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
+    """A model before and after training, a row per task, from one evaluation per training seed.
+
+    Returns:
+        Task, benchmark, seeds and episodes (incidents of each); `base`, `trained` and `gain`, with
+        intervals in which seeds and incidents are resampled; `smallest_gain`, of a seed; how often
+        the root cause was right; the mean scores of the `REFERENCES` that every seed has beside it;
+        `share_of_belief` and `over_trace` (how much better than that script), where these are
+        among them; and each stratum (see `bench.strata`), where it has groups by group.
+
+    Raises:
+        ValueError: when the frames do not hold the same incidents.
+    """
+    base, trained = ([one[one.policy == name] for one in frames] for name in ("base", "trained"))
+    changes, rows = stratum_changes(base, trained), []
+    played = [name for name in REFERENCES if all((one.policy == name).any() for one in frames)]
+    for task in changes["task"].unique():
+        scores = {  # of a policy, (seeds, incidents)
+            policy: np.stack(
+                [
+                    one[(one.task == task) & (one.policy == policy)].sort_values("index")["score"]
+                    for one in frames
+                ]
+            )
+            for policy in ("base", "trained", *played)
+        }
+        after = scores["trained"]
+        row: dict[str, Any] = {
+            "task": task,
+            "benchmark": frames[0]["benchmark"].iloc[0],
+            "seeds": len(frames),
+            "episodes": after.shape[1],
+            **before_and_after([scores["base"]], [after]),
+        }
+        for name, side in (("base", base), ("trained", trained)):
+            right = pd.concat([one.loc[one.task == task, "root_cause"] for one in side])
+            row[f"root_cause_{name}"] = float(right.mean())
+        row |= {name: float(scores[name].mean()) for name in played}
+        if CEILING in played:
+            row[f"share_of_{CEILING}"] = (
+                two_way_share(after, scores[CEILING][0])
+                if len(frames) > 1
+                else share_of_ceiling(after[0], scores[CEILING][0])
+            )
+        if TEACHER in played:
+            row[f"over_{TEACHER}"] = two_way_mean([after - scores[TEACHER]])
+        rows.append(row | _strata_of(changes[changes.task == task]))
+    return rows
+
+
+def _strata_of(changes: pd.DataFrame) -> dict[str, Any]:
+    """One task's rows of `stratum_changes` by stratum, and where it has groups by group."""
+    strata: dict[str, Any] = {}
+    for row in changes.itertuples():
+        change = [round(value, 4) for value in (row.change, row.low, row.high)]
+        cell = {
+            "incidents": row.incidents,
+            "base": round(row.base, 4),
+            "trained": round(row.trained, 4),
+            # None where there are too few incidents for an interval
+            "change": None if math.isnan(row.low) else change,
+            "fell": row.fell,
+        }
+        if row.group:
+            strata.setdefault(row.stratum, {})[row.group] = cell
+        else:
+            strata[row.stratum] = cell
+    return strata
+
+
+def summary_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """`summarise`'s rows (or `summary.json` read back) as text cells; of the strata, faults and
+    false alarms.
+    """
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, dict):
+            return f"{value['base']:.2f} → {value['trained']:.2f}"
+        if isinstance(value, (list, tuple)):
+            return f"{Interval(*value):.2f}"
+        return f"{value:.2f}" if isinstance(value, float) else value
+
+    table = pd.DataFrame(
+        {
+            label(key) if key in DETECTION else key.replace("_", " "): cell(value)
+            for key, value in row.items()
+            if key in DETECTION or not (isinstance(value, dict) or key in UNSHOWN)
+        }
+        for row in rows
+    )
+    return table.fillna("-")
+
+
+# -- policies beside each other ------------------------------------------------------------------
+
+
+def policy_scores(frame: pd.DataFrame) -> pd.DataFrame:
     """One row per policy and split: the mean score of each task with its interval, mean and
     interquartile mean over tasks, and the share of the ceiling's score on the same incidents.
     """
     rows = []
     for (policy, split), part in frame.groupby(["policy", "split"], sort=False):
-        best = frame[(frame["policy"] == ceiling) & (frame["split"] == split)]
+        best = frame[(frame["policy"] == CEILING) & (frame["split"] == split)]
         tasks = {task: group["score"] for task, group in part.groupby("task", sort=False)}
         rows.append(
             {
@@ -76,7 +188,7 @@ def policy_scores(frame: pd.DataFrame, ceiling: str = "belief") -> pd.DataFrame:
                 **{task: mean_interval(scores) for task, scores in tasks.items()},
                 "mean": stratified_mean([*tasks.values()]),
                 "iqm": stratified_iqm([*tasks.values()]),
-                "share_of_ceiling": share_of_ceiling(part, best),
+                "share_of_ceiling": share_of_ceiling(*matched(part, best)),
             }
         )
     return pd.DataFrame(rows)

@@ -2,14 +2,12 @@
 
 A policy gains on silent degradation by dismissing everything, since some incidents are false
 alarms; another stops blaming the edge, even where the edge is at fault. Neither shows in a mean
-score. Strata show it: faults detected and false alarms dismissed, roots by kind and by depth,
-severity by class, each with its 95 % interval, and the paired change from before to after training.
+score. Strata show it, each with its paired change from before to after training.
 
 | stratum | mean of | groups |
 |---|---|---|
 | faults_detected | real faults whose root was blamed first | |
 | false_alarms_dismissed | false alarms ignored, nothing blamed, remediated or paged | |
-| detection_balanced | the mean of these two, where a task has both | |
 | faults_dismissed | real faults closed by `ignore` | |
 | root_by_kind | real faults whose root was blamed first | kind of the root |
 | root_by_depth | the same | calls from the nearest edge down to it |
@@ -21,7 +19,7 @@ The truth of an incident is no column of a rollout: it is sampled again from (ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,22 +30,20 @@ from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SEVERITIES
 from ..world.topology import Topology
 from .intervals import KEYS, Interval, matched, two_way_mean
-from .rollouts import scored
 
-TRUTH = ("real", "severity_true", "root", "root_kind", "root_depth", "fault")
+TRUTH = ("real", "severity_true", "root_kind", "root_depth")
 # A stratum of fewer incidents has no interval, and is never said to have fallen: a bootstrap of so
 # few values is far too narrow.
 FEWEST = 10
 
 Frames: TypeAlias = pd.DataFrame | Sequence[pd.DataFrame]  # rollouts, of one or several seeds
-Parts: TypeAlias = list[tuple[str, np.ndarray]]  # answers, and the incidents (a mask) of each
 
 
 class Stratum(NamedTuple):
     """What is averaged over which incidents.
 
     Attributes:
-        answer: a key of `_answers`.
+        answer: what is averaged, see `values_in`.
         label: in words; `{}` is the group.
         real: over real faults, over false alarms, or, for None, over all incidents.
         by: column of the truth of which each value is a group; empty for one group of all.
@@ -64,7 +60,6 @@ class Stratum(NamedTuple):
 STRATA = {
     "faults_detected": Stratum("root found", "real faults detected", real=True),
     "false_alarms_dismissed": Stratum("alarm dismissed", "false alarms dismissed", real=False),
-    "detection_balanced": Stratum("", "detected and dismissed, balanced", real=None),
     "faults_dismissed": Stratum("ignored", "real faults dismissed", real=True, better=-1),
     "root_by_kind": Stratum("root found", "{} roots found", real=True, by="root_kind"),
     "root_by_depth": Stratum("root found", "roots at depth {} found", real=True, by="root_depth"),
@@ -78,6 +73,12 @@ def label(stratum: str, group: str = "") -> str:
     return STRATA[stratum].label.format(group)
 
 
+def group_order(group: object) -> int:
+    """Where a group is in its stratum: kinds and classes as listed, depths by number."""
+    names = ["", *KINDS, *SEVERITIES]
+    return names.index(group) if group in names else int(str(group))
+
+
 def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.DataFrame:
     """Rollouts with what was true of each incident; unchanged where they have it.
 
@@ -87,8 +88,7 @@ def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.Data
 
     Returns:
         The frame with the columns `TRUTH`: real (whether there was a fault), severity_true, and
-        root, root_kind, root_depth (calls below the nearest edge) and fault, which a false alarm
-        lacks.
+        root_kind and root_depth (calls below the nearest edge), which a false alarm lacks.
 
     Raises:
         ValueError: for an unknown task, or another version of the benchmark, whose incidents
@@ -96,114 +96,46 @@ def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.Data
     """
     if set(TRUTH) <= set(frame.columns):
         return frame
-    coordinates = [*KEYS, "benchmark"]
-    incidents = frame[coordinates].drop_duplicates()
-    rows = [
-        _truth(task, split, index, benchmark, topology)
-        for task, split, index, benchmark in incidents.itertuples(index=False, name=None)
-    ]
+    others = set(frame["benchmark"]) - {BENCHMARK_VERSION}
+    if others:
+        raise ValueError(
+            f"incidents of benchmark {', '.join(others)} are not known, only those of "
+            f"{BENCHMARK_VERSION}; play them again"
+        )
+    incidents, rows = frame[KEYS].drop_duplicates(), []
+    for task, split, index in incidents.itertuples(index=False, name=None):
+        incident = sample_incident(task, split, int(index), topology)
+        root, graph = incident.root, incident.topology
+        kind, depth = (
+            (None, None) if root is None else (graph.service(root).kind, graph.depth[root])
+        )
+        rows.append((root is not None, incident.severity, kind, depth))
     truth = pd.DataFrame(rows, columns=list(TRUTH), index=incidents.index)
     truth = truth.astype({"real": bool, "root_depth": "Int64"})
-    joined = frame.merge(pd.concat([incidents, truth], axis=1), on=coordinates, how="left")
-    return joined.set_axis(frame.index)
-
-
-def _truth(
-    task: str, split: str, index: int, benchmark: str, topology: Topology | None
-) -> tuple[object, ...]:
-    """The values of `TRUTH` for one incident."""
-    if benchmark != BENCHMARK_VERSION:
-        raise ValueError(
-            f"incidents of benchmark {benchmark} are not known, only those of {BENCHMARK_VERSION}; "
-            "play them again"
-        )
-    incident = sample_incident(task, split, int(index), topology)
-    if incident.injection is None or incident.root is None:
-        return False, incident.severity, None, None, None, None
-    root, graph = incident.root, incident.topology
-    kind, depth = graph.service(root).kind, graph.depth[root]
-    return True, incident.severity, root, kind, depth, incident.injection.fault.name
-
-
-def _answers(rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """What is averaged in strata, by name, each (episodes,)."""
-    # At a false alarm these parts are 1 where it was closed by `ignore` with nothing done.
-    nothing_done = (rows[["root_cause", "remediation", "escalation"]] == 1).all(axis=1)
-    return {
-        "root found": (rows["root_cause"] == 1).to_numpy(float),
-        "alarm dismissed": nothing_done.to_numpy(float),
-        "ignored": (rows["closed_by"] == "ignore").to_numpy(float),
-        "severity": rows["severity"].to_numpy(float),
-        "steps": rows["steps"].to_numpy(float),
-    }
+    return frame.merge(incidents.join(truth), on=KEYS, how="left").set_axis(frame.index)
 
 
 def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
-    """What each episode of a frame with truth adds to a stratum without groups: (episodes,), nan
-    for episodes outside it.
+    """What each episode of a frame with truth adds to a stratum: (episodes,), nan for episodes
+    outside it.
     """
-    rule = STRATA[stratum]
-    within = np.full(len(frame), True) if rule.real is None else frame["real"] == rule.real
-    return np.where(within, _answers(frame)[rule.answer], np.nan)
+    answer, real = STRATA[stratum].answer, STRATA[stratum].real
+    if answer == "root found":
+        values = frame["root_cause"] == 1
+    elif answer == "alarm dismissed":
+        # At a false alarm these parts are 1 where it was closed by `ignore` with nothing done.
+        values = (frame[["root_cause", "remediation", "escalation"]] == 1).all(axis=1)
+    elif answer == "ignored":
+        values = frame["closed_by"] == "ignore"
+    else:
+        values = frame[answer]
+    within = True if real is None else frame["real"] == real
+    return np.where(within, values.astype(float), np.nan)
 
 
-def _cells(truth: pd.DataFrame) -> Iterator[tuple[str, str, Parts]]:
-    """Each stratum and group that occurs in the incidents (rows with truth) of one task, with the
-    parts over which it is a mean; only the balanced mean has two.
-    """
-    real = truth["real"].to_numpy(bool)
-    for name, stratum in STRATA.items():
-        rows = np.full(len(truth), True) if stratum.real is None else real == stratum.real
-        if name == "detection_balanced":
-            if real.any() and not real.all():
-                yield name, "", [("root found", real), ("alarm dismissed", ~real)]
-        elif not stratum.by:
-            if rows.any():
-                yield name, "", [(stratum.answer, rows)]
-        else:
-            values = truth[stratum.by]
-            for value in sorted(values[rows].unique(), key=group_order):
-                within = rows & values.isin([value]).to_numpy(bool)
-                yield name, str(value), [(stratum.answer, within)]
-
-
-def group_order(group: object) -> int:
-    """Where a group is in its stratum: kinds and classes as listed, depths by number."""
-    names = ["", *KINDS, *SEVERITIES]
-    return names.index(group) if group in names else int(str(group))
-
-
-def _interval(parts: Sequence[np.ndarray]) -> Interval:
-    """`two_way_mean`, without limits (nan) where a part has fewer than `FEWEST` incidents."""
-    if min(values.shape[1] for values in parts) < FEWEST:
-        return Interval(float(np.mean([values.mean() for values in parts])), np.nan, np.nan)
-    return two_way_mean(parts)
-
-
-def _incidents(parts: Parts) -> int:
-    return sum(int(mask.sum()) for _, mask in parts)
-
-
-def strata(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per task, policy, stratum and group: episodes, mean, low, high.
-
-    Args:
-        frame: rows of `rollouts.rollout`; splits are taken together, and episodes without a score
-            are left out.
-    """
-    rows = []
-    for (task, policy), own in with_truth(scored(frame)).groupby(["task", "policy"], sort=False):
-        answers = _answers(own)
-        for stratum, group, parts in _cells(own):
-            found = _interval([answers[name][None, mask] for name, mask in parts])
-            rows.append((task, policy, stratum, group, _incidents(parts), *found))
-    columns = ["task", "policy", "stratum", "group", "episodes", "mean", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _paired(base: Frames, trained: Frames) -> tuple[pd.DataFrame, list[list[pd.DataFrame]]]:
-    """The truth of the incidents, and the frames of base and trained, one per seed, all with the
-    same incidents in the same order; errors as `stratum_changes`.
+def _paired(base: Frames, trained: Frames) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+    """The frames of base and trained with their truth, one per seed, all with the same incidents in
+    the same order; errors as `stratum_changes`.
     """
     sides = [[one] if isinstance(one, pd.DataFrame) else list(one) for one in (base, trained)]
     if len(sides[0]) != len(sides[1]) or not sides[0]:
@@ -218,12 +150,12 @@ def _paired(base: Frames, trained: Frames) -> tuple[pd.DataFrame, list[list[pd.D
         )
     for frame in [*sides[0], *sides[1]]:
         matched(first, frame)
-    truth = with_truth(first)
-    ordered = [
-        [truth[KEYS].merge(frame, on=KEYS, how="left", validate="1:1") for frame in side]
+    truth = with_truth(first)[[*KEYS, *TRUTH]]
+    old, new = (
+        [truth.merge(one.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for one in side]
         for side in sides
-    ]
-    return truth.reset_index(drop=True), ordered
+    )
+    return old, new
 
 
 def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
@@ -245,32 +177,38 @@ def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
         ValueError: when the frames do not hold the same incidents of one version of the benchmark,
             once each, or not as many seeds.
     """
-    truth, sides = _paired(base, trained)
-    rows = []
+    sides, rows = _paired(base, trained), []
+    truth = sides[0][0]
+    values = {
+        name: [np.stack([values_in(frame, name) for frame in side]) for side in sides]
+        for name in STRATA
+    }
     for task in truth["task"].unique():
-        own = (truth["task"] == task).to_numpy(bool)
-        answers = [[_answers(frame[own]) for frame in frames] for frames in sides]
-        for stratum, group, parts in _cells(truth[own]):
-            old, new = (
-                [np.stack([seed[name][mask] for seed in side]) for name, mask in parts]
-                for side in answers
-            )
-            change = _interval([y - x for x, y in zip(old, new, strict=True)])
-            better = STRATA[stratum].better
-            rows.append(
-                {
-                    "task": task,
-                    "stratum": stratum,
-                    "group": group,
-                    "incidents": _incidents(parts),
-                    "base": float(np.mean([values.mean() for values in old])),
-                    "trained": float(np.mean([values.mean() for values in new])),
-                    "change": change.mean,
-                    "low": change.low,
-                    "high": change.high,
-                    "fell": better * change.low < 0.0 and better * change.high < 0.0,
-                }
-            )
+        for name, (old, new) in values.items():
+            by, better = STRATA[name].by, STRATA[name].better
+            groups = truth[by] if by else pd.Series("", truth.index)
+            groups = groups[(truth["task"] == task) & ~np.isnan(old[0])]
+            places = groups.groupby(groups).groups  # group to its incidents
+            for group in sorted(places, key=group_order):
+                own = places[group]
+                count, gained = len(own), (new - old)[:, own]
+                change = Interval(float(gained.mean()), np.nan, np.nan)
+                if count >= FEWEST:
+                    change = two_way_mean([gained])
+                rows.append(
+                    {
+                        "task": task,
+                        "stratum": name,
+                        "group": str(group),
+                        "incidents": count,
+                        "base": float(old[:, own].mean()),
+                        "trained": float(new[:, own].mean()),
+                        "change": change.mean,
+                        "low": change.low,
+                        "high": change.high,
+                        "fell": better * change.low < 0.0 and better * change.high < 0.0,
+                    }
+                )
     return pd.DataFrame(rows)
 
 
@@ -287,11 +225,12 @@ def named_once(changes: pd.DataFrame) -> pd.DataFrame:
 
 def gains(base: Frames, trained: Frames) -> dict[str, Interval]:
     """Task to the mean paired gain of the score; arguments and errors as `stratum_changes`."""
-    truth, sides = _paired(base, trained)
+    sides = _paired(base, trained)
     left, right = (np.stack([frame["score"].to_numpy(float) for frame in side]) for side in sides)
+    tasks = sides[0][0]["task"]
     return {
-        task: two_way_mean([(right - left)[:, (truth["task"] == task).to_numpy(bool)]])
-        for task in truth["task"].unique()
+        task: two_way_mean([(right - left)[:, (tasks == task).to_numpy(bool)]])
+        for task in tasks.unique()
     }
 
 

@@ -13,11 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from .. import REPOSITORY, __version__
 from ..bench.intervals import Interval
 from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
-from ..bench.score_tables import markdown
+from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
 from ..bench.strata import FEWEST, describe_falls, label, stratum_changes, with_truth
 from ..policies.llm.language_models import TURN_TOKENS
 from ..world.tasks import BENCHMARK_VERSION
-from .experiment import CEILING, DETECTION, REFERENCES, summarise_run, summary_table
+from .experiment import summarise_run
 
 TAGS = (
     *("logtriage", "incident-response", "root-cause-analysis", "tool-use"),
@@ -26,7 +26,6 @@ TAGS = (
 CAPTIONS = {
     "learning.png": "The score as training went on.",
     "gain.png": "Held-out incidents, before and after training.",
-    "parts.png": "The parts of the score, before and after.",
     "strata.png": "The same by what was true of the incident.",
 }
 

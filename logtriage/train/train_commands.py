@@ -231,8 +231,8 @@ def evaluate_run_command(
 
     A run that is not finished is played as it started.
     """
-    from ..bench.score_tables import score_table
-    from .experiment import evaluate_run, summarise_run, summary_table
+    from ..bench.score_tables import score_table, summary_table
+    from .experiment import evaluate_run, summarise_run
 
     with errors_in_a_line():
         frame = evaluate_run(run, episodes, batch=batch)
