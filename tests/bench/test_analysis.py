@@ -106,13 +106,11 @@ def test_only_what_all_points_have_played_counts(points, tmp_path):
 def test_unfinished_and_mixed_sweeps_are_refused(points, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"lacks episodes.jsonl; train and evaluate"):
         analysis.gather([("gone", 0, tmp_path)])
-    with pytest.raises(ValueError, match=r"\('recipe', 0\)\] were given twice"):
-        analysis.gather([*points, ("recipe", 0, points[0][2])])
-    (old, *_), rest = make_points(tmp_path / "old", {"old": 0.5}, 1, 4, 3), points
+    (old,) = make_points(tmp_path / "old", {"old": 0.5}, 1, 4, 3)
     evaluation = pd.read_parquet(old[2] / "evaluation.parquet")
     evaluation.assign(benchmark="0.9").to_parquet(old[2] / "evaluation.parquet")
-    with pytest.raises(ValueError, match=r"versions .*'0.9'.* never put together"):
-        analysis.gather([*rest, old])
+    with pytest.raises(ValueError, match=r"benchmark 0.9 are not known.*play them again"):
+        analysis.score(analysis.gather([points[0], old]))
 
 
 def test_scores_are_means_with_two_way_intervals(points, table):
@@ -163,11 +161,11 @@ def test_differences_are_compared_over_seeds(frame, table):
             own, recipe = (
                 analysis.scores_of(frame, one)[at].mean(axis=1) for one in (row, "recipe")
             )
-            expected = compare_recipes(recipe, own, paired)
+            difference, p = compare_recipes(recipe, own, paired)
             cell = cells.loc[task]
             shown = cell[["difference", "difference_low", "difference_high"]].to_numpy(float)
-            assert shown == pytest.approx(tuple(expected.difference))
-            assert cell["p"] == pytest.approx(expected.p)
+            assert shown == pytest.approx(tuple(difference))
+            assert cell["p"] == pytest.approx(p)
         assert sign * cells.loc[analysis.ALL, "difference"] > 0.0
     assert table.loc[("worse", analysis.ALL), "verdict"] == "worse"
     beside_itself = table.xs("recipe")
@@ -194,8 +192,6 @@ def test_seeds_pair_only_where_training_was_the_same(points, tmp_path):
 def test_a_comparison_table_has_the_best_row_first(frame):
     table = analysis.comparison_table(frame, "recipe")
     assert list(table.index) == ["better", "recipe", "worse"]
-    with pytest.raises(ValueError, match=r"no task 'crash'; it has single_crash, .*, all"):
-        analysis.comparison_table(frame, "recipe", "crash")
 
 
 def test_who_is_dismissed_is_counted_for_each_row_and_the_base(frame):
@@ -223,12 +219,3 @@ def test_unknown_rows_and_other_incidents_are_refused(points, frame, tmp_path):
     played.assign(index=moved).to_parquet(few[2] / "evaluation.parquet")
     with pytest.raises(ValueError, match="no incident of single_crash was played by all points"):
         analysis.gather([points[0], few])
-    # Frames that somebody has changed by hand.
-    bases, folder = {"moved": "other"}, tmp_path / "moved"
-    two = analysis.gather(make_points(folder, {"moved": 0.5, "recipe": 0.5}, 1, 8, 3, bases))
-    two["index"] += two["base"] == "other"  # as many incidents, but others
-    with pytest.raises(ValueError, match="moved and recipe were not evaluated on the same"):
-        analysis.score(two, against="recipe")
-    one = (frame["row"] == "worse") & (frame["seed"] == 1) & (frame["index"] == 0)
-    with pytest.raises(ValueError, match="seeds of worse were not evaluated on the same"):
-        analysis.score(frame[~one])

@@ -1,7 +1,5 @@
 """Intervals hold the truth about as often as they say; comparisons are of the same incidents."""
 
-from itertools import product
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ from logtriage.bench.intervals import (
     LEVEL,
     RESAMPLES,
     Interval,
-    brier,
     calibration_error,
     compare_recipes,
     episodes_needed,
@@ -21,7 +18,6 @@ from logtriage.bench.intervals import (
     paired_gain,
     power_of,
     probability_of_improvement,
-    reliability,
     share_of_ceiling,
     stratified_iqm,
     stratified_mean,
@@ -72,8 +68,7 @@ def ratio(x, y):
 
 
 def improvement_by_hand(before, after):
-    wins = sum((y > x) + 0.5 * (y == x) for x, y in product(before, after))
-    return wins / (len(before) * len(after))
+    return np.mean([(after > one).mean() + 0.5 * (after == one).mean() for one in before])
 
 
 # -- over incidents ------------------------------------------------------------------------------
@@ -90,7 +85,7 @@ def test_intervals_agree_with_a_bootstrap_by_hand():
         (stratified_mean(STRATA), bootstrap_by_hand(STRATA, mean_by_hand)),
         (stratified_iqm(STRATA), bootstrap_by_hand(STRATA, iqm_by_hand)),
         (
-            share_of_ceiling(frame(scores), frame(ceiling)),
+            share_of_ceiling(scores, ceiling),
             bootstrap_by_hand([scores, ceiling], ratio, paired=True),
         ),
         (
@@ -122,8 +117,6 @@ def test_improvement_pairs_matched_incidents():
     back = probability_of_improvement(after, before)
     assert found.mean == pytest.approx(1.0 - back.mean)
     assert probability_of_improvement([0.2, 0.3], [0.4, 0.4]) == (1.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="same incidents, got 2 and 3"):
-        probability_of_improvement([0.1, 0.2], [0.1, 0.2, 0.3])
 
 
 def test_degenerate_samples():
@@ -136,8 +129,6 @@ def test_degenerate_samples():
     for values in ([0.1, np.nan], [0.1, np.inf]):
         with pytest.raises(ValueError, match="finite"):
             mean_interval(values)
-    with pytest.raises(ValueError, match="ceiling above 0"):
-        share_of_ceiling(frame(STRATA[0]), frame(0.0 * STRATA[0]))
 
 
 def test_gains_are_paired_by_incident():
@@ -192,7 +183,7 @@ def test_a_share_of_seeds_is_a_ratio_of_means():
     assert share.mean == pytest.approx(scores.mean() / ceiling.mean())
     assert share.low < share.mean < share.high
     assert two_way_share(np.tile(ceiling, (3, 1)), ceiling) == pytest.approx((1.0, 1.0, 1.0))
-    one = share_of_ceiling(frame(scores[0]), frame(ceiling))
+    one = share_of_ceiling(scores[0], ceiling)
     assert two_way_share(scores[:1], ceiling) == pytest.approx(one, abs=0.02)
 
 
@@ -221,7 +212,7 @@ def test_three_seeds_hold_the_truth_about_as_often_as_they_say():
         ]
         pairs.append((sides[0], 0.1 + sides[1]))
     for paired in (True, False):
-        found = [compare_recipes(*pair, paired).difference for pair in pairs]
+        found = [compare_recipes(*pair, paired)[0] for pair in pairs]
         assert 0.92 <= coverage(found, [0.1] * times) <= 0.99, paired
     # What was published before resampled three seeds as they are, and was far too bold.
     bold = [mean_interval(ours - theirs) for theirs, ours in pairs]
@@ -241,10 +232,8 @@ def test_recipes_are_compared_by_t_over_seeds():
         assert p == pytest.approx(test.pvalue)
         assert difference == pytest.approx((-0.09, *test.confidence_interval()))
     assert compare_recipes(theirs, theirs, True) == ((0.0, 0.0, 0.0), 1.0)
-    assert compare_recipes(theirs, theirs - 0.5, True).p == pytest.approx(0.0, abs=1e-9)
-    assert np.isnan(compare_recipes([0.8], [0.7], False).p)
-    with pytest.raises(ValueError, match="the same seeds, got 3 and 2; compare them unpaired"):
-        compare_recipes(theirs, ours[:2], True)
+    assert compare_recipes(theirs, theirs - 0.5, True)[1] == pytest.approx(0.0, abs=1e-9)
+    assert np.isnan(compare_recipes(theirs[:1], ours[:1], False)[1])
 
 
 def test_a_family_of_comparisons_is_corrected():
@@ -261,45 +250,15 @@ def test_episodes_needed_have_the_power_that_was_asked():
     assert episodes_needed(0.3, 0.1, paired=True) * 2 == pytest.approx(
         episodes_needed(0.3, 0.1), abs=2
     )
-    with pytest.raises(ValueError, match=r"above 0 and a power in \[0.5, 1\), got 0.0"):
-        episodes_needed(0.0, 0.1)
 
 
 # -- calibration and shares ----------------------------------------------------------------------
 
 
 def test_calibration_of_answers_by_hand():
-    confidence, correct = [0.91, 0.99, 1.0, 0.55, 0.0], [True, False, True, False, False]
-    table = reliability(confidence, correct)
-    assert list(table["answers"]) == [1, 1, 3]
-    assert list(table["confidence"]) == pytest.approx([0.0, 0.55, 2.9 / 3])
-    assert list(table["accuracy"]) == pytest.approx([0, 0, 2 / 3])
+    confidence, correct = pd.Series([0.91, 0.99, 1.0, 0.55, 0.0]), pd.Series([1, 0, 1, 0, 0])
     expected = (0.0 + 0.55 + 3 * (2.9 / 3 - 2 / 3)) / 5
     assert calibration_error(confidence, correct) == pytest.approx(expected)
-    assert brier([0.5, 0.5], [0, 1]) == 0.25
-
-
-def test_a_calibrated_agent_has_no_calibration_error():
-    random = np.random.default_rng(5)
-    confidence = random.random(100_000)
-    correct = random.random(100_000) < confidence
-    assert calibration_error(confidence, correct) < 0.01
-    assert brier(confidence, correct) == pytest.approx(1 / 6, abs=0.005)  # mean of c (1 - c)
-
-
-@pytest.mark.parametrize(
-    ("confidence", "correct", "message"),
-    [
-        ([0.5, 0.6], [1], "one confidence an answer"),
-        ([], [], "at least one"),
-        ([60.0], [1], "percentage"),
-        ([np.nan], [1], r"\[0, 1\]"),
-        ([0.6], [2], "0 or 1"),
-    ],
-)
-def test_bad_answers_are_refused(confidence, correct, message):
-    with pytest.raises(ValueError, match=message):
-        reliability(confidence, correct)
 
 
 @pytest.mark.parametrize(("right", "trials"), [(0, 26), (26, 26), (1, 1), (11, 23)])
@@ -307,9 +266,3 @@ def test_wilson_is_scipys(right, trials):
     known = binomtest(right, trials).proportion_ci(method="wilson")
     found = wilson(right / trials, trials)
     assert found == pytest.approx((right / trials, known.low, known.high), abs=1e-9)
-
-
-@pytest.mark.parametrize(("share", "trials"), [(-0.1, 3), (1.1, 3), (0.5, 0), (float("nan"), 3)])
-def test_wilson_wants_a_share_of_something(share, trials):
-    with pytest.raises(ValueError, match="a share in"):
-        wilson(share, trials)

@@ -32,7 +32,6 @@ from logtriage.train.experiment import (
     compare_transcripts,
     evaluate_checkpoints,
     evaluate_run,
-    first_and_last,
 )
 from logtriage.train.grpo import check_route, on_this_machine, train
 from logtriage.train.settings import incident_rows, make_config
@@ -203,16 +202,6 @@ def test_before_and_after_are_played_once_for_the_same_weights(run, tmp_path):
     assert sorted(set(curve["step"])) == [1, 2, 3] and len(curve) == 3 * 6
     comparison = compare_transcripts(run)
     assert comparison["telling"] in (True, False) and compare_transcripts(run) == comparison
-
-
-def test_first_and_last_counts_different_incidents():
-    rows = pd.DataFrame(
-        {"task": "a", "index": [0, 0, 1, 1, 2, 2, 3], "score": [0.0, 1.0, 0.2, 1.0, 0.4, 1.0, 0.6]}
-    )
-    table = first_and_last(rows, count=2).iloc[0]
-    assert (table["first 2"], table["last 2"], table["incidents"]) == (0.1, pytest.approx(0.5), 4)
-    few = first_and_last(rows, count=3).iloc[0]  # two incidents would be among first and last
-    assert (few["first 3"], few["last 3"], few["change"]) == ("too few",) * 3
 
 
 @pytest.mark.slow
