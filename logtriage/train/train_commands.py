@@ -5,11 +5,12 @@ What they need is imported when they run, so that `--help` is quick.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -147,25 +148,12 @@ def train_command(
             help="Optimizer steps, instead of the preset's; with --episodes, at most so many.",
         ),
     ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=1, help="Episodes at once in the backward pass, at most.")
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(min=0.0, help="Peak, instead of the preset's.")
-    ] = None,
-    lora_rank: Annotated[
-        int | None, typer.Option(min=0, help="Of the adapter; 0 trains all weights.")
-    ] = None,
     load_in_4bit: Annotated[
-        bool | None,
-        typer.Option(
-            "--load-in-4bit/--no-load-in-4bit",
-            help="Quantise the frozen weights (NVIDIA GPUs), instead of the preset's.",
-        ),
+        bool | None, typer.Option(help="Whether to quantise the frozen weights (NVIDIA GPUs).")
     ] = None,
-    warm_up: Annotated[
-        str | None,
-        typer.Option(help="Imitate before GRPO, as trace:200: a policy and how many episodes."),
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any setting, as learning_rate=1e-5. Repeat for several."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
     until: Annotated[
@@ -187,23 +175,17 @@ def train_command(
     from .publication import check_upload, publish_model
     from .settings import asked_config
 
-    changes = {
-        "model": model,
-        "learning_rate": learning_rate,
-        "lora_rank": lora_rank,
-        "load_in_4bit": load_in_4bit,
-        "warm_up": warm_up,
-        "seed": seed,
-    }
-    run = folder or Path("runs") / preset / f"seed-{seed}"
     with errors_in_a_line(), ExitStack() as stack:
         if preset in BASES and model is None:
             raise ValueError(
                 f"the preset {preset} starts from a base model: build one with"
                 f" `build-base{BASES[preset]}`, name it with --model"
             )
-        config = asked_config(preset, task or [], episodes, steps, batch, changes)
+        changes = {"model": model, "load_in_4bit": load_in_4bit, "seed": seed}
+        changes |= map(_setting, settings or ())
+        config = asked_config(preset, task or [], episodes, steps, None, changes)
         config, warning = on_this_machine(config)
+        run = folder or Path("runs") / preset / f"seed-{config.seed}"
         if push_to_hub:
             check_upload(push_to_hub)  # rather now than after hours
         # `obj` connects to a server, of which nothing here knows (see `__main__`).
@@ -219,6 +201,15 @@ def train_command(
             # nobody else has a base in a folder
             merged = bool(config.lora_rank) and Path(config.model).is_dir()
             typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
+
+
+def _setting(words: str) -> tuple[str, Any]:
+    """Name and value of `name=value`; a value that is no JSON is text."""
+    name, _, value = words.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def evaluate_run_command(
