@@ -2,15 +2,8 @@
 
 `belief`'s exact posterior is replayed on what the policy was shown. An episode's *answer* is the
 first service that it blamed, or "no fault" if it ignored the alert first; its *verdict* says
-whether the answer is right, and whether the posterior held it likelier than not:
-
-| | likelier than not | less likely |
-|---|---|---|
-| right | grounded | lucky |
-| wrong | misled | reckless |
-
-The rest is unanswered. Grounded means that an exact reader of the same observations would have said
-the same: the policy could have known. It does not say how the policy came to its answer.
+whether the answer is right, and whether the posterior held it likelier than not (`verdict_of`).
+docs/benchmark.md says what that means.
 
 *Regret* is what a choice was expected to cost in score, by `belief`'s lookahead: the best of asking
 any one service and of answering at once, less the choice made. The expectation is that of an agent

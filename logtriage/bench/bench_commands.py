@@ -56,12 +56,9 @@ def evaluate_command(
         ),
     ] = None,
     model: Annotated[
-        list[str] | None,
-        typer.Option(help="Folder or hub name of a language model. Repeat for several."),
+        list[str] | None, typer.Option(help="A model's folder or hub name. Repeat for several.")
     ] = None,
-    adapter: Annotated[
-        Path | None, typer.Option(help="A LoRA adapter to put on the one --model.")
-    ] = None,
+    adapter: Annotated[Path | None, typer.Option(help="LoRA adapter of the one --model.")] = None,
     load_in_4bit: Annotated[
         bool, typer.Option("--load-in-4bit", help="Models in 4 bit, on an NVIDIA GPU.")
     ] = False,
@@ -69,15 +66,8 @@ def evaluate_command(
     endpoint_model: Annotated[
         str, typer.Option(help="The model's name there; its key is in OPENAI_API_KEY.")
     ] = "",
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Conversations with the endpoint at once.")
-    ] = 8,
-    tools: Annotated[
-        str,
-        typer.Option(
-            help="How models call tools: native, or text for servers that do not parse calls."
-        ),
-    ] = "native",
+    concurrency: Annotated[int, typer.Option(min=1, help="Conversations there at once.")] = 8,
+    tools: Annotated[str, typer.Option(help="How models call: native, or text.")] = "native",
     task: Annotated[
         list[str] | None, typer.Option(help="Task, or all; or real, by itself. Repeat for several.")
     ] = None,
@@ -89,20 +79,13 @@ def evaluate_command(
         ),
     ] = "test",
     episodes: Annotated[
-        int | None,
-        typer.Option(min=2, help="Incidents of each task; by default 200, or all that are real."),
+        int | None, typer.Option(min=2, help="Incidents of each task: 200, or all that are real.")
     ] = None,
     first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
-    attempts: Annotated[
-        int, typer.Option(min=1, help="At each incident; shows pass@k and pass^k.")
-    ] = 1,
-    temperature: Annotated[
-        float, typer.Option(min=0.0, help="Of language models; 0 is greedy.")
-    ] = 0.0,
+    attempts: Annotated[int, typer.Option(min=1, help="At each incident, for pass@k.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0.0, help="Of models; 0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of sampling, when the temperature is above 0.")] = 0,
-    env_url: Annotated[
-        str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
-    ] = "",
+    env_url: Annotated[str, typer.Option(help="Play on the server there, see `serve`.")] = "",
     topology: TopologyPath = None,
     trajectories: Annotated[
         Path | None,
@@ -112,17 +95,16 @@ def evaluate_command(
         ),
     ] = None,
     json_path: Annotated[
-        Path | None,
-        typer.Option("--json", help="Write the episodes here, a JSON array of objects."),
+        Path | None, typer.Option("--json", help="Write the rows here, a JSON array of objects.")
     ] = None,
     audited: Annotated[
-        bool,
-        typer.Option("--audit", help="Show, too, whether what was seen supports what was blamed."),
+        bool, typer.Option("--audit", help="Show whether what was seen supports what was blamed.")
     ] = False,
 ) -> None:
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals. The same
     command again goes on where it was stopped, and plays again what ended in an error.
     """
+    from ..logs.lines import visible
     from ..policies.llm.text_protocol import check_protocol
     from ..real.catalogue import open_incident
     from ..real.real_episode import REAL
@@ -179,9 +161,15 @@ def evaluate_command(
         typer.echo("greedy: a model's attempts are equal; --temperature makes others")
     if trajectories is not None:
         typer.echo(f"trajectories are in {trajectories}; `replay` confirms their scores")
-    if json_path is not None:
-        typer.echo(f"wrote {len(found.frame)} episodes to {json_path}")
-    _end(found)
+    failed = int(found.frame["error"].ne("").sum())
+    if failed or found.unplayed:
+        reason = f": {visible(found.reason, LONGEST)}" if found.reason else ""
+        told = (
+            f"{failed} episodes ended in an error and have no score, {found.unplayed} were not "
+            f"played{reason}; the same command again plays them"
+        )
+        typer.secho(told, fg="red", err=True)
+        raise typer.Exit(1)
 
 
 def _models(
@@ -213,30 +201,11 @@ def _tell(found: Evaluation, plan: Plan, graph: Topology | None, known: bool) ->
 
     real = plan.names == [REAL]
     intervals = f"Wilson intervals\nscored: {SCORED}" if real else "bootstrap intervals"
-    typer.echo(
-        f"{plan.split}, incidents {plan.indices[0]} to {plan.indices[-1]} of each task; "
-        f"95 % {intervals}"
-    )
+    first, last = plan.indices[0], plan.indices[-1]
+    typer.echo(f"{plan.split}, incidents {first} to {last} of each task; 95 % {intervals}")
     truth = partial(with_truth, topology=graph) if known and not real else None
     table = real_scores if real else score_table
     typer.echo("\n".join(report(found.frame, plan.attempts, truth, table)))
-
-
-def _end(found: Evaluation) -> None:
-    """Say what has no score, and exit with 1 where there is any."""
-    from ..logs.lines import visible
-
-    failed = int(found.frame["error"].ne("").sum())
-    if not (failed or found.unplayed):
-        return
-    reason = f": {visible(found.reason, LONGEST)}" if found.reason else ""
-    typer.secho(
-        f"{failed} episodes ended in an error and have no score, {found.unplayed} were not played"
-        f"{reason}; the same command again plays them",
-        fg="red",
-        err=True,
-    )
-    raise typer.Exit(1)
 
 
 def replay_command(
@@ -270,8 +239,7 @@ def replay_command(
         found = list(replay(path, partial(open_incident, topology=graph)))
     wrong = [one for one in found if one.verdict not in (MATCH, UNSCORED)]
     for one in wrong[:MOST_SHOWN]:
-        policy, key = one.where or ("a line", ())
-        where = " ".join(map(str, (policy, *key)))
+        where = " ".join(map(str, (one.where[0], *one.where[1])))
         typer.echo(f"{one.verdict} {visible(where, 120)}: {visible(one.reason, 200)}")
     counts = Counter(one.verdict for one in found).most_common()
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts) or "empty")

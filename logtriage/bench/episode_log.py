@@ -1,12 +1,11 @@
 """Episodes in a file of JSON lines, written as they end, and never played twice.
 
 The first line is the header: the settings that make the rows comparable. Every other line is an
-episode, with all that was done and seen, so the file is also what `replay` confirms; `Line` has its
-fields.
+episode, with all that was done and seen, so the file is also what `replay` confirms. Nothing of the
+incident's truth is in it but what the score shows at the end.
 
 A line is on disk (fsync) before the next episode counts, and a last line that a killed process left
-half-written is dropped. A lock keeps a second process from writing the same file. Nothing of the
-incident's truth is in it but what the score shows at the end.
+half-written is dropped. A lock keeps a second process from writing the same file.
 """
 
 from __future__ import annotations
@@ -62,26 +61,14 @@ class StepLine(BaseModel, extra="forbid"):
 
 
 class Line(BaseModel, extra="forbid"):
-    """A line of a file: only its shape; `replay` finds out whether what it says is so.
-
-    Attributes:
-        row: as in a table, with the columns of an audit if asked for.
-        opening: what the agent read first.
-        messages: of a conversation, as the protocol has them.
+    """A line of a file: only its shape; `replay` finds out whether what it says is so. The opening
+    is what the agent read first.
     """
 
     row: RowLine
     opening: str
     steps: list[StepLine] = Field(max_length=MOST_STEPS)
     messages: list[dict[str, Any]]
-
-
-def check_line(line: Any) -> None:
-    """Raise `ValueError` for what has not the shape of a `Line`."""
-    try:
-        Line.model_validate(line, strict=True)
-    except ValidationError as error:
-        raise ValueError(f"no trajectory: {first_fault(error)}") from None
 
 
 def first_fault(error: ValidationError) -> str:
@@ -117,11 +104,9 @@ def key_of(row: dict[str, Any]) -> tuple[str, Key]:
     return row["policy"], (row["task"], row["index"], row["attempt"])
 
 
-def read_trajectories(path: Path) -> tuple[dict[str, Any], list[Any], int]:
-    """What a file holds: its settings, its lines, and how many bytes are whole lines.
-
-    Raises:
-        ValueError: for a file of something else, and for a line that is no JSON, except the last.
+def read_trajectories(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
+    """What a file holds: its settings, its lines, and how many bytes are whole lines; `ValueError`
+    for a file of something else, and for a line that is no `Line`, except a half-written last one.
     """
     whole, lines = 0, []
     with path.open("rb") as file:
@@ -131,23 +116,20 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[Any], int]:
             whole += len(line)
             try:
                 lines.append(json.loads(line))
-            except (ValueError, RecursionError):
+                (Line if number > 1 else Header).model_validate(lines[-1], strict=True)
+            except (ValueError, RecursionError) as error:
+                fault = first_fault(error) if isinstance(error, ValidationError) else "no JSON"
                 raise ValueError(
-                    f"{path}, line {number}, is no JSON; fix it, or take the line out"
+                    f"{path} is no file of `evaluate --trajectories`; line {number} is wrong: "
+                    f"{fault}; fix it, or take the line out"
                 ) from None
-    try:
-        head = Header.model_validate(lines[0] if lines else None)
-    except ValidationError as error:
-        raise ValueError(
-            f"{path} is no file of `evaluate --trajectories`: {first_fault(error)}; name another"
-        ) from None
-    return head.settings, lines[1:], whole
+    if not lines:
+        raise ValueError(f"{path} is no file of `evaluate --trajectories`; name another")
+    return lines[0]["settings"], lines[1:], whole
 
 
 class Journal(NamedTuple):
-    """Episodes that have a score, by policy and `Key`, and the open file that takes those to
-    come.
-    """
+    """Rows that have a score, by policy and `Key`, and the open file that takes those to come."""
 
     rows: dict[tuple[str, Key], dict[str, Any]]
     file: BinaryIO
@@ -161,11 +143,8 @@ class Journal(NamedTuple):
 
 @contextmanager
 def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
-    """The episodes of a file, and those to come.
-
-    Args:
-        path: of the file; its folder is made.
-        settings: what makes rows comparable; the version of the benchmark is added.
+    """The episodes of a file, and those to come. `settings` are what makes rows comparable; the
+    version of the benchmark is added.
 
     Raises:
         ValueError: when another process writes the file, when its episodes were played with other
@@ -194,12 +173,5 @@ def _reopened(path: Path, settings: dict[str, Any]) -> dict[tuple[str, Key], dic
             f"{path} was played with another {', '.join(differ)}; ask for the same, or name "
             "another file by --trajectories"
         )
-    for number, line in enumerate(lines, start=2):
-        try:
-            check_line(line)
-        except ValueError as error:
-            raise ValueError(
-                f"{path}, line {number}, is {error}; fix it, or take the line out"
-            ) from None
     os.truncate(path, whole)
     return {key_of(line["row"]): line["row"] for line in lines if not line["row"]["error"]}

@@ -41,13 +41,8 @@ def make_plan(
     attempts: int = 1,
     topology: Topology | None = None,
 ) -> Plan:
-    """A plan of incidents that there are; `ValueError` for others.
-
-    Args:
-        tasks: names; `all` for the three simulated ones, `real` by itself.
-        split: of real incidents their source.
-        episodes: incidents of each task; by default `EPISODES`, or all that are real.
-        topology: a custom call graph.
+    """A plan of incidents that there are; `ValueError` for others. Without `episodes` it is of
+    `EPISODES` of each task, or of all real ones of a source, which is their split.
     """
     if REAL not in tasks:
         check_split(split, topology)
@@ -71,13 +66,8 @@ def make_plan(
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation came to.
-
-    Attributes:
-        frame: one row per episode that was planned and played, now or before, with the columns
-            `rollouts.COLUMNS`, and those of the audit if asked for.
-        unplayed: how many were planned and never begun.
-        reason: why.
+    """What an evaluation came to: one row (`rollouts.COLUMNS`, and those of a judge) per episode
+    that was played, now or before; how many were planned and never begun, and why.
     """
 
     frame: pd.DataFrame
@@ -95,12 +85,7 @@ def evaluate(
     progress: bool = True,
 ) -> Evaluation:
     """Play what is planned and has no score in the journal, and write every episode there as it
-    ends.
-
-    Args:
-        players: each plays the whole plan; one that has played all of it is not made.
-        judge, batch, open_episode: as in `rollouts.rollout_each`.
-        progress: whether to show bars.
+    ends. A player that has played the whole plan is not made; options as of `rollout_each`.
 
     Raises:
         ValueError: for two players of one name, or one that cannot be had or cannot play this.
@@ -181,8 +166,7 @@ def report(
     the audit, as far as there are any.
 
     Args:
-        frame: of an `Evaluation`.
-        attempts: at each incident.
+        frame: of an `Evaluation`, with so many attempts at each incident.
         truth: adds what was true of each incident (see `strata.with_truth`), where that is known.
         table: makes the table of scores.
     """

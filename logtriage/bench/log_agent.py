@@ -27,12 +27,9 @@ class Diagnosis(NamedTuple):
     """What an agent makes of a log: its first answers, empty where it gave none.
 
     Attributes:
-        remedy: what it would do, and to which service.
-        team: whom it would page.
         closed_by: `resolve`, `ignore` (a false alarm), or `timeout` when it did not end by itself.
         messages: the whole conversation; empty for a scripted policy.
-        decisions: its turns; the steps of a scripted policy.
-        seconds: that they took in all.
+        decisions: its turns, or the steps of a scripted policy, which took `seconds` in all.
     """
 
     severity: str
@@ -74,9 +71,7 @@ def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> 
 
 
 def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
-    """Have an agent play an episode that has no score, and say what it would do; `ValueError` for a
-    policy that can play only what is simulated.
-    """
+    """`triage` of an episode; `ValueError` for a policy that can play only what is simulated."""
     (played,) = agent.play([episode])
     turns = sum(message["role"] == "assistant" for message in played.messages)
     record = episode.record

@@ -4,10 +4,7 @@
     frame = play_cases(make_policy("trace"), "petshop")  # any policy, also a language model
 
 The project's own rule, `unexplained`, was written while looking at one half of the cases (`half`);
-the other half was played once, when it was done. Both halves hold the same kinds of fault at the
-same services, and what the sources published about all cases was known. So the second half shows
-that the rule does not fit chance, not that it does as well on another cluster. No other rule was
-tuned.
+the other half was played once, when it was done: docs/real.md says what that shows.
 """
 
 from __future__ import annotations
@@ -123,7 +120,10 @@ def real_policy(name: str, seed: int = 0) -> Policy:
 
 def real_scores(frame: pd.DataFrame) -> pd.DataFrame:
     """`real_table` of an evaluation of real incidents (`evaluation.Evaluation`), as text."""
-    table = real_table(case_rows(scored(frame)))
+    played = scored(frame)
+    if played.empty:
+        return played
+    table = real_table(case_rows(played))
     shown = table[table["part"] == ALL][["policy", "source", "cases", "top1", "top3"]]
     return shown.astype({"top1": str, "top3": str})
 

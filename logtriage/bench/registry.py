@@ -58,7 +58,6 @@ class Player(NamedTuple):
     """A policy that is made when there is something to play.
 
     Attributes:
-        name: of the policy.
         settings: what decides its episodes: code, or weights, precision, prompt and sampling.
         make: makes the policy, given how many of its episodes were played before: a script draws
             other random numbers when it goes on. `ValueError` when it cannot be had.

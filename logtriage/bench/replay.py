@@ -1,19 +1,9 @@
 """Replay a file of trajectories: are its scores those of the actions in it?
 
 An incident is a pure function of its coordinates, and a score one of incident and actions. So every
-line of `evaluate --trajectories` can be confirmed without the agent that wrote it:
-
-| verdict | meaning |
-|---|---|
-| MATCH | the same actions on that incident bring the same text and, to the bit, the same score |
-| DRIFT | it was played with another version of the benchmark, of which nothing is known here |
-| FORGED | something differs: an action, a text, a message's call, a part of the score, the header |
-| UNSCORED | it ended in an error, as the file says, and has no score; its actions are as it says |
-| MISSING | other episodes show that it was planned, and it is not in the file |
-
-A conversation is replayed too: what the agent wrote must make these calls and bring these answers.
-Words beside the calls, tokens and seconds cannot be confirmed. Replay proves the arithmetic; it
-cannot prove who chose the actions.
+line of `evaluate --trajectories` can be confirmed without the agent that wrote it. A conversation
+is replayed too: what the agent wrote must make these calls and bring these answers. The verdicts,
+and what cannot be confirmed, are in docs/evaluating.md.
 """
 
 from __future__ import annotations
@@ -29,7 +19,7 @@ from ..play.tools import ToolSession
 from ..policies.llm.text_protocol import protocol_of
 from ..policies.policy import Played
 from ..world.tasks import BENCHMARK_VERSION
-from .episode_log import check_line, key_of, read_trajectories
+from .episode_log import key_of, read_trajectories
 from .rollouts import OF_THE_SCORE, Key, result_row
 
 MATCH, DRIFT, FORGED, UNSCORED, MISSING = ("MATCH", "DRIFT", "FORGED", "UNSCORED", "MISSING")
@@ -42,14 +32,13 @@ class Replayed(NamedTuple):
     """A line that was replayed, or an episode that no line holds.
 
     Attributes:
-        where: policy and `Key`; None where the line does not even say that.
-        verdict: one of the five above.
-        reason: what differs.
-        row: as it stands in the file; None where it cannot be read, or is missing.
+        where: policy and `Key`.
+        verdict: one of the five above; `reason` says what differs.
+        row: as it stands in the file; None where it is missing.
         episode: as it was played here; None where it could not be.
     """
 
-    where: tuple[str, Key] | None
+    where: tuple[str, Key]
     verdict: str
     reason: str = ""
     row: dict[str, Any] | None = None
@@ -72,11 +61,10 @@ def replay(path: Path, open_episode: OpenEpisode = Episode.open) -> list[Replaye
     for line in reversed(lines):
         one = replay_line(line, open_episode, settings)
         if one.where in seen:
-            if one.row and one.row["error"]:
+            if line["row"]["error"]:
                 continue
             one = one._replace(verdict=FORGED, reason="this episode is in the file twice")
-        if one.where is not None:
-            seen.add(one.where)
+        seen.add(one.where)
         found.append(one)
     missing = (Replayed(where, MISSING, "no line holds it") for where in _missing(seen))
     return [*reversed(found), *missing]
@@ -98,19 +86,9 @@ def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
 
 
 def replay_line(
-    line: Any, open_episode: OpenEpisode = Episode.open, settings: dict[str, Any] | None = None
+    line: dict[str, Any], open_episode: OpenEpisode, settings: dict[str, Any]
 ) -> Replayed:
-    """Play one line again.
-
-    Args:
-        line: as it stands in the file.
-        open_episode: as in `rollouts.rollout_each`.
-        settings: of the file's header; they say whose conversations must be there.
-    """
-    try:
-        check_line(line)
-    except ValueError as error:
-        return Replayed(None, FORGED, str(error))
+    """Play one line again; the settings of the header say whose conversations must be there."""
     row, where = line["row"], key_of(line["row"])
     if row["benchmark"] != BENCHMARK_VERSION:
         reason = f"played with benchmark {row['benchmark']:.20}, this is {BENCHMARK_VERSION}"
@@ -121,7 +99,7 @@ def replay_line(
     except ValueError as error:
         return Replayed(where, FORGED, str(error), row)
     try:
-        converses = _check_header(row, settings or {})
+        converses = _check_header(row, settings)
         _play(line, episode)
         _compare(row, episode)
         if line["messages"]:

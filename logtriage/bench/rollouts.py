@@ -46,9 +46,7 @@ COLUMNS = (
 
 
 class Plan(NamedTuple):
-    """Which episodes are to be played: of each task the incidents from `first` on, each in so many
-    attempts.
-    """
+    """Which episodes are to be played: of each task so many incidents, each in so many attempts."""
 
     tasks: Sequence[str | Task]
     split: str = "test"
@@ -58,12 +56,10 @@ class Plan(NamedTuple):
 
     @property
     def indices(self) -> range:
-        """Of the incidents of each task."""
         return range(self.first, self.first + self.episodes)
 
     @property
     def names(self) -> list[str]:
-        """Of the tasks."""
         return [task.name if isinstance(task, Task) else task for task in self.tasks]
 
     @property
@@ -85,12 +81,10 @@ Judge = Callable[[Result], dict[str, Any]]
 
 
 def solved(score: Score) -> bool:
-    """Whether the incident was solved: the root cause right, the fault gone or the false alarm
-    dismissed, and the gate passed.
-
-    The fault is gone where the right remedy came first, or where speed is paid. A score that knows
-    no remedies is full when it is solved.
+    """Whether the root cause is right, the fault gone or the false alarm dismissed, and the gate
+    passed.
     """
+    # Where the right remedy came first, or speed is paid, or the score knows no remedies.
     gone = score.remediation == 1.0 or score.speed > 0.0 or score.total == 1.0
     return score.root_cause == 1.0 and score.gate == 1.0 and gone
 
@@ -143,7 +137,6 @@ def rollout_each(
     """Play `policy` and yield every episode as it ends, in whatever order they end.
 
     Args:
-        policy: any.
         plan: which episodes; those in `skip` are not played.
         batch: most episodes that are open at once.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
@@ -216,9 +209,7 @@ def user_errors(
     incident: Incident, remedy: str = "", service: str = "", ticks: int = 10
 ) -> list[float]:
     """Share of user requests that fail (the worse of the edges), one value per tick from onset to
-    `ticks` after arrival.
-
-    With `remedy`, it is applied to `service` when the agent arrives; without, nobody does anything.
+    `ticks` after arrival, when a remedy (or none) is applied to `service`.
     """
     topology = incident.topology
     cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)

@@ -180,7 +180,7 @@ def test_a_half_written_line_is_dropped_and_a_broken_one_is_reported(path):
     pd.testing.assert_frame_equal(found.frame.drop(**columns), whole.frame.drop(**columns))
     assert len(read_trajectories(path)[1]) == 5
     path.write_bytes(lines[0] + b"{broken\n" + lines[1])
-    with pytest.raises(ValueError, match="line 2, is no JSON"):
+    with pytest.raises(ValueError, match="line 2 is wrong: no JSON"):
         rows_in(path)
 
 
@@ -210,7 +210,14 @@ def test_a_file_is_gone_on_with_only_by_the_same_settings(path):
     with pytest.raises(ValueError, match=r"another benchmark \('1.0'"):
         rows_in(path)
     head["settings"] = []
-    for other in ('{"policy": "trace"}\n', "[]\n", "notes of mine", "\0", json.dumps(head) + "\n"):
+    for other in (
+        '{"policy": "trace"}\n',
+        "[]\n",
+        "notes of mine",
+        "no\n",
+        "\0",
+        json.dumps(head) + "\n",
+    ):
         path.write_text(other)
         with pytest.raises(ValueError, match="no file of `evaluate --trajectories`"):
             rows_in(path)
@@ -221,7 +228,7 @@ def test_a_file_is_gone_on_with_only_by_the_same_settings(path):
 def test_a_line_that_is_none_is_reported(line, path):
     head = '{"logtriage": "trajectories", "format": 1, "settings": {"benchmark": "%s"}}'
     path.write_text(head % BENCHMARK_VERSION + f"\n{line}\n")
-    with pytest.raises(ValueError, match="line 2, is no trajectory"):
+    with pytest.raises(ValueError, match="line 2 is wrong"):
         rows_in(path, {})
 
 

@@ -6,15 +6,26 @@ from copy import deepcopy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from talking_server import call, refused, said, talking
 
-from logtriage.bench.episode_log import open_journal, read_trajectories
+from logtriage.bench.episode_log import Line, open_journal, read_trajectories
 from logtriage.bench.evaluation import evaluate
 from logtriage.bench.registry import Player, behind_endpoint, scripted
-from logtriage.bench.replay import DRIFT, FORGED, MATCH, MISSING, UNSCORED, replay, replay_line
+from logtriage.bench.replay import (
+    DRIFT,
+    FORGED,
+    MATCH,
+    MISSING,
+    UNSCORED,
+    Replayed,
+    replay,
+    replay_line,
+)
 from logtriage.bench.rollouts import Plan
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
+from logtriage.play.episode import Episode
 from logtriage.policies.llm.text_protocol import TEXT
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import TASKS
@@ -72,6 +83,15 @@ def line(tmp_path_factory):
     return read_trajectories(path)[1][1]
 
 
+def replayed(line):
+    """What becomes of a line; what has not the shape of one is refused when a file is read."""
+    try:
+        Line.model_validate(line, strict=True)
+    except ValidationError:
+        return Replayed(("", ("", 0, 0)), FORGED, str(line))
+    return replay_line(line, Episode.open, {})
+
+
 def verdicts(path):
     return [one.verdict for one in replay(path)]
 
@@ -108,10 +128,10 @@ def test_a_changed_part_of_the_score_is_forged(name, line):
         changed["row"][name] = 0.5
     if name == "solved":
         changed["row"][name] = not value
-    found = replay_line(changed)
+    found = replayed(changed)
     assert found.verdict == FORGED and name in found.reason
     changed["row"].pop(name)
-    assert replay_line(changed).verdict == FORGED
+    assert replayed(changed).verdict == FORGED
 
 
 @pytest.mark.parametrize(
@@ -120,7 +140,7 @@ def test_a_changed_part_of_the_score_is_forged(name, line):
 def test_a_changed_incident_is_forged(field, value, line):
     changed = deepcopy(line)
     changed["row"][field] = value
-    assert replay_line(changed).verdict == FORGED
+    assert replayed(changed).verdict == FORGED
 
 
 def changes(line):
@@ -140,18 +160,18 @@ def changes(line):
 def test_a_changed_action_is_forged(line, talked):
     for told in (line, read_trajectories(talked)[1][1]):
         for changed in changes(told):
-            assert changed["steps"] == told["steps"] or replay_line(changed).verdict == FORGED
+            assert changed["steps"] == told["steps"] or replayed(changed).verdict == FORGED
 
 
 def test_a_changed_opening_or_conversation_is_forged(talked):
     line = read_trajectories(talked)[1][1]
-    assert replay_line({**line, "opening": line["opening"] + "!"}).verdict == FORGED
+    assert replayed({**line, "opening": line["opening"] + "!"}).verdict == FORGED
     for at, message in enumerate(line["messages"]):
         # the last call came after the end, and was no step
         if message["role"] in ("user", "tool") and message["content"] != "Incident closed.":
             changed = deepcopy(line)
             changed["messages"][at]["content"] = "nothing"
-            assert replay_line(changed).verdict == FORGED, at
+            assert replayed(changed).verdict == FORGED, at
 
 
 def test_what_the_model_wrote_is_what_was_done(talked):
@@ -163,12 +183,12 @@ def test_what_the_model_wrote_is_what_was_done(talked):
         for new in ({"tool_calls": others}, {"tool_calls": None, "content": "I looked."}):
             changed = deepcopy(line)
             changed["messages"][at] |= new
-            assert replay_line(changed).verdict == FORGED, (at, new)
+            assert replayed(changed).verdict == FORGED, (at, new)
     longer = {**line, "messages": [*line["messages"], {"role": "assistant", "content": "Done!"}]}
-    assert "after the end" in replay_line(longer).reason
+    assert "after the end" in replayed(longer).reason
     counted = {**line, "row": {**line["row"], "prompt_tokens": 5}}
-    assert replay_line(counted).verdict == MATCH
-    assert "left out" in replay_line({**counted, "messages": []}).reason
+    assert replayed(counted).verdict == MATCH
+    assert "left out" in replayed({**counted, "messages": []}).reason
 
 
 def test_a_conversation_cannot_be_left_out_of_a_models_file(tmp_path):
@@ -213,7 +233,7 @@ def test_what_was_played_with_another_version_drifts(line):
     changed = deepcopy(line)
     changed["row"]["benchmark"] = "1.0"
     changed["row"]["score"] = 1.0
-    found = replay_line(changed)
+    found = replayed(changed)
     assert found.verdict == DRIFT and "1.0" in found.reason
 
 
@@ -240,9 +260,9 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
         if name != "closed_by":
             forged = deepcopy(lines[0])
             forged["row"][name] = True if name == "solved" else 0.5
-            assert replay_line(forged).verdict == FORGED, name
+            assert replayed(forged).verdict == FORGED, name
     lines[1]["row"]["error"] = ""
-    assert replay_line(lines[1]).verdict == FORGED
+    assert replayed(lines[1]).verdict == FORGED
     wrote = '{"name": "resolve", "arguments": {}}'
     head, *lines = path.read_text().splitlines(keepends=True)
     with talking(lambda *_: said(content=wrote)) as (url, _):
@@ -266,13 +286,13 @@ ANYTHING = st.recursive(
 
 @given(st.sampled_from(["row", "opening", "steps", "messages", "more"]), ANYTHING)
 def test_a_line_may_hold_anything(line, field, value):
-    found = replay_line({**line, field: value})
+    found = replayed({**line, field: value})
     assert found.verdict == (MATCH if (field, value) == ("messages", []) else FORGED)
 
 
 @given(st.sampled_from(["task", "split", "index", "policy", "closed_by", "benchmark"]), ANYTHING)
 def test_a_row_may_hold_anything(line, field, value):
-    found = replay_line({**line, "row": {**line["row"], field: value}})
+    found = replayed({**line, "row": {**line["row"], field: value}})
     assert found.verdict in (MATCH, DRIFT, FORGED)
 
 
@@ -295,9 +315,9 @@ def test_a_row_may_hold_anything(line, field, value):
 def test_what_cannot_be_read_is_forged(change, talked):
     line = deepcopy(read_trajectories(talked)[1][1])
     change(line)
-    assert replay_line(line).verdict == FORGED
+    assert replayed(line).verdict == FORGED
 
 
 def test_a_line_of_anything_is_forged():
     for told in (None, [], 7, "x", {}):
-        assert replay_line(told).verdict == FORGED
+        assert replayed(told).verdict == FORGED
