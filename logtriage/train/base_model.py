@@ -2,15 +2,11 @@
 a download.
 
 A Qwen2-architecture decoder of about one million parameters with its own tokenizer, built from text
-of the `train` split only. It first learns to *read* (drills: what a line says, which service it
-reports errors from, how bad it is), and then imitates a *novice on-call* who knows the runbook but
-blames the loudest service, and is often wrong. It is never shown the right answer of an incident:
-drills and novice see only what an agent sees. What GRPO adds, it learns from reward.
-
-A *general* base learns from incidents of `train` that are also on random call graphs and in other
-words (see `drills`), and spells names and words out, for more than twice the tokens. Before it
-reads, it learns to copy invented names. An *expert* base is a finished one that has then imitated
-`trace`.
+of `train` only. It first learns to *read* (see `drills`), then imitates a *novice on-call* who
+knows the runbook but blames the loudest service, and is often wrong. Neither shows it the right
+answer of an incident; what GRPO adds, it learns from reward. A *general* base learns from other
+call graphs and words, too, spells names and words out, and begins with copying invented names. An
+*expert* base is a finished one that has then imitated `trace`.
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
@@ -91,8 +87,8 @@ def new_model(tokenizer: Any, hidden: int, layers: int) -> Any:
 def compare_with_novice(
     model: Any, tokenizer: Any, open_episode: OpenEpisode, episodes: int = 32
 ) -> dict[str, float]:
-    """Mean scores of the base model (greedy) and of the novice, on a slice of `train` that nothing
-    was trained on: `episodes` incidents of each task, which `open_episode` opens.
+    """Mean scores of the base model (greedy) and of the novice, on so many incidents of each task,
+    of a slice of `train` that nothing was trained on.
     """
     base = LanguageModelPolicy(model, tokenizer, name="base")
     scores = {}
@@ -120,8 +116,8 @@ def build_base(
     """Build the base model and save it; a finished folder is returned as it is.
 
     Args:
-        folder: where the model, the tokenizer and `base.json` (settings, seconds of the clock and
-            of the CPU, losses) go. A second process that builds the same waits for the first.
+        folder: of the model, its tokenizer and `base.json` (settings, seconds, losses). A second
+            process that builds the same waits for the first.
         seed: of initialisation and batch order.
         drills, novices: numbers of examples; None for `NOVICES`, or `GENERAL_NOVICES`.
         drill_epochs, novice_epochs: passes over them.

@@ -7,10 +7,13 @@ and a notebook that is restarted must not leave a trainer behind.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -18,13 +21,14 @@ from huggingface_hub import get_token
 
 from ..bench.runs import find_gpu, read_jsonl, record_of
 from .cost import A100, L4, T4, KnownGpu
-from .processes import dying_with_this
 
 # By a part of a GPU's name: what the cost model knows of it, and the preset.
 PROFILES = {"T4": (T4, "recommended"), "L4": (L4, "l4"), "A100": (A100, "a100")}
 DRIVE = Path("/content/drive/MyDrive")
 # Loaded before the install cell ran, an older one of these stays in the kernel.
 RELOADED = ("pyarrow", "transformers", "datasets", "peft", "trl", "huggingface_hub")
+PR_SET_PDEATHSIG = 1  # of Linux's prctl: be sent a signal when the parent dies
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # not loaded between fork and exec
 
 
 def check_profile(profile: str) -> None:
@@ -81,6 +85,21 @@ def run_folder(keep: str, name: str) -> Path:
     if keep != "auto":
         return Path(keep) / name
     return (DRIVE / "logtriage" if DRIVE.is_dir() else Path("../runs")) / name
+
+
+def dying_with_this() -> Callable[[], None] | None:
+    """For `preexec_fn` of a process that this one starts: on Linux it dies with this one, so that
+    nobody is left behind who goes on with its GPU and its run folder.
+    """
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        assert LIBC is not None
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before it could be asked for
+            os._exit(1)
+
+    return None if LIBC is None else die_with_parent
 
 
 def command(*arguments: object, **options: object) -> None:

@@ -94,15 +94,10 @@ def group_advantages(sessions: Sequence[ToolSession]) -> list[Advantages]:
     made, given = [], []
     for session in sessions:
         score, closed_by = final_score(session.episode), session.episode.record.closed_by
-        made.append(kinds_of_credit(_actions(session)))
         given.append(credits(score, session.reward(), ignored=closed_by == "ignore"))
+        actions = [step.action.type if step.action else "" for step in session.episode.history]
+        made.append(kinds_of_credit(actions + [""] * session.late))  # calls that came too late
     return [
         Advantages([advantage[kind] for kind in kinds], advantage[WHOLE])
         for kinds, advantage in zip(made, advantages(made, given), strict=True)
     ]
-
-
-def _actions(session: ToolSession) -> list[str]:
-    """The types of the actions in order; empty for a call that was no valid one, or too late."""
-    made = [step.action.type if step.action else "" for step in session.episode.history]
-    return made + [""] * session.late

@@ -2,17 +2,14 @@
 of an expert, for the track `expert`.
 
 None of them ever sees the right answer of an incident: all look only at what an agent sees, and at
-the runbook (`faults.FAULTS`: what a line proves, which remedy and team go with it), which is true
-in the simulated world.
+the runbook (`faults.FAULTS`), which is true in the simulated world.
 
-Every example is a pure function of its number, and the order of its draws is part of that: a draw
-that is added, left out or moved changes the text of all examples, and with it the base model. So
-do the names of the random streams, which keep an older name of the novice.
+Every example is a pure function of its number. Whoever adds, leaves out or moves a draw, or renames
+a random stream, changes all examples, and with them the base model.
 
-Examples come in two forms. Plain ones are of the default call graph in the words of `train`.
-*General* ones are of `open_varied`: half of them plain, the others on random call graphs, in varied
-wording, or both, so that what is learned is not tied to seven names and one manner of speaking.
-Names and words of the splits that hold such things out occur in neither.
+Plain examples are of the default call graph in the words of `train`. Half of the *general* ones are
+plain, the others on random call graphs, in varied wording, or both. Names and words of the splits
+that hold such things out occur in neither.
 """
 
 from __future__ import annotations
@@ -37,13 +34,17 @@ EXPERT_INDEX = 4_000_000
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
-KIND_SHARES = {
-    "lines": 0.28,
-    "blocks": 0.28,
-    "edges": 0.12,
-    "opening": 0.06,
-    "slow": 0.12,
-    "rounds": 0.14,
+# Kinds of drill: their share of plain and of general ones, and their questions. Call graph and
+# owners are asked about on random graphs, where both must be read and cannot be remembered.
+KINDS = {
+    "lines": (0.28, 0.26, 8),
+    "blocks": (0.28, 0.26, 4),
+    "edges": (0.12, 0.08, 8),
+    "opening": (0.06, 0.06, 1),
+    "graph": (0.0, 0.06, 6),
+    "owners": (0.0, 0.06, 4),
+    "slow": (0.12, 0.1, 5),
+    "rounds": (0.14, 0.12, 0),
 }
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
 # the questions: drawn blindly, nearly all lines would say nothing.
@@ -51,20 +52,6 @@ SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 FEWEST_ROWS = 2  # of metrics that a question about the slowest shows
 LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
 
-# General examples also ask about the call graph and about owners, always on random graphs, where
-# both must be read and cannot be remembered.
-GENERAL_KIND_SHARES = {
-    "lines": 0.26,
-    "blocks": 0.26,
-    "edges": 0.08,
-    "opening": 0.06,
-    "graph": 0.06,
-    "owners": 0.06,
-    "slow": 0.1,
-    "rounds": 0.12,
-}
-# Questions of a drill, by its kind.
-QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1, "slow": 5, "graph": 6, "owners": 4}
 PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
 GRAPH_SIZES = (5, 20)  # services of a random call graph: prompts grow with them
@@ -131,8 +118,8 @@ def drill(index: int, general: bool = False) -> list[Message]:
     runbook alone; or to ask every service once.
     """
     random = Random(f"general-drill/{index}" if general else f"drill/{index}")
-    shares = GENERAL_KIND_SHARES if general else KIND_SHARES
-    kind = random.choices(list(shares), list(shares.values()))[0]
+    shares = [in_general if general else plain for plain, in_general, _ in KINDS.values()]
+    kind = random.choices(list(KINDS), shares)[0]
     # ten incidents are set aside for a drill, of which it uses one a question at most
     first = DRILL_INDEX + 10 * index
     if kind == "rounds":
@@ -141,7 +128,7 @@ def drill(index: int, general: bool = False) -> list[Message]:
         exchange = _questions_of_a_graph(kind, random, first)
     else:
         exchange = []
-        for question in range(QUESTIONS[kind]):
+        for question in range(KINDS[kind][2]):
             episode = _open(general, random, first + question)
             if kind in ("lines", "blocks"):
                 exchange.append(_question_of_logs(kind, episode, random))
@@ -220,7 +207,7 @@ def _questions_of_calls(topology: Topology, random: Random) -> list[tuple[str, M
     below = [(f"called by {one.name}", one.downstream) for one in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
     questions: list[tuple[str, Message]] = []
-    for text, asked in random.sample(below + above, QUESTIONS["graph"]):
+    for text, asked in random.sample(below + above, KINDS["graph"][2]):
         answer = _calls("", *[Action("request_more_logs", (one,)) for one in asked])
         questions.append((text, answer if asked else {"content": "nothing"}))
     return questions
@@ -235,7 +222,7 @@ def _questions_of_owners(
     new_words = random.random() < 0.5
     episode = Episode(sample_incident(_draw_task(random), "train", index, topology, new_words))
     questions: list[tuple[str, Message]] = []
-    for name in random.sample(topology.names, QUESTIONS["owners"]):
+    for name in random.sample(topology.names, KINDS["owners"][2]):
         answer = render(episode.act(Action("request_more_logs", (name,))))
         team = topology.service(name).owner
         questions.append((f"{answer}\nowner of {name}", _calls("", Action("escalate", (team,)))))

@@ -88,9 +88,8 @@ class KeptTrainer(IncidentTrainer):
             given = group_advantages([self.environments[i].session for i in group])
             for i, advantages in zip(group, given, strict=True):
                 for column, call in enumerate(self._calls[i]):
-                    table[i, column] = (
-                        advantages.outside if call is None else advantages.calls[call]
-                    )
+                    own = advantages.outside if call is None else advantages.calls[call]
+                    table[i, column] = own
         return table
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from ..bench.runs import write_text
-from .processes import dying_with_this
+from .colab import dying_with_this
 
 if TYPE_CHECKING:  # slow to import, and `sweep-status` does without
     from distributed import Client

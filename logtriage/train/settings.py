@@ -143,17 +143,9 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
 def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -> dict[str, int]:
     """Sizes of a run that plays exactly so many episodes of each task: steps, incidents, group.
 
-    Every step plays the same number of incidents of each task, each by a group: one, or as few as
-    keep to `most_steps`, and not more than `MOST_TOGETHER` episodes in all.
-
-    Args:
-        episodes: of each task.
-        tasks: number of them.
-        group: episodes of an incident, or the next fewer that divide.
-        most_steps: None for any number.
-
-    Raises:
-        ValueError: when there are no such sizes.
+    Every step plays the same number of incidents of each task, each by a group of `group`, or the
+    next fewer that divide: one incident, or as few as keep to `most_steps`, and not more than
+    `MOST_TOGETHER` episodes in all. `ValueError` when there are no such sizes.
     """
     for size in range(group, 1, -1):
         for each in range(1, MOST_TOGETHER // (tasks * size) + 1):
@@ -231,13 +223,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def make_config(preset: str, at_once: int | None = None, **changes: Any) -> TrainingConfig:
-    """A preset with changes.
+    """A preset with changes; `ValueError` for an unknown preset or settings that cannot be.
 
     Without `micro_batches` among the changes, a micro-batch holds as many episodes as the preset's,
     or `at_once`, or the next fewer that divide a step.
-
-    Raises:
-        ValueError: for an unknown preset or setting, and for settings that cannot be.
     """
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
@@ -269,18 +258,15 @@ def asked_config(
     batch: int | None,
     changes: dict[str, Any],
 ) -> TrainingConfig:
-    """A preset as a command asks for it.
+    """A preset as a command asks for it; None, and no tasks, leave what is the preset's.
 
     Args:
         preset: its name.
-        tasks: names, or `all`, to be played in equal shares; none for the preset's shares.
-        episodes: of each task, dealt in turn (see `deal`); None for the preset's number.
-        steps: optimizer steps, with `episodes` the most of them; None for the preset's.
-        batch: episodes at once in the backward pass; None for the preset's.
-        changes: other settings; None leaves one as it is in the preset.
-
-    Raises:
-        ValueError: as `make_config` and `deal`, and for an unknown task.
+        tasks: names, or `all`, to be played in equal shares.
+        episodes: of each task, dealt in turn (see `deal`).
+        steps: optimizer steps, with `episodes` the most of them.
+        batch: episodes at once in the backward pass.
+        changes: other settings.
     """
     asked = {name: value for name, value in changes.items() if value is not None}
     if tasks:
@@ -289,7 +275,6 @@ def asked_config(
         asked["steps"] = steps
     if episodes is not None:
         plain = make_config(preset, **asked)
-        sizes = deal(episodes, len(plain.shares), plain.group, steps)
-        shares = dict.fromkeys(plain.shares, 1.0)
-        asked |= {**sizes, "shares": shares, "deal": "in_turn"}
+        asked |= deal(episodes, len(plain.shares), plain.group, steps)
+        asked |= {"shares": dict.fromkeys(plain.shares, 1.0), "deal": "in_turn"}
     return make_config(preset, at_once=batch, **asked)

@@ -28,9 +28,7 @@ WARM_UP_BATCH = 8  # conversations per update, read one by one: their logits tak
 def encode(
     tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None
 ) -> Example:
-    """Token ids of a conversation, and which of them the assistant wrote (its end-of-turn
-    included).
-    """
+    """Token ids of a conversation, and which of them the assistant wrote, its ends of turn too."""
     text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
     spans, at = [], 0  # of the characters that the assistant wrote, as (first, after the last)
     opening, closing = "<|im_start|>assistant\n", "<|im_end|>"
@@ -52,9 +50,7 @@ def _batches(examples: list[Example], size: int, random: Random) -> list[list[Ex
 
 
 def _padded(batch: list[Example], pad: int, observation_weight: float) -> tuple[Any, Any]:
-    """Token ids and their weights in the loss, both of shape (examples, longest); padding weighs
-    nothing.
-    """
+    """Token ids and their weights in the loss, (examples, longest); padding weighs nothing."""
     import torch
 
     longest = max(len(tokens) for tokens, _ in batch)
@@ -83,14 +79,11 @@ def train_on(
 
     Args:
         model: a causal language model.
-        examples: from `encode`.
-        epochs: passes over the examples.
-        seed: of the order of batches, together with `stream`.
+        examples: from `encode`; read `epochs` times, `batch_size` a step.
+        seed: of the order of batches, together with `stream`, by default the label.
         learning_rate: peak.
         label: of the progress bar and the log.
         log: takes a row of losses every 20 steps.
-        stream: name of the random stream; the label by default.
-        batch_size: examples per step.
         observation_weight: what a token that the assistant only read weighs in the loss; one that
             it wrote weighs 1.
     """
@@ -164,11 +157,7 @@ def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) ->
         per_device_train_batch_size=1,
         gradient_accumulation_steps=WARM_UP_BATCH,
         learning_rate=WARM_UP_RATE,
-        lr_scheduler_type="linear",
-        warmup_steps=0,
         optim="adamw_torch",
-        weight_decay=0.0,
-        max_grad_norm=1.0,
         save_strategy="no",
         logging_steps=5,
         report_to=[],

@@ -98,12 +98,6 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         **precision(config),
     }
     arguments = GRPOConfig(**asked)
-    check_arguments(arguments, asked)
-    return arguments
-
-
-def check_arguments(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
-    """Raise `RuntimeError` unless TRL's settings are those that were asked for."""
     found = {name: getattr(arguments, name) for name in asked}
     found["scale_rewards"] = found["scale_rewards"] or "none"  # for which Unsloth has False
     if found != asked:
@@ -112,6 +106,7 @@ def check_arguments(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
             f"the trainer's settings were changed: {changed}; install the versions of trl and "
             "unsloth that requirements.txt and requirements-gpu.txt name"
         )
+    return arguments
 
 
 class IncidentTrainer(GRPOTrainer):
@@ -125,10 +120,8 @@ class IncidentTrainer(GRPOTrainer):
     def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
         """Ids of the tools' answers, to go on generating from; too many where the incident is over.
 
-        TRL's loop has no way for an environment to end an episode: the model would write one more
-        turn. It does drop an answer that does not fit into `max_completion_length`, and with it the
-        turn to come; the sample stays as it was before the answer. So an answer that closes the
-        incident gets more ids than fit.
+        TRL's loop has no way for an environment to end an episode, but it drops an answer that does
+        not fit into `max_completion_length`, and with it the turn to come.
         """
         if any(str(message["content"]).endswith(CLOSED) for message in tool_messages):
             return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
@@ -146,11 +139,8 @@ class IncidentTrainer(GRPOTrainer):
 
 
 def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Regroup a step's micro-batches by length and cut their padding.
-
-    TRL pads every episode of a step to the longest one. The gradient is the sum over all of them
-    whatever the order, so short ones may share a short micro-batch; on a CPU that saves a third of
-    the backward pass.
+    """Regroup a step's micro-batches by length and cut their padding: TRL pads every episode to the
+    longest one of the step. The gradient is the sum over all of them whatever the order.
     """
     size = len(batches[0]["completion_ids"])
     # Tensors with one row per episode; the rest (numbers of the whole step) stays as it is.
