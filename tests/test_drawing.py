@@ -26,9 +26,7 @@ def words(html):
 
 @pytest.mark.parametrize("row, expected", [
     (None, "unseen"),
-    (Metric("a", 0, 12, 12), "healthy"),
     (Metric("a", 0, 18, 12), "suffering"),
-    (Metric("a", 1, 12, 12), "suffering"),
     (Metric("a", 0, 36, 12), "failing"),
     (Metric("a", 5, 12, 12), "failing"),
     (Metric("a", 0, 60, 50), "healthy"),  # against its own usual time

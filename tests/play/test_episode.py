@@ -99,7 +99,6 @@ def test_an_invalid_action_costs_a_step_and_changes_nothing():
     "action, told",
     [
         (Action("sudo"), "unknown action type 'sudo'; choose one of classify_severity"),
-        (Action("classify_severity", ("P0",)), "choose one of P1, P2, P3"),
         (Action("identify_root_cause", ("billing",)), "api-gateway, auth-service"),
         (Action("request_more_logs", ("",)), "or all"),
         (Action("remediate", ("restart",)), "remedy:service"),
@@ -107,7 +106,6 @@ def test_an_invalid_action_costs_a_step_and_changes_nothing():
             Action("remediate", ("reboot", "user-db")),
             "restart, rollback, scale, flush-cache, kill-query",
         ),
-        (Action("remediate", ("restart", "mainframe")), "unknown service 'mainframe'"),
         (Action("resolve", ("now",)), "takes no value"),
         (Action("escalate", ("x" * 10_000,)), "unknown team"),
     ],
