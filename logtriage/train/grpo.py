@@ -154,12 +154,12 @@ def _trained(
     from .supervised import warm_up
     from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, StopAt, grpo_arguments
 
+    dataset = Dataset.from_list(incident_rows(config))
     if config.warm_up and checkpoint is None:
         warm_up(model, tokenizer, config, folder)
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
-    dataset = Dataset.from_list(incident_rows(config))
     metrics = MetricsLog(folder, config.steps, progress)
     trainer = kind(
         model=model,

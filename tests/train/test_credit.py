@@ -1,12 +1,12 @@
 """Which part of an episode's score each call is credited with."""
 
-from random import Random
-
 import pytest
-from sessions import at_random, played
 
 from logtriage.play.actions import Action
+from logtriage.play.conversation import tool_call
+from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
+from logtriage.play.tools import ToolSession
 from logtriage.train.credit import (
     ANSWERS,
     WHOLE,
@@ -20,6 +20,19 @@ from logtriage.world.incidents import sample_incident
 RIGHT = Score(1, 1, 1, 1, 0.5, cost=0.0, gate=1.0, total=0.95)
 WRONG_TEAM = Score(1, 1, 1, 0, 0.5, cost=0.0, gate=0.0, total=0.0)
 WRONG_ROOT = Score(0, 0, 0, 1, 0.0, cost=0.1, gate=1.0, total=0.0)
+
+
+def played(*actions):
+    """A closed session of these actions; one of None stands for text that was no call."""
+    session = ToolSession(Episode.open("cascading_failure", "train", 0))
+    for action in actions:
+        if action is None:
+            session.refuse("no call")
+            continue
+        function = tool_call(action)["function"]
+        session.call(function["name"], function["arguments"])
+    session.episode.abandon()
+    return session
 
 
 def test_without_a_gate_the_parts_add_up_to_the_reward():
@@ -61,14 +74,15 @@ def test_an_answer_is_compared_with_the_same_answer_of_others_and_a_decision_wit
 
 
 def test_every_call_has_an_advantage_and_equal_episodes_have_none():
-    random = Random("a group")
-    group = [at_random("silent_degradation", 3, random) for _ in range(4)]
+    logs, team = Action("request_more_logs", ("all",)), Action("escalate", ("ceo",))
+    resolve = Action("resolve")
+    # None is no call, and the last of the second comes too late.
+    group = [played(logs, None, team, resolve), played(resolve, logs), played()]
     for session, advantage in zip(group, group_advantages(group), strict=True):
         assert len(advantage.calls) == len(session.episode.history) + session.late
-    for advantage in group_advantages([at_random("silent_degradation", 3, Random(0))] * 3):
-        assert [*advantage.calls, advantage.outside] == pytest.approx(
-            [0.0] * (len(advantage.calls) + 1)
-        )
+    assert [session.late for session in group] == [0, 1, 0]
+    for advantage in group_advantages([played(logs, None, team, resolve) for _ in range(3)]):
+        assert [*advantage.calls, advantage.outside] == pytest.approx([0.0] * 5)
 
 
 def test_a_wrong_team_is_the_teams_fault():
@@ -80,9 +94,7 @@ def test_a_wrong_team_is_the_teams_fault():
     right = [Action(name, value) for name, value in zip(ANSWERS, values, strict=True)]
     right.append(Action("resolve"))
     wrong = [*right[:3], Action("escalate", ("security",)), right[4]]
-    one, other = group_advantages(
-        [played("cascading_failure", 0, *each) for each in (right, wrong)]
-    )
+    one, other = group_advantages([played(*right), played(*wrong)])
     # The remedy healed, and at the same step: only team and whole episode differ.
     assert one.calls == pytest.approx([0.0, 0.0, 0.0, 0.5, 0.5])
     assert other.calls == pytest.approx([0.0, 0.0, 0.0, -0.5, -0.5])

@@ -90,12 +90,16 @@ def groups_of_episodes(tiny_base, incidents=3, group=4):
 
 
 def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
-    # TRL's own trainer and ours, each whole, are handed the same episodes.
+    # TRL's own trainer and ours, each whole, are handed the same episodes, some of them twice.
     _, _, _, _, inputs = groups_of_episodes(tiny_base)
-    config = make_config("novice", model=str(tiny_base), incidents=3, group=4)
-    rewards = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    config = make_config("novice", model=str(tiny_base), incidents=4, group=4, temperature=1.5)
+    inputs = {key: torch.cat([value, value[3:7]]) for key, value in inputs.items()}
+    random = torch.Generator().manual_seed(0)
+    rewards = torch.randn(4, 4, generator=random)
     rewards[1] = 0.5  # a group that agrees, and so tells nothing
     inputs["advantages"] = (rewards - rewards.mean(1, keepdim=True)).flatten()
+    order = torch.randperm(16, generator=random)  # TRL shuffles
+    inputs = {key: value[order] for key, value in inputs.items()}
     inputs["num_items_in_batch"] = (inputs["completion_mask"] * inputs["tool_mask"]).sum()
     found = []
     for kind in (IncidentTrainer, KeptTrainer):
@@ -117,41 +121,6 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
     for one, other in zip(gradient, their_gradient, strict=True):
         assert other.abs().max() > 0.0
         assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max()))
-
-
-def test_what_is_read_once_has_the_gradient_of_what_is_read_often(tiny_base):
-    _, _, _, _, inputs = groups_of_episodes(tiny_base)
-    inputs = {key: torch.cat([value, value[3:6]]) for key, value in inputs.items()}  # some twice
-    order = torch.randperm(len(inputs["prompt_ids"]), generator=torch.Generator().manual_seed(1))
-    inputs = {key: value[order] for key, value in inputs.items()}  # TRL shuffles
-    ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
-    mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
-    kept, width = inputs["completion_ids"].shape[1], inputs["prompt_ids"].shape[1]
-    own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
-    unequal = torch.arange(len(ids)) % 5 != 2
-    weights = torch.randn(own.shape, generator=torch.Generator().manual_seed(0))
-    weights = weights * own * unequal[:, None]
-    found = []
-    for kind in ("ours", "plain"):
-        model, _ = load_language_model(tiny_base)
-        if kind == "ours":
-            trainer = a_trainer(_own=own, _unequal=unequal, temperature=1.5)
-            logps, entropies, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, kept)
-        else:
-            positions = (mask.cumsum(1) - 1).clamp(min=0)
-            logits = model(ids, attention_mask=mask, position_ids=positions).logits / 1.5
-            all_logps = logits[:, width - 1 : -1].log_softmax(-1)
-            logps = all_logps.gather(2, ids[:, width:, None])[..., 0]
-            entropies = -(all_logps.exp() * all_logps).sum(-1)
-        (logps * weights).sum().backward()
-        shown = own & unequal[:, None]
-        found.append((logps[shown], entropies[shown], [p.grad for p in model.parameters()]))
-    (ours, entropy, gradient), (theirs, their_entropy, their_gradient) = found
-    assert torch.allclose(ours, theirs, atol=1e-4) and torch.allclose(
-        entropy, their_entropy, atol=1e-4
-    )
-    for one, other in zip(gradient, their_gradient, strict=True):
-        assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max() + 1e-6))
 
 
 def test_an_episode_without_advantage_is_not_read_again(tiny_base):

@@ -112,28 +112,6 @@ def test_losses_and_gradients_are_the_same(runs):
         assert all(abs(row[name]) > 1e-6 for row in trl), name  # or this would compare nothing
 
 
-def test_the_settings_are_those_that_were_asked_for(runs):
-    # Unsloth has other defaults, and overrides some settings that it deems unwise.
-    unsloth = runs[1]
-    asked = json.loads((unsloth / "config.json").read_text())["settings"]
-    built = json.loads((unsloth / "arguments.json").read_text())
-    assert built["scale_rewards"] in ("none", False)
-    expected = {
-        "loss_type": "dr_grpo",
-        "repetition_penalty": 1.0,
-        "temperature": asked["temperature"],
-        "beta": 0.0,
-        "max_completion_length": asked["completion_tokens"],
-        "num_generations": asked["group"],
-        "gradient_accumulation_steps": asked["micro_batches"],
-        "learning_rate": asked["learning_rate"],
-        "max_grad_norm": asked["max_grad_norm"],
-        "weight_decay": 0.0,
-        "mask_truncated_completions": False,
-    }
-    assert {name: built[name] for name in expected} == expected
-
-
 def test_a_run_that_was_interrupted_ends_in_the_same_weights(runs, python, base):
     # A GPU that is borrowed is taken back sooner or later.
     whole = runs[1]
