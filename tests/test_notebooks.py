@@ -46,7 +46,7 @@ def test_03_and_04_train_and_report(tmp_path):
     for row in rows:
         mean, low, high = row["trained"]
         assert 0.0 <= low <= mean <= high <= 1.0
-    for picture in ("gain.png", "learning.png", "parts.png", "strata.png"):
+    for picture in ("gain.png", "learning.png", "strata.png"):
         with Image.open(folder / "seed-0" / picture) as image:
             shades = image.convert("L").getcolors()
         assert image.width >= 1600 and len(shades) > 20  # sharp at README width, and not blank

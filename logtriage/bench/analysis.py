@@ -2,8 +2,7 @@
 
     frame = gather([("recipe", 0, Path("runs/ladder/recipe/seed-0")), ...])
     score(frame, against="recipe")  # a table
-    plot_sweep_learning(frame)  # the figures are in `learning_plots`
-    plot_sweep_seeds(frame, against="recipe")
+    plot_sweep_seeds(frame, against="recipe")  # a figure, of `learning_plots`
 
 A sweep is a set of points: a row (what was varied) and a training seed, each a run's folder. The
 frame of all is small enough to be committed; runs are not. The contract is that of bsuite (Osband

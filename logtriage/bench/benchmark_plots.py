@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
-from ..world.cluster import DEGRADED_ERRORS, DEGRADED_SLOWDOWN, State, is_degraded
+from ..world.cluster import is_degraded
 from ..world.incidents import Incident
-from ..world.topology import Topology
 from .figure import (
     FAINT,
     INK,
@@ -30,10 +29,7 @@ from .figure import (
 )
 from .intervals import mean_interval
 
-PANELS = 4  # moments of an incident
 TICK_MINUTES = 0.5
-TIMES = "\N{MULTIPLICATION SIGN}"
-WIDE = 4  # more services side by side leave no room for their names
 MEANINGS = {
     "grounded": "grounded (right, and likely)",
     "lucky": "lucky (right, but unlikely)",
@@ -109,100 +105,29 @@ def plot_audit(frame: pd.DataFrame) -> Picture:
 # -- one incident --------------------------------------------------------------------------------
 
 
-def climb(incident: Incident) -> dict[int, str]:
-    """The ticks that show how an incident climbs, `PANELS` at most, each with a title: the last
-    healthy one, the first at which the root alone is ill (or its onset, where there is none), those
-    at which more services follow, and the agent's arrival. For a false alarm, the first tick and
-    the arrival.
-    """
-    topology = incident.topology
-    ill = [
-        {name for i, name in enumerate(topology.names) if is_degraded(topology, state, i)}
-        for state in incident.untreated
-    ]
-    ticks, shown = range(1, len(ill)), {0, incident.arrival}
-    if incident.injection is not None:
-        first = next((t for t in ticks if ill[t] == {incident.root}), incident.injection.onset)
-        spreads = [t for t in ticks if t > first and len(ill[t]) > len(ill[t - 1])]
-        shown = {first - 1, first, *spreads[: PANELS - 3], incident.arrival}
-
-    def title(t: int) -> str:
-        agent = ", agent arrives" if t == incident.arrival else ""
-        who = f"{len(ill[t]) or 'nobody'} {'are' if len(ill[t]) > 1 else 'is'} ill"
-        return f"tick {t}{agent}\n{'the root alone is ill' if ill[t] == {incident.root} else who}"
-
-    return {t: title(t) for t in sorted(shown)}
-
-
-def _condition(topology: Topology, state: State, i: int) -> tuple[str, float]:
-    """What is written in a service's circle, and how deep its red is, from 0 to 1."""
-    if not is_degraded(topology, state, i):
-        return "", 0.0
-    slowdown = state.latency[i] / topology.network.rest_latency[i]
-    if state.errors[i] > DEGRADED_ERRORS:
-        return f"{100 * state.errors[i]:.0f} %", 0.2 + 0.7 * state.errors[i]
-    return (f"{slowdown:.1f}{TIMES}" if slowdown > DEGRADED_SLOWDOWN else "full"), 0.2
-
-
-def _draw_state(ax: Axes, topology: Topology, state: State, root: str | None, roomy: bool) -> None:
-    at = topology.layout
-    for service in topology.services:
-        for callee in service.downstream:
-            style = "-" if callee in service.calls else ":"
-            ends = zip(at[service.name], at[callee], strict=True)
-            ax.plot(*ends, style, color=FAINT, lw=1.3, zorder=1)
-    for i, name in enumerate(topology.names):
-        said, depth = _condition(topology, state, i)
-        ax.scatter(
-            *at[name],
-            s=900 if roomy else 110,
-            color=colormaps["Reds"](depth) if depth else "white",
-            edgecolors=INK,
-            linewidths=3.5 if name == root else 0.8,
-            zorder=2,
-        )
-        if roomy:
-            colour = "white" if depth > 0.6 else INK
-            ax.annotate(said, at[name], ha="center", va="center", fontsize=SMALL, color=colour)
-    rows = max(-y for _, y in at.values())
-    ax.set(xlim=(-0.02, 1.02), ylim=(-rows - 0.5, 0.4 if roomy else 0.7))
-    ax.axis("off")
-
-
 def plot_climb(incident: Incident) -> Picture:
-    """The call graph at the moments of `climb`, side by side; the first names the services.
-
-    Degraded services are red, the deeper the more requests fail; their circle says what share
-    fails or, where none does, how many times slower they are than at rest. The root has a thick
-    ring. In graphs more than `WIDE` across, circles stay empty and only edges and root are named.
+    """How an incident climbs when nobody acts: one row per service, users' edge on top, one column
+    per tick up to the agent's arrival. A degraded service is red, the deeper the more requests
+    fail; the true root is bold.
     """
-    topology, root, moments = incident.topology, incident.root, climb(incident)
-    at, edges = topology.layout, [topology.names[i] for i in topology.edges]
-    rows = [y for _, y in at.values()]
-    roomy = max(rows.count(y) for y in rows) <= WIDE
-    figure, axes = new_figure(3.1, len(moments), width_ratios=[1.45, *[1.0] * (len(moments) - 1)])
-    for ax, (tick, title) in zip(axes[0], moments.items(), strict=True):
-        _draw_state(ax, topology, incident.untreated[tick], root, roomy)
-        ax.set_title(title, fontsize=10)
-    for name in topology.names if roomy else dict.fromkeys([*edges, root or edges[0]]):
-        above = not roomy and name in edges
-        axes[0, 0].annotate(
-            name.replace("-", "-\n", 1) if roomy and len(name) > 12 else name,
-            at[name],
-            xytext=(0, 7 if above else -18 if roomy else -8),
-            textcoords="offset points",
-            ha="center",
-            va="bottom" if above else "top",
-            fontsize=SMALL,
-            weight="bold" if name == root else "normal",
-            bbox={"fc": "white", "ec": "none", "alpha": 0.85, "pad": 0.3},
-        )
-    ring = "; thick ring: the root" if root else ""
-    figure.supxlabel(
-        "red: degraded; in the circle, the share of requests that fail, or "
-        f"{TIMES} the time at rest{ring}; a tick is 30 s",
-        fontsize=9,
-    )
+    topology, states = incident.topology, incident.untreated[: incident.arrival + 1]
+    names = sorted(topology.names, key=topology.depth.__getitem__)
+    ill = [
+        [
+            (0.2 + 0.7 * state.errors[i]) if is_degraded(topology, state, i) else 0.0
+            for state in states
+        ]
+        for i in map(topology.position.__getitem__, names)
+    ]
+    figure, axes = new_figure(0.8 + 0.22 * len(names))
+    ax = axes[0, 0]
+    ax.pcolormesh(ill, cmap="Reds", vmin=0.0, vmax=1.0, edgecolors="white", lw=1.5)
+    ax.invert_yaxis()
+    ax.set_yticks(np.arange(len(names)) + 0.5, names, fontsize=SMALL)
+    if incident.root:
+        ax.get_yticklabels()[names.index(incident.root)].set(weight="bold")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("ticks of 30 s, until the agent arrives; red: degraded; bold: the root")
     return figure
 
 

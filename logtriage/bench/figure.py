@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from PIL import Image
 from scipy.optimize import isotonic_regression
@@ -25,7 +24,6 @@ from .intervals import Interval
 WIDTH = 8.6
 DPI = 190
 SMALL = 8.5  # points, of every text that is not a title or an axis label; none is smaller
-HALO = [withStroke(linewidth=3.0, foreground="white")]  # keeps a name readable on a line
 
 POLICY_COLOURS = {
     "random": "#949494",

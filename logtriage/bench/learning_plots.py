@@ -6,17 +6,15 @@ take one frame per training seed, all in one order; the figure says how many the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from .analysis import TRAINING, rows_of, scores_of, seeds_of, tasks_of
+from .analysis import rows_of, scores_of, seeds_of, tasks_of
 from .figure import (
     FAINT,
-    HALO,
     INK,
     SMALL,
     TASK_COLOURS,
@@ -34,7 +32,6 @@ from .strata import STRATA, group_order, label, named_once, stratum_changes
 WINDOW = 15  # training steps of a running mean
 UNIT = np.linspace(0.0, 1.0, 6)
 BASE, TRAINED = policy_colour("base"), policy_colour("trained")
-DASHES: tuple[Any, ...] = ("-", (0, (3, 1.5)), (0, (7, 1.5)), (0, (1, 1)))  # of named rows
 
 Frames = Sequence[pd.DataFrame]
 
@@ -139,10 +136,6 @@ def plot_checkpoints(
         ax.fill_between(x, low, high, color=TRAINED, alpha=0.15, lw=0)
         ax.plot(x, means, "-o", color=TRAINED, lw=2.4, ms=5)
         ax.plot(x[:1], means[:1], "o", color=BASE, ms=7, zorder=5)
-        ax.annotate(
-            "base", (x[0], means[0]), xytext=(3, -8), textcoords="offset points", va="top",
-            fontsize=9, color=BASE, path_effects=HALO,
-        )  # fmt: skip
         ends = {"trained": (means[-1], TRAINED)}
         for name, own in whole[0][whole[0]["task"] == task].groupby("policy")["score"]:
             if name in references:
@@ -153,7 +146,7 @@ def plot_checkpoints(
     axes[0, 0].set_ylabel("mean held-out score (0 to 1)")
     figure.supxlabel(
         f"training episodes played ({count_seeds(len(training))}; {len(indices)} held-out incidents"
-        " a task, played greedily)",
+        " a task, played greedily; grey: the base)",
         fontsize=10,
     )
     return figure
@@ -251,97 +244,19 @@ def plot_strata(evaluations: Frames) -> Picture:
             ax.plot([row.base, row.trained], [y, y], color=colour, lw=width, zorder=1)
             ax.plot([row.base], [y], "o", color=BASE, ms=7, zorder=4)
             ax.plot([row.trained], [y], "o", color=TRAINED, ms=7, zorder=4)
-            if row.fell:
-                roomy = row.base < 0.7
-                ax.text(
-                    row.base + 0.04 if roomy else row.trained - 0.04, y, "worse",
-                    ha="left" if roomy else "right", va="center", fontsize=9,
-                    weight="bold", color=INK, path_effects=HALO, zorder=5,
-                )  # fmt: skip
             ax.text(1.24, y, str(row.incidents), ha="right", va="center", fontsize=SMALL)
         ax.set(title=words(task), xlim=(-0.04, 1.25), xticks=UNIT)
-    first = changes[(changes["stratum"] == rows[0][0]) & (changes["group"] == rows[0][1])]
-    widest = first.loc[first["change"].abs().idxmax()]
-    ends = sorted([(widest["base"], "base", BASE), (widest["trained"], "trained", TRAINED)])
-    for (x, name, colour), side, shift in zip(ends, ("right", "left"), (-5, 5), strict=True):
-        axes[0, tasks.index(widest["task"])].annotate(
-            name, (x, 0), xytext=(shift, 5), textcoords="offset points", ha=side, va="bottom",
-            fontsize=9, weight="bold", color=colour,
-        )  # fmt: skip
-    seeds = count_seeds(len(evaluations))
-    figure.supxlabel(f"share (0 to 1; {seeds}); at the right, incidents", fontsize=10)
+    figure.supxlabel(
+        f"share (0 to 1; {count_seeds(len(evaluations))}; grey: base, blue: trained, thick black: it"
+        " got worse); at the right, incidents",
+        fontsize=10,
+    )
     axes[0, 0].set_yticks(range(len(rows)), [label(*row) for row in rows])
     axes[0, 0].set_ylim(len(rows) - 0.4, -0.9)
     return figure
 
 
 # -- the rows of a sweep -------------------------------------------------------------------------
-
-
-def _seeds_of_rows(frame: pd.DataFrame) -> str:
-    counts = sorted({len(seeds_of(frame, row)) for row in rows_of(frame)})
-    if len(counts) == 1:
-        return f"{count_seeds(counts[0])} a row"
-    return f"{counts[0]} to {counts[-1]} training seeds a row"
-
-
-def _row_styles(frame: pd.DataFrame, against: str) -> Mapping[str, dict[str, Any]]:
-    """The rows that a figure of learning names, with the style of each: all of a few, else the best
-    and the worst on held-out incidents, and `against`.
-    """
-    rows = rows_of(frame)
-    if len(rows) > len(DASHES):
-        ranked = sorted(rows, key=lambda row: np.mean([x.mean() for x in scores_of(frame, row)]))
-        rows = [ranked[-1], ranked[0]]
-    styles = {
-        row: {"color": INK, "ls": dashes, "lw": 1.7, "zorder": 3}
-        for row, dashes in zip(rows, DASHES, strict=False)
-    }
-    if against:
-        styles[against] = {"color": TRAINED, "lw": 2.2, "zorder": 4}
-    return styles
-
-
-def plot_sweep_learning(frame: pd.DataFrame, against: str = "") -> Picture:
-    """Training score against episodes: one panel per task, one line per row, the mean of its seeds.
-
-    Named are all of four rows or fewer; of more, the best and the worst on held-out incidents and
-    `against` (blue, on top), before the others in grey.
-
-    Args:
-        frame: from `analysis.gather`.
-        against: the row that the others are compared with.
-    """
-    tasks, rows, styles = tasks_of(frame), rows_of(frame), _row_styles(frame, against)
-    training = frame[frame["policy"] == TRAINING]
-    figure, axes = new_figure(3.2, len(tasks), sharey=True)
-    ends: dict[str, tuple[float, str]] = {}
-    for ax, task in zip(axes[0], tasks, strict=True):
-        for row in rows:
-            curves = []
-            for _, part in training[training["row"] == row].groupby("seed", observed=True):
-                played = part.groupby("step")["episodes"].sum().cumsum()
-                steps = part[part["task"] == task].set_index("step")["score"].astype(float)
-                if len(steps):  # a short run may draw no incident of a task
-                    curves.append(smooth(steps).set_axis(played.loc[steps.index]))
-            if not curves:
-                continue
-            mean = pd.concat(curves, axis=1).sort_index()
-            mean = mean.interpolate("index", limit_area="inside").mean(axis=1)
-            style = styles.get(row, {"color": FAINT, "lw": 1.3, "zorder": 2})
-            ax.plot(mean.index, mean, label=row, **style)
-            if row in styles:
-                ends[words(row)] = (float(mean.iloc[-1]), style["color"])
-        ax.set(title=words(task), ylim=(0.0, 1.02), xlim=(0.0, None))
-        ax.locator_params(axis="x", nbins=3)
-    label_ends(axes[0, -1], ends)  # once: the styles are the same in all panels
-    axes[0, 0].set_ylabel("mean score of sampled play (0 to 1)")
-    grey = "" if len(styles) == len(rows) else f"; grey: the other {len(rows) - len(styles)} rows"
-    figure.supxlabel(
-        f"training episodes played ({_seeds_of_rows(frame)}; {WINDOW} steps' mean{grey})",
-        fontsize=10,
-    )
-    return figure
 
 
 def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
@@ -354,6 +269,8 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
         against: the row that the others are compared with.
     """
     tasks, rows = tasks_of(frame), rows_of(frame)
+    counts = sorted({len(seeds_of(frame, row)) for row in rows})
+    seeds = count_seeds(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
     figure, axes = new_figure(1.0 + 0.24 * len(rows), len(tasks), sharey=True)
     of_row = {row: (scores_of(frame, row, "base"), scores_of(frame, row)) for row in rows}
     for at, (ax, task) in enumerate(zip(axes[0], tasks, strict=True)):
@@ -370,7 +287,6 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
     axes[0, 0].set_yticks(range(len(rows)), [words(row) for row in rows])
     line = f"; dashed: {words(against)}" if against else ""
     figure.supxlabel(
-        f"mean held-out score (0 to 1; {_seeds_of_rows(frame)}; grey: before training{line})",
-        fontsize=10,
+        f"mean held-out score (0 to 1; {seeds} a row; grey: before training{line})", fontsize=10
     )
     return figure

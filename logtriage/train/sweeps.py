@@ -18,7 +18,7 @@ When all are finished, `summary-<sweep>/` holds
 |---|---|
 | `episodes.parquet` | training by step, and every held-out episode (see `bench.analysis`) |
 | `summary.parquet` | one line per row and task: scores, gains, differences, with intervals |
-| `learning.png`, `seeds.png` | the same as figures |
+| `seeds.png` | the held-out scores of every seed, as a figure |
 | `sweep.json` | what was varied, by which command, when, at which commits |
 """
 
@@ -239,12 +239,10 @@ def _record(sweep: Sweep) -> dict[str, Any]:
 
 
 def draw_sweep(folder: Path) -> list[Path]:
-    """Draw the figures of a sweep from the tables in the folder; returns the files."""
+    """Draw the figure of a sweep from the tables in the folder; returns the file."""
     from ..bench.analysis import read_sweep
-    from ..bench.learning_plots import plot_sweep_learning, plot_sweep_seeds
+    from ..bench.learning_plots import plot_sweep_seeds
 
     record, frame = read_sweep(folder)
-    figures = {"learning": plot_sweep_learning, "seeds": plot_sweep_seeds}
-    for name, plot in figures.items():
-        plot(frame, against=record["against"]).save(folder / f"{name}.png")
-    return [folder / f"{name}.png" for name in figures]
+    plot_sweep_seeds(frame, against=record["against"]).save(folder / "seeds.png")
+    return [folder / "seeds.png"]

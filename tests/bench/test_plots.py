@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_sweeps import EPISODES_A_STEP, make_points
+from made_up_sweeps import make_points
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -84,9 +84,7 @@ def figures(frame, run, sweep, wide):
         "gain, three seeds": learning_plots.plot_gain(seeds[0], seeds[2]),
         "strata": learning_plots.plot_strata([evaluation]),
         "strata, three seeds": learning_plots.plot_strata(seeds[2]),
-        "sweep learning": learning_plots.plot_sweep_learning(sweep, "recipe"),
         "sweep seeds": learning_plots.plot_sweep_seeds(sweep, "recipe"),
-        "wide learning": learning_plots.plot_sweep_learning(wide, "a_setting_5"),
         "wide seeds": learning_plots.plot_sweep_seeds(wide),
     }
     for task, split, index in (
@@ -180,21 +178,16 @@ def test_labels_find_room_where_lines_meet():
 
 def test_the_climb_starts_with_the_root_alone(figures):
     incident = sample_incident("cascading_failure", "train", 0)
-    ticks, titles = zip(*benchmark_plots.climb(incident).items(), strict=True)
-    assert "nobody is ill" in titles[0] and "the root alone is ill" in titles[1]
-    assert "are ill" in titles[2] and ticks[-1] == incident.arrival
-    figure = figures["climb of cascading_failure/train/0"]
-    root = incident.topology.position[incident.root]
-    errors = incident.untreated[ticks[1]].errors[root]
-    shares = [one.get_text() for one in figure.axes[1].texts if one.get_text().strip()]
-    assert shares == [f"{100 * errors:.0f} %"]  # the root alone is ill
-    assert "thick ring: the root" in shown_text(figure)
-
-
-def test_a_false_alarm_has_no_climb_and_no_ring(figures):
-    incident = sample_incident("silent_degradation", "test", 1)
-    assert list(benchmark_plots.climb(incident)) == [0, incident.arrival]
-    assert "ring" not in shown_text(figures["climb of silent_degradation/test/1"])
+    ax = figures["climb of cascading_failure/train/0"].axes[0]
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    (cells,) = ax.collections
+    red = np.asarray(cells.get_array()).reshape(len(names), -1)
+    assert red.shape[1] == incident.arrival + 1 and not red[:, 0].any()
+    first = red[:, red.any(axis=0)][:, 0]
+    assert [name for name, shade in zip(names, first, strict=True) if shade] == [incident.root]
+    assert (red[:, -1] > 0).sum() > 1 and names[0] == incident.topology.names[0]
+    (bold,) = [one.get_text() for one in ax.get_yticklabels() if one.get_weight() == "bold"]
+    assert bold == incident.root
 
 
 # -- the benchmark -------------------------------------------------------------------------------
@@ -268,44 +261,9 @@ def test_strata_mark_what_got_worse(figures, run):
             row = own[names[int(line.get_ydata()[0])]]
             assert tuple(line.get_xdata()) == pytest.approx((row.base, row.trained))
             assert (to_hex(line.get_color()) == INK) == row.fell, task
-        marked = [text for text in ax.texts if text.get_text() == "worse"]
-        assert len(marked) == sum(to_hex(line.get_color()) == INK for line in joined)
 
 
 # -- sweeps --------------------------------------------------------------------------------------
-
-
-def named_lines(ax):
-    return {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
-
-
-def test_a_row_of_a_sweep_is_a_line_and_the_recipe_is_on_top(figures, sweep):
-    for ax, task in zip(figures["sweep learning"].axes, TASKS, strict=True):
-        lines = named_lines(ax)
-        assert list(lines) == list(SKILLS)
-        recipe = lines.pop("recipe")
-        assert to_hex(recipe.get_color()) == TRAINED.lower()
-        # It was once hidden under the best row.
-        assert all(recipe.get_zorder() > line.get_zorder() for line in lines.values())
-        assert lines["worse"].get_linestyle() != lines["better"].get_linestyle()
-        own = sweep[(sweep["row"] == "better") & (sweep["policy"] == "training")]
-        last = own[(own["task"] == task) & (own["step"] > 20)]["score"].mean()
-        assert lines["better"].get_ydata()[-5:].mean() == pytest.approx(last, abs=0.08)
-        assert lines["better"].get_xdata()[-1] == 30 * EPISODES_A_STEP
-
-
-def test_of_many_rows_the_best_the_worst_and_the_recipe_are_named(figures):
-    ends = shown_text(figures["wide learning"])
-    assert "a setting 5" in ends and "a setting 0" in ends and "grey: the other 17 rows" in ends
-
-
-def test_a_row_that_never_trained_on_a_task_has_no_line_there(sweep):
-    # A sweep of a few steps of a few incidents may draw none of a task, for one row or for all.
-    lost = (sweep["policy"] == "training") & (sweep["task"] == list(TASKS)[-1])
-    one = learning_plots.plot_sweep_learning(sweep[~(lost & (sweep["row"] == "better"))])
-    assert [len(named_lines(ax)) for ax in one.axes] == [3, 3, 2]
-    none = learning_plots.plot_sweep_learning(sweep[~lost])
-    assert [len(named_lines(ax)) for ax in none.axes] == [3, 3, 0]
 
 
 def test_every_seed_is_a_dot_and_the_axis_is_whole(figures, sweep):

@@ -137,7 +137,7 @@ def test_finished_points_are_summarised(tmp_path):
         (folder / "config.json").write_text(json.dumps(record))
     names = {path.name for path in summarise_sweep(sweep)}
     tables = {"episodes.parquet", "summary.parquet", "sweep.json"}
-    assert names == {*tables, "learning.png", "seeds.png"}
+    assert names == {*tables, "seeds.png"}
 
 
 def start(*words, folder):
