@@ -26,7 +26,7 @@ MAX_TEXT = 4_000  # characters; the longest opening of the default call graph ha
 
 
 class TriageGym(gymnasium.Env[str, int]):
-    """Incidents on the default call graph.
+    """Incidents on the default call graph; `open_episode=remote.Server.open` plays on a server.
 
     | | |
     |---|---|
@@ -35,11 +35,6 @@ class TriageGym(gymnasium.Env[str, int]):
     | reward | 0, and at the end the score in [0, 1] |
     | end | `resolve`, `ignore` or the last step, which the task sets and shows: `terminated` |
     | info | `task`, `split`, `index`; once done the parts of the score |
-
-    `open_episode=remote.Server.open` plays on a server.
-
-    `ValueError` for an unknown task or split, and for `unseen_topology`, whose call graphs differ,
-    and so would the actions.
     """
 
     def __init__(
@@ -51,9 +46,7 @@ class TriageGym(gymnasium.Env[str, int]):
         check_task(task)
         check_split(split)
         if split == "unseen_topology":
-            raise ValueError(
-                "every call graph of unseen_topology has actions of its own; choose another split"
-            )
+            raise ValueError("in unseen_topology actions differ by incident; choose another split")
         self.task, self.split, self._open_episode = task, split, open_episode
         self.actions = [
             Action.parse(kind, value)

@@ -1,5 +1,4 @@
-"""Incidents for PrimeIntellect's `verifiers`: a taskset, the harness that plays it, and both as one
-environment.
+"""Incidents for PrimeIntellect's `verifiers`: a taskset, and the harness that plays it.
 
     env eval logtriage --env.taskset.split test --env.taskset.episodes 50 \\
         -m MODEL --client.base-url URL --no-push

@@ -100,7 +100,7 @@ class Posterior:
                 break
             self._start()
         else:
-            raise ValueError("impossible under every hypothesis; was the world changed alone?")
+            raise ValueError("seen what is impossible under every hypothesis; did the world change?")
         weight = weight / weight.sum()
         mass = weight.sum(1)
         keep = mass > UNLIKELY * mass.max()

@@ -82,9 +82,7 @@ def waiting(evidence: Evidence) -> Scores:
 
 
 def network_latency(evidence: Evidence) -> Scores:
-    """Which services their callers wait for longer than they take. All callers should: the median
-    caller says how large the wait is.
-    """
+    """Which services their callers, by the median of them, wait for longer than they take."""
     total: defaultdict[str, float] = defaultdict(float)
     times: defaultdict[str, list[float]] = defaultdict(list)
     for (_, callee), (added, relative) in network_waits(evidence).items():
@@ -148,9 +146,7 @@ def residuals(evidence: Evidence, totals: Scores, network: dict[tuple[str, str],
 
 
 def network_waits(evidence: Evidence) -> dict[tuple[str, str], tuple[float, float]]:
-    """By (caller, callee): what the network added, in ms x requests, and in times the call's
-    baseline wait.
-    """
+    """By (caller, callee): what the network added, in ms x requests and in baseline waits."""
     waits = {}
     for call in evidence.calls:
         wait, usual_wait = call.wait, call.usual_wait

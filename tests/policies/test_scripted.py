@@ -17,7 +17,7 @@ from logtriage.policies.scripted import (
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
-EPISODES = 60
+EPISODES = 40
 PLAYED = [name for name in POLICIES if name != "belief"]  # which needs seconds for an incident
 
 

@@ -281,5 +281,5 @@ def _failed_call(error: APIStatusError) -> Message | None:
 
 def _holds_a_call(content: str) -> bool:
     """Whether a text holds a call of one of the tools, in JSON or in a model's own syntax."""
-    written = (call.name for call in written_calls(content) if call is not None)
+    written = (call[0] for call in written_calls(content) if call is not None)
     return bool(UNPARSED.search(content)) or not set(ACTION_TYPES).isdisjoint(written)

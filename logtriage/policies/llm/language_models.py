@@ -195,8 +195,7 @@ class LanguageModelPolicy(Policy):
         """
         from .decoder import Writer
 
-        conversations = self._opened(sessions)
-        eos = self._chat.end
+        conversations, eos = self._opened(sessions), self._chat.end
         # Many turns are equal, and their meaning does not depend on the prompt, which always ends
         # the same.
         parsed: dict[tuple[int, ...], Message] = {}
@@ -226,11 +225,7 @@ class LanguageModelPolicy(Policy):
 
     def _opened(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
         """Conversations with their openings; equal openings, as in a group, are tokenized once."""
-        prompts: dict[str, list[int]] = {}
-        conversations = []
-        for session in sessions:
-            messages = self.protocol.opening(session.opening)
-            if session.opening not in prompts:
-                prompts[session.opening] = self._chat.prompt(messages)
-            conversations.append(Conversation(messages, prompts[session.opening]))
-        return conversations
+        opening = self.protocol.opening
+        different = {session.opening for session in sessions}
+        prompts = {text: self._chat.prompt(opening(text)) for text in different}
+        return [Conversation(opening(one.opening), prompts[one.opening]) for one in sessions]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...play.conversation import (
     CALL_TAG,
@@ -32,6 +32,8 @@ MOST_CALLS = 32  # of a message that are read; no incident has more steps
 MOST_TEXT = 50_000  # characters of a message that are read
 # Blanks after the fence's name are of its line: empty lines, too, would cost the square of them.
 FENCE = re.compile(r"```[a-z]*[ \t\r]*\n(.*?)```", re.DOTALL)
+
+WrittenCall = tuple[str, Any]  # name and arguments as a model wrote them, nothing of them checked
 
 
 def instructions() -> str:
@@ -68,13 +70,6 @@ def text_answers(session: ToolSession, message: Message) -> list[Message]:
     return [{"role": "user", "content": "\n\n".join(answered)}] if answered else []
 
 
-class WrittenCall(NamedTuple):
-    """A call as a model wrote it, nothing of it checked."""
-
-    name: str
-    arguments: Any
-
-
 def written_calls(content: str) -> list[WrittenCall | None]:
     """The calls that a message's text holds, in order; None for one that cannot be read."""
     text = content[:MOST_TEXT].rpartition(THOUGHT_END)[2].strip()
@@ -105,7 +100,7 @@ def _call(read: Any) -> WrittenCall | None:
     if not isinstance(read, dict) or not isinstance(read.get("name"), str):
         return None
     arguments = read.get("arguments", read.get("parameters", {}))  # the latter is what Llama writes
-    return None if is_deep(arguments) else WrittenCall(read["name"], arguments)
+    return None if is_deep(arguments) else (read["name"], arguments)
 
 
 TEXT = Protocol("text", text_opening, text_answers)
