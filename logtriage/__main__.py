@@ -15,7 +15,6 @@ from .train.train_commands import (
     evaluate_run_command,
     publish_model_command,
     sweep,
-    sweep_status,
     train_command,
 )
 
@@ -116,7 +115,6 @@ def connect(url: str) -> Server:
 
 app.command()(serve)
 app.command()(sweep)
-app.command("sweep-status")(sweep_status)
 app.command("build-base")(build_base_command)
 app.command("replay")(replay_command)
 app.command("benchmark")(benchmark_command)

@@ -33,7 +33,7 @@ ONLY_READ = ("git", "pip", ".", "cd", "openenv", "env", "server", "dask")
 # is not run.
 LONG = (
     *("train", "build-base", "benchmark", "serve"),
-    *("publish-model", "evaluate-run", "sweep", "sweep-status", "replay"),
+    *("publish-model", "evaluate-run", "sweep", "replay"),
 )
 MODELS = ("--model", "--endpoint")
 

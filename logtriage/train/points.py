@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from ..bench.runs import write_text
 from .colab import dying_with_this
 
-if TYPE_CHECKING:  # slow to import, and `sweep-status` does without
+if TYPE_CHECKING:  # slow to import
     from distributed import Client
 
 ORDER = ("interrupted", "waiting", "failed", "running")  # the last by somebody else

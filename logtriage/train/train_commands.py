@@ -6,35 +6,21 @@ What they need is imported when they run, so that `--help` is quick.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..bench.bench_commands import fail
+from ..bench.bench_commands import errors_in_a_line
 
 # Presets for a CPU to the option of `build-base` that makes their base.
 BASES = {"novice": "", "expert": " --expert", "general": " --general"}
 
-SweepPath = Annotated[Path, typer.Argument(help="The sweep, a YAML file; see sweeps/.")]
-FolderPath = Annotated[
-    Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
-]
 
-
-@contextmanager
-def errors_in_a_line() -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, OSError) as error:
-        raise fail(error) from None
-
-
+@errors_in_a_line()
 def sweep(
-    path: SweepPath,
+    path: Annotated[Path, typer.Argument(help="The sweep, a YAML file; see sweeps/.")],
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes on this machine; by default one per core.")
     ] = None,
@@ -44,47 +30,33 @@ def sweep(
     retries: Annotated[
         int, typer.Option(min=0, help="How often a point that failed is tried again.")
     ] = 1,
-    folder: FolderPath = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
+    ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the file and list its points, no more.")
+        bool, typer.Option(help="Check the file, and say how far each point is.")
     ] = False,
 ) -> None:
     """Run the points of a sweep that are not finished; repeat the command to continue."""
     from .points import run_points
     from .sweeps import load_sweep, summarise_sweep
 
-    with errors_in_a_line():
-        asked = load_sweep(path, folder)
-        if dry_run:
-            for point in asked.points:
-                typer.echo(f"{point.state():>11}  {point.name}  {asked.rows[point.row] or ''}")
-            return
-        failures = run_points(asked.points, workers, scheduler, retries)
-        if not failures:
-            for written in summarise_sweep(asked):
-                typer.echo(f"wrote {written}")
-            return
+    asked = load_sweep(path, folder)
+    if dry_run:
+        for point in asked.points:
+            typer.echo(f"{point.state():>11}  {point.name:40} {point.outcome().get('error', '')}")
+        return
+    failures = run_points(asked.points, workers, scheduler, retries)
     for point, error in failures.items():
         typer.secho(f"failed: {point.name}: {error}", fg="red", err=True)
         typer.echo(f"  its notebook: {point.executed}", err=True)
-    raise typer.Exit(1)
+    if failures:
+        raise typer.Exit(1)
+    for written in summarise_sweep(asked):
+        typer.echo(f"wrote {written}")
 
 
-def sweep_status(path: SweepPath, folder: FolderPath = None) -> None:
-    """How far each point of a sweep is."""
-    from .sweeps import load_sweep
-
-    with errors_in_a_line():
-        points = load_sweep(path, folder).points
-    states = [point.state() for point in points]
-    for point, state in zip(points, states, strict=True):
-        outcome = point.outcome()
-        detail = f"{outcome['seconds']:.0f} s" if "seconds" in outcome else outcome.get("error", "")
-        typer.echo(f"{state:>11}  {point.name:40} {detail}")
-    counts = Counter(states)
-    typer.echo(f"{len(points)} points: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
-
-
+@errors_in_a_line()
 def build_base_command(
     folder: Annotated[
         Path, typer.Argument(help="Where the model goes; a finished one is left as it is.")
@@ -94,26 +66,21 @@ def build_base_command(
         Path | None, typer.Option(help="A base that is to imitate `trace`, for the preset expert.")
     ] = None,
     general: Annotated[
-        bool,
-        typer.Option("--general", help="On many call graphs, in many words: the preset general."),
+        bool, typer.Option(help="On many call graphs, in many words: the preset general.")
     ] = False,
 ) -> None:
     """Build the embedded base model (a few minutes on two cores), or an expert from one."""
     from .base_model import build_base, build_expert
 
-    with errors_in_a_line():
-        if expert and general:
-            raise ValueError(
-                "--expert starts from a finished base, and --general builds one; name one"
-            )
-        made = (
-            build_expert(folder, expert, seed)
-            if expert
-            else build_base(folder, seed, general=general)
-        )
-        typer.echo(f"base model in {made}")
+    if expert and general:
+        raise ValueError("--expert starts from a finished base, and --general builds one; name one")
+    made = (
+        build_expert(folder, expert, seed) if expert else build_base(folder, seed, general=general)
+    )
+    typer.echo(f"base model in {made}")
 
 
+@errors_in_a_line()
 def train_command(
     context: typer.Context,
     folder: Annotated[
@@ -175,32 +142,32 @@ def train_command(
     from .publication import check_upload, publish_model
     from .settings import asked_config
 
-    with errors_in_a_line(), ExitStack() as stack:
-        if preset in BASES and model is None:
-            raise ValueError(
-                f"the preset {preset} starts from a base model: build one with"
-                f" `build-base{BASES[preset]}`, name it with --model"
-            )
-        changes = {"model": model, "load_in_4bit": load_in_4bit, "seed": seed}
-        changes |= map(_setting, settings or ())
-        config = asked_config(preset, task or [], episodes, steps, None, changes)
-        config, warning = on_this_machine(config)
-        run = folder or Path("runs") / preset / f"seed-{config.seed}"
-        if push_to_hub:
-            check_upload(push_to_hub)  # rather now than after hours
+    if preset in BASES and model is None:
+        raise ValueError(
+            f"the preset {preset} starts from a base model: build one with"
+            f" `build-base{BASES[preset]}`, name it with --model"
+        )
+    changes = {"model": model, "load_in_4bit": load_in_4bit, "seed": seed}
+    changes |= map(_setting, settings or ())
+    config = asked_config(preset, task or [], episodes, steps, None, changes)
+    config, warning = on_this_machine(config)
+    run = folder or Path("runs") / preset / f"seed-{config.seed}"
+    if push_to_hub:
+        check_upload(push_to_hub)  # rather now than after hours
+    with ExitStack() as stack:
         # `obj` connects to a server, of which nothing here knows (see `__main__`).
         open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
         if warning:
             typer.echo(warning)
         made = train(config, run, open_episode=open_episode, until=until, track=track)
-        if made == run:
-            typer.echo(f"at step {until} or beyond; repeat the command without --until to continue")
-            return
-        typer.echo(f"trained model in {made}")
-        if push_to_hub:
-            # nobody else has a base in a folder
-            merged = bool(config.lora_rank) and Path(config.model).is_dir()
-            typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
+    if made == run:
+        typer.echo(f"at step {until} or beyond; repeat the command without --until to continue")
+        return
+    typer.echo(f"trained model in {made}")
+    if push_to_hub:
+        # nobody else has a base in a folder
+        merged = bool(config.lora_rank) and Path(config.model).is_dir()
+        typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
 
 
 def _setting(words: str) -> tuple[str, Any]:
@@ -212,6 +179,7 @@ def _setting(words: str) -> tuple[str, Any]:
         return name, value
 
 
+@errors_in_a_line()
 def evaluate_run_command(
     run: Annotated[Path, typer.Argument(help="The run's folder.")],
     episodes: Annotated[int, typer.Option(min=2, help="Incidents of each task.")] = 200,
@@ -225,8 +193,7 @@ def evaluate_run_command(
     from ..bench.score_tables import score_table, summary_table
     from .experiment import evaluate_run, summarise_run
 
-    with errors_in_a_line():
-        frame = evaluate_run(run, episodes, batch=batch)
+    frame = evaluate_run(run, episodes, batch=batch)
     if (frame["policy"] == "trained").any():
         typer.echo(summary_table(summarise_run(run, frame)).to_string(index=False))
     else:
@@ -235,20 +202,16 @@ def evaluate_run_command(
     typer.echo(f"{episodes} incidents of each task; the episodes are in {run}/evaluation.parquet")
 
 
+@errors_in_a_line()
 def publish_model_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     name: Annotated[str, typer.Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
-    private: Annotated[bool, typer.Option("--private", help="Only its owner sees it.")] = False,
-    merged: Annotated[
-        bool, typer.Option("--merged", help="Merge the adapter into its base, in 16 bit.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only write the folder, to look at.")
-    ] = False,
+    private: Annotated[bool, typer.Option(help="Only its owner sees it.")] = False,
+    merged: Annotated[bool, typer.Option(help="Merge the adapter into its base (16 bit).")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Only write the folder, to look at.")] = False,
 ) -> None:
     """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
     from .publication import publish_model
 
-    with errors_in_a_line():
-        where = publish_model(run, name, private, merged, dry_run)
-        typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
+    where = publish_model(run, name, private, merged, dry_run)
+    typer.echo(f"{'written to' if dry_run else 'published at'} {where}")
