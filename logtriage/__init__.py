@@ -1,6 +1,7 @@
 """LogTriage: incidents in a microservice cluster, for language models to trace to their root.
 
-`world` and `play`, the simulator and the score, need the standard library, and Jinja for drawings.
+`world` and `play`, the simulator and the score, need the standard library, and YAML for a call
+graph's file.
 The environment and its server need OpenEnv, `ceiling` and `bench` NumPy and pandas, language models
 in this process and `train` torch. `pyproject.toml` has an extra for what the server does without.
 """
