@@ -89,14 +89,8 @@ def load_player(
 def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) -> tuple[Any, Any]:
     """(model, tokenizer), the tokenizer as it was saved; see `load_language_model`."""
     import torch
+    import transformers
     from peft import PeftModel
-    from transformers import (
-        AutoConfig,
-        AutoModelForCausalLM,
-        AutoTokenizer,
-        BitsAndBytesConfig,
-        PreTrainedTokenizerFast,
-    )
     from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
     gpu = torch.cuda.is_available()
@@ -109,17 +103,17 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
     # be loaded as saved.
     with _explained(name):
         generic = get_tokenizer_config(name).get("tokenizer_class") == "TokenizersBackend"
-        kind = PreTrainedTokenizerFast if generic else AutoTokenizer
-        tokenizer = kind.from_pretrained(name)
-        config = AutoConfig.from_pretrained(name)
+        fast, auto = transformers.PreTrainedTokenizerFast, transformers.AutoTokenizer
+        tokenizer = (fast if generic else auto).from_pretrained(name)
+        config = transformers.AutoConfig.from_pretrained(name)
         if load_in_4bit and name.lower() not in WHOLE:
-            options["quantization_config"] = BitsAndBytesConfig(
+            options["quantization_config"] = transformers.BitsAndBytesConfig(
                 load_in_4bit=True,
                 bnb_4bit_quant_type="nf4",
                 bnb_4bit_use_double_quant=True,
                 bnb_4bit_compute_dtype=torch.float16 if half else torch.bfloat16,
             )
-        model = AutoModelForCausalLM.from_pretrained(
+        model = transformers.AutoModelForCausalLM.from_pretrained(
             name,
             config=computed_in_half(config) if half else config,
             dtype=torch.float16 if half else "auto",
@@ -176,12 +170,5 @@ def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
         tokenizer.chat_template = qwen2_5_chat_template
     tokenizer = add_response_schema(tokenizer)  # TRL knows a template by its text: shorten it after
     if qwen and type(tokenizer) is not PreTrainedTokenizerFast:
-        tokenizer.chat_template = short_template(tokenizer.chat_template)
+        tokenizer.chat_template = tokenizer.chat_template.replace(WHOLE_SCHEMA, SHORT_SCHEMA)
     return tokenizer
-
-
-def short_template(template: str) -> str:
-    """TRL's Qwen2.5 template with the tools printed short."""
-    if WHOLE_SCHEMA not in template:
-        raise ValueError(f"no {WHOLE_SCHEMA!r} to shorten; begin with TRL's qwen2_5_chat_template")
-    return template.replace(WHOLE_SCHEMA, SHORT_SCHEMA)
