@@ -6,19 +6,22 @@ a score that its actions do not earn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from logtriage.bench.leaderboard import (
-    CEILING,
-    FEWEST,
-    Entry,
-    check_entry,
-    check_names,
-    read_entry,
-    table_row,
+import numpy as np
+
+from logtriage.bench.evaluation import pass_all, pass_at
+from logtriage.bench.intervals import (
+    KEYS,
+    matched,
+    mean_interval,
+    share_of_ceiling,
+    stratified_mean,
 )
-from logtriage.world.tasks import BENCHMARK_VERSION
+from logtriage.bench.leaderboard import FEWEST, Entry, check_entry, read_entry
+from logtriage.bench.score_tables import CEILING
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRIES = ROOT / "results" / "leaderboard"
@@ -68,6 +71,18 @@ def entries() -> list[Entry]:
     )
 
 
+def check_names(names: Sequence[str]) -> None:
+    """Raise `ValueError` for two names that a reader could take for one another."""
+    seen: dict[str, str] = {}
+    for name in names:
+        plain = "".join(char for char in name.casefold() if char.isalnum())
+        if plain in seen:
+            raise ValueError(
+                f"there is an entry {seen[plain]} already, and {name} reads like it; rename one"
+            )
+        seen[plain] = name
+
+
 def page(found: Sequence[Entry]) -> str:
     """LEADERBOARD.md; one table per version of the benchmark, as numbers of two do not compare.
 
@@ -86,6 +101,34 @@ def page(found: Sequence[Entry]) -> str:
         about = [f"- **{cell(one.name)}**: {cell(one.about)}" for one in own if one.about]
         parts += [f"## Benchmark {version}", "\n".join(lines), "\n".join(about)]
     return "\n\n".join([*parts, HOW_TO_SUBMIT]) + "\n"
+
+
+def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
+    """An entry as a row of the page, head to cell; the `ceiling` holds at least its incidents."""
+    frame, attempts = entry.frame, entry.attempts
+    scores = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
+    best = ceiling.frame.merge(frame[KEYS], on=KEYS)
+
+    def mean(estimate: Callable[[int, int, int], float], k: int) -> str:
+        """pass@k or pass^k, the mean over incidents."""
+        return f"{np.mean([estimate(k, attempts, won) for won in frame['solved']]):.2f}"
+
+    several = f"; of {attempts} one {mean(pass_at, attempts)}, all {mean(pass_all, attempts)}"
+    return {
+        "policy": entry.name,
+        **{
+            task.replace("_", " "): f"{mean_interval(own):.2f}"
+            for task, own in zip(TASKS, scores, strict=True)
+        },
+        "mean": f"{stratified_mean(scores):.2f}",
+        f"share of `{CEILING}`": f"{share_of_ceiling(*matched(frame, best)).mean:.2f}",
+        "solved": mean(pass_at, 1) + (several if attempts > 1 else ""),
+        "grounded": f"{entry.grounded:.2f}",
+        "attempts": str(attempts),
+        "tokens per episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
+        "errors": str(sum(score is None for _, _, _, score, *_ in entry.episodes)),
+        "version": entry.benchmark,
+    }
 
 
 def cell(text: str) -> str:

@@ -4,12 +4,12 @@ import json
 
 import leaderboard
 import pytest
-from leaderboard import cell, entries, page
+from leaderboard import cell, entries, page, table_row
 from test_command_line import refusal, run
 
 from logtriage.bench.episode_log import open_journal
 from logtriage.bench.evaluation import pass_at
-from logtriage.bench.leaderboard import as_text, check_entry, make_entry, read_entry, table_row
+from logtriage.bench.leaderboard import as_text, check_entry, make_entry, read_entry
 from logtriage.bench.replay import UNSCORED, Replayed
 from logtriage.play.episode import Episode
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS

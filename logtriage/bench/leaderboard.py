@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
@@ -24,14 +23,12 @@ from ..play.episode import BaseEpisode, Episode, final_score
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .audit import judge
 from .episode_log import first_fault, read_trajectories
-from .evaluation import pass_all, pass_at
-from .intervals import KEYS, matched, mean_interval, share_of_ceiling, stratified_mean
+from .intervals import KEYS
 from .replay import FORGED, MATCH, UNSCORED, Replayed
 from .rollouts import solved
 
 SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
 REFUSED = "?"  # a step that was no valid action
-CEILING = "belief"  # the entry whose score is the whole
 
 
 class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
@@ -160,18 +157,6 @@ def _parsed(text: str | bytes, what: str | Path) -> Entry:
     return entry
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raise `ValueError` for two names that a reader could take for one another."""
-    seen: dict[str, str] = {}
-    for name in names:
-        plain = "".join(char for char in name.casefold() if char.isalnum())
-        if plain in seen:
-            raise ValueError(
-                f"there is an entry {seen[plain]} already, and {name} reads like it; rename one"
-            )
-        seen[plain] = name
-
-
 def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
     """What an entry says that is not so, a line per episode, after replaying one in `every`; only
     all of them can tell whether `grounded` is so.
@@ -209,31 +194,3 @@ def _differs(episode: BaseEpisode, done: str, score: float | None, won: int) -> 
     if (own.total, int(solved(own))) == (score, won):
         return ""
     return f"score and solved are {own.total}, {int(solved(own))}, the entry says {score}, {won}"
-
-
-def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
-    """An entry as a row of the page, head to cell; the `ceiling` holds at least its incidents."""
-    frame, attempts = entry.frame, entry.attempts
-    scores = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
-    best = ceiling.frame.merge(frame[KEYS], on=KEYS)
-
-    def mean(estimate: Callable[[int, int, int], float], k: int) -> str:
-        """pass@k or pass^k, the mean over incidents."""
-        return f"{np.mean([estimate(k, attempts, won) for won in frame['solved']]):.2f}"
-
-    several = f"; of {attempts} one {mean(pass_at, attempts)}, all {mean(pass_all, attempts)}"
-    return {
-        "policy": entry.name,
-        **{
-            task.replace("_", " "): f"{mean_interval(own):.2f}"
-            for task, own in zip(TASKS, scores, strict=True)
-        },
-        "mean": f"{stratified_mean(scores):.2f}",
-        f"share of `{CEILING}`": f"{share_of_ceiling(*matched(frame, best)).mean:.2f}",
-        "solved": mean(pass_at, 1) + (several if attempts > 1 else ""),
-        "grounded": f"{entry.grounded:.2f}",
-        "attempts": str(attempts),
-        "tokens per episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
-        "errors": str(sum(score is None for _, _, _, score, *_ in entry.episodes)),
-        "version": entry.benchmark,
-    }

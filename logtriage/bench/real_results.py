@@ -18,7 +18,7 @@ from ..policies.scripted import Policy
 from ..real.cases import SOURCES, load_source
 from ..real.catalogue import open_incident
 from ..real.real_episode import REAL, TOP, blames_root
-from ..real.rules import RULES, RankingPolicy, commonest, ranking_policy
+from ..real.rules import RULES, ranking_policy
 from .figure import FAINT, INK, SMALL, Picture, draw_interval, new_figure, words
 from .intervals import wilson
 from .registry import POLICIES, make_policy
@@ -29,7 +29,6 @@ ALL = "all"
 COMMONEST = "commonest"  # ranks the roots of all other cases
 OURS = "unexplained"
 RANKED = ("random_ranking", *RULES)
-SCRIPTED = (COMMONEST, *RANKED, "loudest", "trace", "novice")
 # What some rules read, and which sources have it (`cases.Source`).
 NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}
 TITLES = {
@@ -78,27 +77,6 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
             for case in [load_source(row.split).cases[row.at]]
         ]
     )
-
-
-def play_scripted() -> pd.DataFrame:
-    """All cases by `SCRIPTED`; a rule is left out on a source that lacks what it reads."""
-    frames = []
-    for name in SCRIPTED:
-        for source in SOURCES:
-            if name == COMMONEST:
-                frames += play_commonest(source)
-            elif reads(name, source):
-                frames.append(play_cases(real_policy(name), source))
-    return pd.concat(frames, ignore_index=True)
-
-
-def play_commonest(source: str) -> list[pd.DataFrame]:
-    """Each case by the roots of all *other* cases of its source."""
-    roots = [case.truth.root for case in load_source(source).cases]
-    return [
-        play_cases(RankingPolicy(commonest(roots[:at] + roots[at + 1 :]), COMMONEST), source, at, 1)
-        for at in range(len(roots))
-    ]
 
 
 def reads(name: str, source: str) -> bool:
@@ -182,14 +160,6 @@ def readable(table: pd.DataFrame, part: str = ALL, by_group: bool = False) -> pd
     ]
     cells = some.assign(text=texts).pivot(index="policy", columns="source", values="text")
     return cells.reindex(some["policy"].unique())[list(SOURCES)].fillna("-")
-
-
-def write_report(frame: pd.DataFrame, folder: str | Path) -> None:
-    """Write the cases (`play_scripted`, `play_cases`), the table and the figure to a folder."""
-    folder = Path(folder)
-    frame.to_parquet(folder / "cases.parquet", index=False)
-    real_table(frame).to_json(folder / "table.json", orient="records", indent=1, double_precision=6)
-    draw_real(folder)
 
 
 def draw_real(folder: str | Path) -> list[Path]:

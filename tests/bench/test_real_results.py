@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from real import SCRIPTED, play_commonest, play_scripted
 
 from logtriage.bench import real_results as real
 from logtriage.bench.intervals import wilson
@@ -35,8 +36,8 @@ def table(published):
 
 
 def test_the_published_rows_come_out_again(published):
-    again = real.play_scripted()
-    before = published[published["policy"].isin(real.SCRIPTED)].reset_index(drop=True)
+    again = play_scripted()
+    before = published[published["policy"].isin(SCRIPTED)].reset_index(drop=True)
     pd.testing.assert_frame_equal(again, before, check_dtype=False)
 
 
@@ -79,8 +80,8 @@ def test_the_commonest_never_sees_its_own_root(monkeypatch):
         given.append(list(roots))
         return lambda evidence: list(evidence.graph.names)
 
-    monkeypatch.setattr(real, "commonest", spy)
-    assert len(real.play_commonest("petshop")) == 26
+    monkeypatch.setattr("real.commonest", spy)
+    assert len(play_commonest("petshop")) == 26
     roots = [case.truth.root for case in load_source("petshop").cases]
     for at, others in enumerate(given):
         assert others == roots[:at] + roots[at + 1 :]
