@@ -17,6 +17,7 @@ their descriptions, not from their code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from random import Random
@@ -25,7 +26,6 @@ import networkx as nx
 
 from ..play.actions import ALL_SERVICES, Action
 from ..play.episode import BaseEpisode
-from ..play.observation import Observation
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from .grounding import LATENCIES, SUCCESSES, Evidence, gather
@@ -58,9 +58,7 @@ def random_ranking(seed: int = 0) -> Rule:
 
 def commonest(roots: Sequence[str]) -> Rule:
     """A rule that knows the roots of other incidents, and reads nothing."""
-    return lambda evidence: ranked(
-        evidence.graph, {name: roots.count(name) for name in evidence.graph.names}
-    )
+    return lambda evidence: ranked(evidence.graph, Counter(roots))
 
 
 def starts(evidence: Evidence) -> list[str]:
@@ -140,9 +138,6 @@ class RankingPolicy(Policy):
     def __init__(self, rule: Rule, name: str) -> None:
         self.rule, self.name = rule, name
 
-    def begin(self, topology: CallGraph, observation: Observation) -> None:
-        self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
-
     def act(self) -> Action:
         if not self._queue:
             seen = [self._episode.opening, *(step.observation for step in self._episode.history)]
@@ -152,8 +147,7 @@ class RankingPolicy(Policy):
         return self._queue.pop(0)
 
     def _open(self, episode: BaseEpisode) -> None:
-        self._episode = episode
-        super()._open(episode)
+        self._episode, self._queue = episode, [Action("request_more_logs", (ALL_SERVICES,))]
 
 
 def ranking_policy(name: str, seed: int = 0) -> RankingPolicy:

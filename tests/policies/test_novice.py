@@ -3,7 +3,7 @@
 from random import Random
 
 from logtriage.play.episode import Episode
-from logtriage.policies.novice import MOST_ASKED, NovicePolicy
+from logtriage.policies.novice import NovicePolicy
 
 
 def play(task, episodes=200):
@@ -25,35 +25,3 @@ def test_the_novice_does_all_that_an_agent_can():
     for given in ("root_causes", "teams", "remediations"):
         assert {len(getattr(record, given)) for record in records} == {0, 1}
     assert {record.severity for record in records} >= {"P2", "P3"}
-
-
-class Diary(NovicePolicy):
-    """A novice that keeps what it asked."""
-
-    def __init__(self, random):
-        super().__init__(random)
-        self.days, self.made_sure = [], 0
-
-    def begin(self, topology, observation):
-        super().begin(topology, observation)
-        self.days.append(self._asked)
-
-    def _ask(self, service):
-        slowdowns = {name: self.slowdown(name) for name in self.topology.names}
-        sure = service == self._asked[-1] and not self.proven(service) if self._asked else False
-        if sure and self.fault_at(service):
-            self.made_sure += 1
-        elif set(self._asked) == set(self.topology.names):
-            assert slowdowns[service] == max(slowdowns.values()) > 0
-        else:
-            assert service not in self._asked
-        return super()._ask(service)
-
-
-def test_nobody_is_asked_twice_before_all_were_asked_unless_to_make_sure():
-    # An imitator of one that asks the same again never asks all, and reward finds nothing there.
-    # One that never looks twice at a hint answers without proof.
-    diary = Diary(Random("junior"))
-    diary.play([Episode.open("silent_degradation", "train", index) for index in range(200)])
-    assert diary.made_sure >= 10
-    assert {len(asked) for asked in diary.days} == set(range(1, MOST_ASKED + 1))

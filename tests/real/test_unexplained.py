@@ -57,24 +57,6 @@ def test_residuals_are_counted_in_requests():
     assert "failures" not in votes(seen(rows, "latency"))
 
 
-def test_network_latency_is_of_the_service_that_all_wait_for():
-    calls = [
-        CallTime("shop", "stock", 500.0, 10.0, 9.0, 9.0, 60.0, 60.0),
-        CallTime("web", "shop", 510.0, 20.0, 508.0, 18.0, 60.0, 60.0),
-        CallTime("web", "ads", 30.0, 5.0, 28.0, 3.0, 60.0, 60.0),
-    ]
-    slow = [("web", "p95", 600.0, 100.0, 20.0), ("shop", "p95", 590.0, 90.0, 20.0)]
-    evidence = seen([*slow, *requests(web=1.0, shop=1.0)], "p95", calls)
-    assert worst(evidence) == "stock"
-    assert (
-        votes(evidence)["network latency"]["stock"]
-        > 0.9
-        > votes(evidence)["network latency"]["ads"]
-    )
-    # Shop's wait for the network below it is not its own.
-    assert votes(evidence)["waiting"]["shop"] < 0.1
-
-
 def test_of_several_callers_the_one_in_the_middle_is_believed():
     graph = CallGraph(
         (
