@@ -147,7 +147,8 @@ class RankingPolicy(Policy):
         return self._queue.pop(0)
 
     def _open(self, episode: BaseEpisode) -> None:
-        self._episode, self._queue = episode, [Action("request_more_logs", (ALL_SERVICES,))]
+        self._episode = episode
+        self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
 
 
 def ranking_policy(name: str, seed: int = 0) -> RankingPolicy:
