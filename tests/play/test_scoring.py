@@ -1,6 +1,4 @@
-"""Section by section, what the score promises; and every known way to cheat, over 100 held-out
-incidents a task.
-"""
+"""What the score promises; and every known way to cheat, over 100 held-out incidents a task."""
 
 import json
 import subprocess
@@ -17,7 +15,7 @@ from logtriage.policies.scripted import LoudestPolicy, OraclePolicy
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import BENCHMARK_VERSION, SEVERITIES, SPLITS, TASKS
+from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 INCIDENTS = 100
@@ -143,14 +141,10 @@ def blame(topology):
 
 
 P1, PAGES = Action("classify_severity", ("P1",)), [Action("escalate", (team,)) for team in TEAMS]
-LOGS, SEVERITY = (
-    Action("request_more_logs", ("all",)),
-    [Action("classify_severity", (severity,)) for severity in SEVERITIES],
-)
+LOGS = Action("request_more_logs", ("all",))
 CHEATS = {
     "do nothing": lambda topology: [],
     "say P3": lambda topology: [Action("classify_severity", ("P3",))],
-    "say P1": lambda topology: [P1],
     "garbage": lambda topology: cycle([Action("hack"), Action("remediate", ("rm -rf", "/"))]),
     "farm logs": lambda topology: cycle([LOGS]),
     "farm logs, then guess": lambda topology: (
@@ -166,7 +160,6 @@ CHEATS = {
         PAGES[1],
         *(Action("remediate", ("restart", name)) for name in topology.names),
     ],
-    "answer each question with everything": lambda topology: SEVERITY + blame(topology),
     **{
         f"blame {name} and page every team": lambda topology, at=at: [
             P1,

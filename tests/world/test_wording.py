@@ -1,6 +1,4 @@
-"""The varied wording: as many sections as the splits' own, never near what is held out, and read
-without doubt.
-"""
+"""The varied wording: every section has it, never near what is held out, read without doubt."""
 
 import re
 import string
