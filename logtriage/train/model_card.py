@@ -11,10 +11,9 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .. import REPOSITORY, __version__
-from ..bench.intervals import Interval
 from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
 from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
-from ..bench.strata import FEWEST, describe_falls, label, stratum_changes, with_truth
+from ..bench.strata import describe_falls, label, stratum_changes, with_truth
 from ..policies.llm.language_models import TURN_TOKENS
 from ..world.tasks import BENCHMARK_VERSION
 from .experiment import summarise_run
@@ -202,6 +201,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
     table["task"] = table["task"].str.replace("_", " ")
     columns = ["task", "base", "trained", "gain", f"share of {CEILING}"]
     references = [name for name in REFERENCES if name in table]
+    detection = [name for name in map(label, DETECTION) if name in table]
     changes = stratum_changes(base, trained)
     return {
         "rows": rows,
@@ -209,28 +209,11 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
         "episodes": rows[0]["episodes"],
         "results": markdown(table[[name for name in columns if name in table]]),
         "references": markdown(table[["task", "trained", *references]]) if references else "",
-        "strata": markdown(_detection(changes)),
+        "strata": markdown(table[["task", *detection]]),
         "falls": describe_falls(changes),
         "judged": bool(changes["low"].notna().any()),
         **_harms(trained),
     }
-
-
-def _detection(changes: pd.DataFrame) -> pd.DataFrame:
-    """Faults found and false alarms dismissed, before and after, with the paired change."""
-    return pd.DataFrame(
-        {
-            "task": row.task.replace("_", " "),
-            "share of": label(row.stratum),
-            "incidents": row.incidents,
-            "base": f"{row.base:.2f}",
-            "trained": f"{row.trained:.2f}",
-            "change": f"{Interval(row.change, row.low, row.high):+.2f}"
-            if row.incidents >= FEWEST
-            else "-",
-        }
-        for row in changes[changes["stratum"].isin(DETECTION)].itertuples()
-    )
 
 
 def _harms(trained: pd.DataFrame) -> dict[str, str]:
