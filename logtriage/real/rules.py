@@ -138,6 +138,10 @@ class RankingPolicy(Policy):
     def __init__(self, rule: Rule, name: str) -> None:
         self.rule, self.name = rule, name
 
+    def _open(self, episode: BaseEpisode) -> None:
+        self._episode = episode
+        self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
+
     def act(self) -> Action:
         if not self._queue:
             seen = [self._episode.opening, *(step.observation for step in self._episode.history)]
@@ -145,10 +149,6 @@ class RankingPolicy(Policy):
             blamed = [Action("identify_root_cause", (one,)) for one in ranking[:TOP]]
             self._queue = [*blamed, Action("resolve")]
         return self._queue.pop(0)
-
-    def _open(self, episode: BaseEpisode) -> None:
-        self._episode = episode
-        self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
 
 
 def ranking_policy(name: str, seed: int = 0) -> RankingPolicy:
