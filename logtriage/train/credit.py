@@ -72,32 +72,21 @@ def kinds_of_credit(actions: Sequence[str]) -> list[str]:
     return kinds
 
 
-def advantages(
-    made: Sequence[Sequence[str]], given: Sequence[dict[str, float]]
-) -> list[dict[str, float]]:
-    """The advantages of the episodes of one group, by kind of credit, from the kinds that occur in
-    each episode (`kinds_of_credit`) and what it credits them with (`credits`).
-    """
-    values: dict[str, list[float]] = defaultdict(list)
-    for kinds, gives in zip(made, given, strict=True):
-        for kind in {*kinds, WHOLE}:
-            values[kind].append(gives[kind])
-    means = {kind: sum(each) / len(each) for kind, each in values.items()}
-    return [
-        {kind: gives[kind] - means[kind] for kind in {*kinds, WHOLE}}
-        for kinds, gives in zip(made, given, strict=True)
-    ]
-
-
 def group_advantages(sessions: Sequence[ToolSession]) -> list[Advantages]:
     """The advantages of the closed episodes of one group, by the credit `part`."""
     made, given = [], []
+    values: dict[str, list[float]] = defaultdict(list)
     for session in sessions:
         score, closed_by = final_score(session.episode), session.episode.record.closed_by
-        given.append(credits(score, session.reward(), ignored=closed_by == "ignore"))
+        gives = credits(score, session.reward(), ignored=closed_by == "ignore")
         actions = [step.action.type if step.action else "" for step in session.episode.history]
-        made.append(kinds_of_credit(actions + [""] * session.late))  # calls that came too late
+        kinds = kinds_of_credit(actions + [""] * session.late)  # calls that came too late
+        for kind in {*kinds, WHOLE}:
+            values[kind].append(gives[kind])
+        made.append(kinds)
+        given.append(gives)
+    means = {kind: sum(each) / len(each) for kind, each in values.items()}
     return [
-        Advantages([advantage[kind] for kind in kinds], advantage[WHOLE])
-        for kinds, advantage in zip(made, advantages(made, given), strict=True)
+        Advantages([gives[kind] - means[kind] for kind in kinds], gives[WHOLE] - means[WHOLE])
+        for kinds, gives in zip(made, given, strict=True)
     ]

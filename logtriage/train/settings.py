@@ -222,17 +222,17 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def make_config(preset: str, at_once: int | None = None, **changes: Any) -> TrainingConfig:
+def make_config(preset: str, **changes: Any) -> TrainingConfig:
     """A preset with changes; `ValueError` for an unknown preset or settings that cannot be.
 
     Without `micro_batches` among the changes, a micro-batch holds as many episodes as the preset's,
-    or `at_once`, or the next fewer that divide a step.
+    or the next fewer that divide a step.
     """
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     own = {"model": "", **PRESETS[preset]}
     try:
-        most = at_once or TrainingConfig(**own).at_once
+        most = TrainingConfig(**own).at_once
         config = TrainingConfig(**{**own, "micro_batches": 1, **changes})
     except ValidationError as error:
         raise ValueError("; ".join(map(_told, error.errors()))) from None
@@ -255,7 +255,6 @@ def asked_config(
     tasks: Sequence[str],
     episodes: int | None,
     steps: int | None,
-    batch: int | None,
     changes: dict[str, Any],
 ) -> TrainingConfig:
     """A preset as a command asks for it; None, and no tasks, leave what is the preset's.
@@ -265,7 +264,6 @@ def asked_config(
         tasks: names, or `all`, to be played in equal shares.
         episodes: of each task, dealt in turn (see `deal`).
         steps: optimizer steps, with `episodes` the most of them.
-        batch: episodes at once in the backward pass.
         changes: other settings.
     """
     asked = {name: value for name, value in changes.items() if value is not None}
@@ -277,4 +275,4 @@ def asked_config(
         plain = make_config(preset, **asked)
         asked |= deal(episodes, len(plain.shares), plain.group, steps)
         asked |= {"shares": dict.fromkeys(plain.shares, 1.0), "deal": "in_turn"}
-    return make_config(preset, at_once=batch, **asked)
+    return make_config(preset, **asked)

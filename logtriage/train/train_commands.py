@@ -149,7 +149,7 @@ def train_command(
         )
     changes = {"model": model, "load_in_4bit": load_in_4bit, "seed": seed}
     changes |= map(_setting, settings or ())
-    config = asked_config(preset, task or [], episodes, steps, None, changes)
+    config = asked_config(preset, task or [], episodes, steps, changes)
     config, warning = on_this_machine(config)
     run = folder or Path("runs") / preset / f"seed-{config.seed}"
     if push_to_hub:

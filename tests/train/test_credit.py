@@ -7,16 +7,10 @@ from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
 from logtriage.play.tools import ToolSession
-from logtriage.train.credit import (
-    ANSWERS,
-    WHOLE,
-    advantages,
-    credits,
-    group_advantages,
-    kinds_of_credit,
-)
+from logtriage.train.credit import ANSWERS, WHOLE, credits, group_advantages, kinds_of_credit
 from logtriage.world.incidents import sample_incident
 
+INCIDENT = sample_incident("cascading_failure", "train", 0)
 RIGHT = Score(1, 1, 1, 1, 0.5, cost=0.0, gate=1.0, total=0.95)
 WRONG_TEAM = Score(1, 1, 1, 0, 0.5, cost=0.0, gate=0.0, total=0.0)
 WRONG_ROOT = Score(0, 0, 0, 1, 0.0, cost=0.1, gate=1.0, total=0.0)
@@ -24,7 +18,7 @@ WRONG_ROOT = Score(0, 0, 0, 1, 0.0, cost=0.1, gate=1.0, total=0.0)
 
 def played(*actions):
     """A closed session of these actions; one of None stands for text that was no call."""
-    session = ToolSession(Episode.open("cascading_failure", "train", 0))
+    session = ToolSession(Episode(INCIDENT))
     for action in actions:
         if action is None:
             session.refuse("no call")
@@ -63,14 +57,16 @@ def test_only_first_answers_are_credited_with_their_part():
 
 
 def test_an_answer_is_compared_with_the_same_answer_of_others_and_a_decision_with_all():
-    given = [credits(RIGHT, 0.95), credits(WRONG_ROOT, 0.0), credits(Score(*[0] * 8), 0.1)]
-    made = [["classify_severity", "escalate"], ["classify_severity", "escalate"], [WHOLE]]
-    first, second, third = advantages(made, given)
-    assert first["classify_severity"] == pytest.approx(0.1) == -second["classify_severity"]
-    assert first["escalate"] == pytest.approx(0.0)  # both paged the right team
-    assert set(third) == {WHOLE}  # it has given no answer
-    assert first[WHOLE] + second[WHOLE] + third[WHOLE] == pytest.approx(0.0)
-    assert third[WHOLE] == pytest.approx(0.1 - 1.05 / 3)
+    wrong = next(one for one in ("P1", "P2", "P3") if one != INCIDENT.severity)
+    answers = [Action("classify_severity", (one,)) for one in (INCIDENT.severity, wrong)]
+    resolve = Action("resolve")
+    group = [played(answers[0], resolve), played(answers[1], resolve), played(resolve)]
+    first, second, third = group_advantages(group)
+    assert first.calls[0] == pytest.approx(0.1) == -second.calls[0]
+    assert [*third.calls] == [third.outside]  # it has given no answer
+    assert first.outside + second.outside + third.outside == pytest.approx(0.0)
+    rewards = [session.reward() for session in group]
+    assert third.outside == pytest.approx(rewards[2] - sum(rewards) / 3)
 
 
 def test_every_call_has_an_advantage_and_equal_episodes_have_none():
@@ -86,11 +82,9 @@ def test_every_call_has_an_advantage_and_equal_episodes_have_none():
 
 
 def test_a_wrong_team_is_the_teams_fault():
-    incident = sample_incident("cascading_failure", "train", 0)
-    assert incident.team != "security"
-    answers = (incident.severity, incident.root, incident.remedy, incident.team)
-    severity, root, remedy, team = answers
-    values = ((severity,), (root,), (remedy, root), (team,))
+    root, team = INCIDENT.root, INCIDENT.team
+    assert team != "security"
+    values = ((INCIDENT.severity,), (root,), (INCIDENT.remedy, root), (team,))
     right = [Action(name, value) for name, value in zip(ANSWERS, values, strict=True)]
     right.append(Action("resolve"))
     wrong = [*right[:3], Action("escalate", ("security",)), right[4]]

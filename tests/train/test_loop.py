@@ -169,12 +169,9 @@ def text_by_call(conversation, tokenizer):
 
 def test_tokens_are_told_apart_by_the_call_they_are_an_argument_of(tiny_base):
     _, tokenizer = load_language_model(tiny_base)
-    calls = [
-        Action("request_more_logs", ("user-db",)),
-        Action("classify_severity", ("P1",)),
-        Action("resolve"),
-    ]
-    told = text_by_call(written_by(tokenizer, calls[:1], calls[1:]), tokenizer)
+    turns = [Action("request_more_logs", ("user-db",))], [Action("classify_severity", ("P1",))]
+    turns[1].append(Action("resolve"))
+    told = text_by_call(written_by(tokenizer, *turns), tokenizer)
     assert told[0].startswith("user-db") and told[1].startswith("P1") and set(told) == {0, 1, None}
     assert "request_more_logs" in told[None] and "resolve" in told[None]
 
@@ -183,15 +180,12 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     # Given the credit of the answer that follows it, a turn cut short would be learned.
     _, tokenizer = load_language_model(tiny_base)
     cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
-    told = text_by_call(
-        written_by(tokenizer, cut, [Action("classify_severity", ("P2",))]), tokenizer
-    )
+    severity = [Action("classify_severity", ("P2",))]
+    told = text_by_call(written_by(tokenizer, cut, severity), tokenizer)
     # it is a call of the session's all the same, and has a number
     assert told[1].startswith("P2") and cut in told[None] and 0 not in told
     # likewise one that is cut off behind a whole one
-    whole = written_by(
-        tokenizer, [Action("escalate", ("dba",))], [Action("classify_severity", ("P2",))]
-    )
+    whole = written_by(tokenizer, [Action("escalate", ("dba",))], severity)
     more = tokenizer(cut)["input_ids"]
     end = whole.own.index(False)
     whole.ids[end:end], whole.own[end:end] = more, [True] * len(more)
@@ -219,15 +213,11 @@ def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_epis
         Action("escalate", (incident.team,)),
         Action("resolve"),
     ]
-    group = [
-        # one is right in all, the other in all but the severity, of which the first is no word
-        played(tokenizer, [Action("classify_severity", (incident.severity,)), *rest]),
-        played(
-            tokenizer,
-            [Action("classify_severity", ("P9",)), Action("classify_severity", (wrong,))],
-            rest,
-        ),
-    ]
+    # One is right in all, the other in all but the severity, of which the first is no word.
+    right, no_word, wrong = (
+        Action("classify_severity", (value,)) for value in (incident.severity, "P9", wrong)
+    )
+    group = [played(tokenizer, [right, *rest]), played(tokenizer, [no_word, wrong], rest)]
     trainer = a_trainer(
         environments=[tools for tools, _ in group],
         num_generations=2,

@@ -130,17 +130,17 @@ def test_episodes_are_dealt_to_the_last_one(episodes, tasks, group, most):
 
 def test_a_command_counts_episodes_of_each_task():
     # the numbers of the card's own command
-    config = asked_config("model_card", ["all"], 30, 10, None, {"model": "x"})
+    config = asked_config("model_card", ["all"], 30, 10, {"model": "x"})
     dealt = Counter(row["task"] for row in incident_rows(config))
     assert {task: count * config.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
     assert config.steps == 10 and config.model == "x"
-    # one task, larger groups, and never more at once than asked
-    config = asked_config("recommended", ["single_crash"], 16, None, 4, {"learning_rate": 1e-4})
+    # one task, in larger groups
+    config = asked_config("recommended", ["single_crash"], 16, None, {"learning_rate": 1e-4})
     assert [row["task"] for row in incident_rows(config)] == ["single_crash"] * 2
-    assert config.group == 8 and config.micro_batches == 2 and config.learning_rate == 1e-4
+    assert config.group == 8 and config.at_once == 2 and config.learning_rate == 1e-4
 
 
 def test_what_is_not_asked_for_is_the_presets():
     plain = make_config("novice", model="x")
-    assert asked_config("novice", [], None, None, None, {"model": "x", "warm_up": None}) == plain
-    assert asked_config("novice", [], None, 7, None, {"model": "x"}).steps == 7
+    assert asked_config("novice", [], None, None, {"model": "x", "warm_up": None}) == plain
+    assert asked_config("novice", [], None, 7, {"model": "x"}).steps == 7
