@@ -27,7 +27,7 @@ from logtriage.bench.real_results import (
     read_real_table,
 )
 from logtriage.bench.score_tables import CEILING, TEACHER, markdown, summarise
-from logtriage.bench.strata import describe_falls, gains, stratum_changes
+from logtriage.bench.strata import describe_falls, stratum_changes
 from logtriage.real.cases import SOURCES
 from logtriage.train.cost import A100, L4, T4, KnownGpu, estimate
 from logtriage.train.settings import PRESETS, TrainingConfig, make_config
@@ -151,15 +151,18 @@ def tuned_line(track: str) -> str:
 
 def beyond_line(runs: Sequence[Path]) -> str:
     """A sentence on how far beyond its teacher a track is, the mean over the tasks."""
-    teacher, trained = rows_of(runs, "evaluation", (TEACHER, "trained"))
-    gained = []
-    for task in TASKS:
-        pairs = [
-            matched(*(one[one["task"] == task] for one in pair))
-            for pair in zip(teacher, trained, strict=True)
-        ]
-        gained.append(np.stack([after - before for before, after in pairs]))
-    return f"Over `{TEACHER}`, the mean over tasks: {two_way_mean(gained)}."
+    sides = rows_of(runs, "evaluation", (TEACHER, "trained"))
+    gained = two_way_mean([gains(*sides, task) for task in TASKS])
+    return f"Over `{TEACHER}`, the mean over tasks: {gained}."
+
+
+def gains(before: Sequence[pd.DataFrame], after: Sequence[pd.DataFrame], task: str) -> np.ndarray:
+    """Gains in score on a task's incidents, (seeds, incidents)."""
+    pairs = [
+        matched(*(one[one["task"] == task] for one in pair))
+        for pair in zip(before, after, strict=True)
+    ]
+    return np.stack([new - old for old, new in pairs])
 
 
 def falls_line(runs: Sequence[Path]) -> str:
@@ -289,7 +292,8 @@ def losses_line() -> str:
     for name, track in TRACKS.items():
         sides = rows_of(headline(name), "splits", ("base", "trained"))
         for split in sorted(sides[0][0]["split"].unique()):
-            gained = gains(*([one[one["split"] == split] for one in side] for side in sides))
+            own = [[one[one["split"] == split] for one in side] for side in sides]
+            gained = {task: two_way_mean([gains(*own, task)]) for task in TASKS}
             compared += len(gained)
             lost += [
                 f"{track.called}, `{split}`, {words(task)}: {gain.mean:+.2f}"

@@ -30,18 +30,8 @@ import numpy as np
 import pandas as pd
 
 from ..play.scoring import PARTS
-from .intervals import (
-    KEYS,
-    Interval,
-    Strata,
-    before_and_after,
-    compare_recipes,
-    holm,
-    seed_means,
-    verdict,
-)
+from .intervals import KEYS, Interval, before_and_after, compare_recipes, holm, seed_means, verdict
 from .score_tables import detection_table
-from .strata import values_in, with_truth
 
 TRAINING = "training"  # the policy of rows about training
 ALL = "all"  # the task of means over all tasks
@@ -55,10 +45,7 @@ CATEGORIES = ("base", "policy", "task", "split", "closed_by", "benchmark")
 SMALL_INTEGERS = {"seed": "int16", "step": "int32", "episodes": "int16", "index": "int32"}
 # Decimals of a step's means: of some twenty episodes, so more would be noise and cost bytes.
 DECIMALS = {measure: 3 if measure == "score" else 2 for measure in MEASURES}
-SHARES = ("faults_detected", "false_alarms_dismissed")  # strata in the table of scores
-
-# Columns of `comparison_table`.
-SHOWN = (
+SHOWN = (  # columns of `comparison_table`
     *("seeds", "base", "trained", "gain", "gain_low", "gain_high", "smallest_gain"),
     *("difference", "difference_low", "difference_high", "p", "verdict"),
 )
@@ -81,7 +68,8 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
 
     Raises:
         FileNotFoundError: for a point that is not finished.
-        ValueError: for a task of which no incident was played by all points.
+        ValueError: for a task of which no incident was played by all points, or results of several
+            versions of the benchmark.
     """
     files = [_files(Path(folder)) for _, _, folder in points]
     common = _common_incidents([held_out for _, held_out in files])
@@ -96,6 +84,12 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
             held_out[~own & ~of_base].assign(row="", seed=-1, base=""),
         ]
     frame = pd.concat(parts, ignore_index=True)
+    versions = set(frame["benchmark"]) - {""}
+    if len(versions) > 1:
+        raise ValueError(
+            f"results of the benchmark's versions {', '.join(sorted(versions))} are never put "
+            "together; evaluate the points again"
+        )
     frame = frame.drop_duplicates(["row", "seed", "base", "policy", "step", *KEYS])
     rows = [*dict.fromkeys(row for row, _, _ in points), ""]  # what is shared comes last
     frame = frame[[*COLUMNS]].assign(row=pd.Categorical(frame["row"], rows))
@@ -164,10 +158,8 @@ def seeds_of(frame: pd.DataFrame, row: str) -> list[int]:
     return sorted(int(seed) for seed in own["seed"].unique())
 
 
-def scores_of(
-    frame: pd.DataFrame, row: str, policy: str = "trained", column: str = "score"
-) -> list[np.ndarray]:
-    """A column of a row's policy, an array (seeds, incidents) for each of `tasks_of`; seeds and
+def scores_of(frame: pd.DataFrame, row: str, policy: str = "trained") -> list[np.ndarray]:
+    """The scores of a row's policy, an array (seeds, incidents) for each of `tasks_of`; seeds and
     incidents are sorted. The policy `base` is that of each seed.
     """
     frame = frame[frame["policy"].isin([policy, "trained"])]
@@ -176,7 +168,7 @@ def scores_of(
         own = frame[(frame["row"] == row) & (frame["seed"] == seed)]
         if policy == "base":
             own = frame[frame["base"].isin(own["base"].unique()) & (frame["policy"] == policy)]
-        tables.append(own.set_index(KEYS)[column].sort_index().rename(seed))
+        tables.append(own.set_index(KEYS)["score"].sort_index().rename(seed))
     table = pd.concat(tables, axis=1)
     tasks = table.index.get_level_values("task").astype(str)
     return [table[tasks == task].to_numpy(float).T for task in tasks_of(frame)]
@@ -195,32 +187,22 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
     Returns:
         One row per (row, task), and for task `all` the mean of the tasks. Columns seeds and
         incidents; base, trained and gain (paired by incident), each with its 95 % interval over
-        seeds and incidents (`x_low`, `x_high`); smallest_gain, of a seed; `faults_detected` and
-        `false_alarms_dismissed`, `_base` and `_trained`, nan where a task has none. With `against`
-        also difference to that row's trained with its t interval over seeds, p of no difference,
-        and verdict (`intervals.verdict`), for which p is adjusted for all rows of a task (Holm).
+        seeds and incidents (`x_low`, `x_high`); smallest_gain, of a seed. With `against` also
+        difference to that row's trained with its t interval over seeds, p of no difference, and
+        verdict (`intervals.verdict`), for which p is adjusted for all rows of a task (Holm).
     """
-    held_out = with_truth(frame[frame["policy"].isin(["base", "trained"])])
-    held_out = held_out.assign(**{name: values_in(held_out, name) for name in SHARES})
-    tasks = tasks_of(held_out)
-    places = {task: slice(at, at + 1) for at, task in enumerate(tasks)}
+    places = {task: slice(at, at + 1) for at, task in enumerate(tasks_of(frame))}
     places[ALL] = slice(None)
-    theirs = scores_of(held_out, against) if against else []
+    theirs = scores_of(frame, against) if against else []
     records = []
-    for row in rows_of(held_out):
-        before, after = (scores_of(held_out, row, policy) for policy in ("base", "trained"))
-        shares = {
-            f"{name}_{policy}": scores_of(held_out, row, policy, name)
-            for name in SHARES
-            for policy in ("base", "trained")
-        }
+    for row in rows_of(frame):
+        before, after = (scores_of(frame, row, policy) for policy in ("base", "trained"))
         compared = against not in ("", row)
         paired = compared and trained_alike(frame, row, against)
         for task, where in places.items():
             record: dict[str, Any] = {"row": row, "task": task, "seeds": len(after[0])}
             record["incidents"] = sum(part.shape[1] for part in after[where])
             record |= _flat(before_and_after(before[where], after[where]))
-            record |= {name: _mean_of_known(values[where]) for name, values in shares.items()}
             if compared:
                 sides = seed_means(theirs[where]), seed_means(after[where])
                 difference, p = compare_recipes(*sides, paired)
@@ -251,13 +233,6 @@ def _flat(record: dict[str, Any]) -> dict[str, float]:
         ends = value if isinstance(value, Interval) else [value]
         flat |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=False))
     return flat
-
-
-def _mean_of_known(strata: Strata) -> float:
-    """The mean over tasks of what is not nan; nan where all is."""
-    known = [part[~np.isnan(part)] for part in strata]
-    means = [part.mean() for part in known if part.size]
-    return float(np.mean(means)) if means else float("nan")
 
 
 def comparison_table(frame: pd.DataFrame, against: str, task: str = ALL) -> pd.DataFrame:

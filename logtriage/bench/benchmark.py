@@ -165,12 +165,9 @@ def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -> None:
-    """Play the benchmark, and write its episodes, and every table as JSON.
+    """Play the benchmark into the folder `results`: its episodes, and every table as JSON.
 
-    Args:
-        results: where the report goes; files there are replaced.
-        incidents: per policy, task and split; the audit uses two fifths of them.
-        processes: at once.
+    `incidents` are per policy, task and split; the audit uses two fifths of them.
     """
     results = Path(results)
     results.mkdir(parents=True, exist_ok=True)

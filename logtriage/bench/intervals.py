@@ -94,43 +94,26 @@ def mean_interval(values: np.ndarray | pd.Series) -> Interval:
 
 def stratified_mean(strata: Sequence[np.ndarray]) -> Interval:
     """Mean over tasks of the mean over episodes. `strata` holds each task's scores (n,)."""
-
-    def mean(*samples: np.ndarray, axis: int) -> np.ndarray:
-        means: np.ndarray = np.mean([sample.mean(axis) for sample in samples], axis=0)
-        return means
-
-    return _bootstrap(strata, mean)
+    return _bootstrap(strata, lambda *parts, axis: np.mean([x.mean(axis) for x in parts], axis=0))
 
 
 def stratified_iqm(strata: Sequence[np.ndarray]) -> Interval:
     """Interquartile mean: of all episodes without the lowest and the highest quarter."""
-
-    def middle(*samples: np.ndarray, axis: int) -> np.ndarray:
-        found: np.ndarray = trim_mean(np.concatenate(samples, axis), 0.25, axis)
-        return found
-
-    return _bootstrap(strata, middle)
+    return _bootstrap(
+        strata, lambda *parts, axis: trim_mean(np.concatenate(parts, axis), 0.25, axis)
+    )
 
 
 def matched(before: pd.DataFrame, after: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of two rollout frames on the same incidents, in the same order.
-
-    Raises:
-        ValueError: when the frames do not hold the same incidents, once each.
+    """The scores of two rollout frames on their incidents, in one order; `ValueError` unless both
+    hold the same incidents, once each.
     """
     left, right = (frame.set_index(KEYS)["score"].sort_index() for frame in (before, after))
     if not left.index.equals(right.index) or not left.index.is_unique:
         raise ValueError(
-            "before and after must hold the same incidents once each; roll both out on the same"
-            " ones"
+            "before and after must hold the same incidents once each; play both on the same ones"
         )
     return left.to_numpy(float), right.to_numpy(float)
-
-
-def paired_gain(before: pd.DataFrame, after: pd.DataFrame) -> Interval:
-    """Mean of `after - before` on the same incidents; errors as `matched`."""
-    left, right = matched(before, after)
-    return mean_interval(right - left)
 
 
 def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
@@ -246,8 +229,7 @@ def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> tuple
 
     Args:
         theirs, ours: each seed's mean score, (seeds,).
-        paired: whether equal places are runs with the same seed, steps and training incidents;
-            otherwise Welch's test.
+        paired: whether equal places pair (see `analysis.trained_alike`); else Welch's test.
     """
     difference = float(ours.mean() - theirs.mean())
     if min(theirs.size, ours.size) < 2:
@@ -284,12 +266,7 @@ def verdict(difference: float, p: float, adjusted: float) -> str:
 
 def episodes_needed(deviation: float, gain: float, paired: bool = False) -> int:
     """Episodes in each of two averages (or pairs) with which a two-sided z-test at 5 % sees a gain
-    four times in five.
-
-    Args:
-        deviation: standard deviation of the scores, or, when `paired`, of the differences.
-        gain: true difference of the means, above 0.
-        paired: whether both averages are over the same incidents.
+    with a chance of `POWER`; the deviation is that of scores, or, when `paired`, of differences.
     """
     quantiles = norm.ppf(0.5 + LEVEL / 2.0) + norm.ppf(POWER)
     return max(2, int(np.ceil((1 if paired else 2) * (deviation * quantiles / gain) ** 2)))
@@ -308,12 +285,9 @@ def calibration_error(confidence: pd.Series, correct: pd.Series, bins: int = 10)
     """Expected calibration error: mean gap of stated confidence (n,) and accuracy in equal bins,
     weighed by answers; `correct` is 0 or 1 for each.
     """
-    place = np.minimum(bins - 1, (np.asarray(confidence) * bins).astype(int))
-    answers = pd.DataFrame({"stated": np.asarray(confidence), "right": np.asarray(correct)})
-    groups = answers.groupby(place)
-    means = groups.mean()
-    gaps = (means["stated"] - means["right"]).abs()
-    return float(np.average(gaps, weights=groups.size()))
+    place = np.minimum(bins - 1, (confidence * bins).astype(int))
+    gaps = (confidence - correct.astype(float)).groupby(place).sum()
+    return float(gaps.abs().sum() / len(confidence))
 
 
 def wilson(share: float, trials: int) -> Interval:

@@ -247,8 +247,8 @@ def plot_strata(evaluations: Frames) -> Picture:
             ax.text(1.24, y, str(row.incidents), ha="right", va="center", fontsize=SMALL)
         ax.set(title=words(task), xlim=(-0.04, 1.25), xticks=UNIT)
     figure.supxlabel(
-        f"share (0 to 1; {count_seeds(len(evaluations))}; grey: base, blue: trained, thick black: it"
-        " got worse); at the right, incidents",
+        f"share (0 to 1; {count_seeds(len(evaluations))}; grey: base, blue: trained, black line:"
+        " worse); at the right, incidents",
         fontsize=10,
     )
     axes[0, 0].set_yticks(range(len(rows)), [label(*row) for row in rows])

@@ -133,29 +133,23 @@ def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
     return np.where(within, values.astype(float), np.nan)
 
 
-def _paired(base: Frames, trained: Frames) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+def _paired(base: Frames, trained: Frames) -> list[list[pd.DataFrame]]:
     """The frames of base and trained with their truth, one per seed, all with the same incidents in
     the same order; errors as `stratum_changes`.
     """
     sides = [[one] if isinstance(one, pd.DataFrame) else list(one) for one in (base, trained)]
-    if len(sides[0]) != len(sides[1]) or not sides[0]:
+    if len(sides[0]) != len(sides[1]):
         raise ValueError(
             f"base and trained must be of the same seeds, got {len(sides[0])} and {len(sides[1])}"
         )
     first = sides[0][0]
-    versions = {version for side in sides for frame in side for version in frame["benchmark"]}
-    if len(versions) > 1:
-        raise ValueError(
-            f"benchmark {' and '.join(sorted(versions))} do not compare; play one of them again"
-        )
     for frame in [*sides[0], *sides[1]]:
         matched(first, frame)
     truth = with_truth(first)[[*KEYS, *TRUTH]]
-    old, new = (
+    return [
         [truth.merge(one.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for one in side]
         for side in sides
-    )
-    return old, new
+    ]
 
 
 def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
@@ -174,8 +168,7 @@ def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
         got worse by more than that interval.
 
     Raises:
-        ValueError: when the frames do not hold the same incidents of one version of the benchmark,
-            once each, or not as many seeds.
+        ValueError: when the frames do not hold the same incidents, once each, or not as many seeds.
     """
     sides, rows = _paired(base, trained), []
     truth = sides[0][0]
@@ -221,17 +214,6 @@ def named_once(changes: pd.DataFrame) -> pd.DataFrame:
     known = set(changes.loc[kinds, figures].itertuples(index=False, name=None))
     rows = changes[figures].itertuples(index=False, name=None)
     return changes[~(depths & np.array([row in known for row in rows], bool))]
-
-
-def gains(base: Frames, trained: Frames) -> dict[str, Interval]:
-    """Task to the mean paired gain of the score; arguments and errors as `stratum_changes`."""
-    sides = _paired(base, trained)
-    left, right = (np.stack([frame["score"].to_numpy(float) for frame in side]) for side in sides)
-    tasks = sides[0][0]["task"]
-    return {
-        task: two_way_mean([(right - left)[:, (tasks == task).to_numpy(bool)]])
-        for task in tasks.unique()
-    }
 
 
 def describe_falls(changes: pd.DataFrame) -> list[str]:

@@ -15,7 +15,6 @@ from logtriage.bench.intervals import (
     holm,
     matched,
     mean_interval,
-    paired_gain,
     power_of,
     probability_of_improvement,
     share_of_ceiling,
@@ -134,14 +133,14 @@ def test_degenerate_samples():
 def test_gains_are_paired_by_incident():
     before, after = frame([0.1, 0.9, 0.5]), frame([0.2, 1.0, 0.6])
     shuffled = after.sample(frac=1, random_state=0)
-    gain = paired_gain(before, shuffled)  # order must not matter
+    left, right = matched(before, shuffled)  # order must not matter
+    gain = mean_interval(right - left)
     assert gain.mean == pytest.approx(0.1) and gain.high - gain.low < 1e-9  # no spread within pairs
-    left, right = matched(before, shuffled)
     assert list(left) == [0.1, 0.9, 0.5] and list(right) == [0.2, 1.0, 0.6]
     twice = pd.concat([after.iloc[:2], after.iloc[:1]])
     for other in (after.iloc[:2], after.assign(index=after["index"] + 1), twice):
         with pytest.raises(ValueError, match="same incidents"):
-            paired_gain(before, other)
+            matched(before, other)
 
 
 # -- over seeds and incidents --------------------------------------------------------------------

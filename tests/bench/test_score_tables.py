@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from test_intervals import frame
 
-from logtriage.bench.intervals import paired_gain
 from logtriage.bench.score_tables import (
     as_text,
     markdown,
@@ -120,9 +119,9 @@ def test_seeds_are_averaged_and_the_least_gain_is_told(evaluation, idle):
     for row in summarise([evaluation, idle]):
         part = evaluation[evaluation.task == row["task"]]
         base, trained = (part[part.policy == name] for name in ("base", "trained"))
-        gain = paired_gain(base, trained)
+        gained = trained["score"].mean() - base["score"].mean()
         assert (row["seeds"], row["episodes"], row["smallest_gain"]) == (2, 200, 0.0)
-        assert row["gain"].mean == pytest.approx(gain.mean / 2)
+        assert row["gain"].mean == pytest.approx(gained / 2)
         both = [trained["score"].mean(), base["score"].mean()]
         assert row["trained"].mean == pytest.approx(np.mean(both))
         assert row["share_of_belief"].mean == pytest.approx(np.mean(both) / 0.8)

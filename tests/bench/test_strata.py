@@ -14,7 +14,6 @@ from logtriage.bench.strata import (
     FEWEST,
     TRUTH,
     describe_falls,
-    gains,
     named_once,
     stratum_changes,
     values_in,
@@ -115,8 +114,6 @@ def test_the_incidents_of_another_benchmark_were_others(played):
     frame = rollout(make_policy("loudest"), ["silent_degradation"], "test", 10, progress=False)
     with pytest.raises(ValueError, match=r"benchmark 1\.0 are not known, only those of"):
         with_truth(frame.assign(benchmark="1.0"))
-    with pytest.raises(ValueError, match=r"1\.0 and 2\.0 do not compare"):
-        stratum_changes(frame, frame.assign(benchmark="1.0"))
 
 
 # -- shares -------------------------------------------------------------------------------------
@@ -211,7 +208,6 @@ def test_a_mean_that_rises_hides_what_fell(dismisses_faults):
     dismissed = cell(table, "faults_dismissed")  # it rose, and that is worse
     assert dismissed.change == 0.75 and dismissed.fell
     assert not cell(table, "steps").fell
-    assert gains(base, trained)["silent_degradation"].low > 0.0
 
     assert describe_falls(table) == [
         "silent degradation: real faults detected 0.50 → 0.25 (40), real faults dismissed 0.00 → "
