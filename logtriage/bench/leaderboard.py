@@ -87,10 +87,9 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
     for one in replayed:
         row, episode = one.row, one.episode
         assert row is not None and episode is not None  # it was confirmed
-        scored = one.verdict == MATCH
-        won, where = int(scored and row["solved"]), (row["task"], row["index"], row["attempt"])
-        episodes.append((*where, row["score"], won, _done(episode)))
-        grounded.append(scored and _is_grounded(episode))
+        where = (row["task"], row["index"], row["attempt"])
+        episodes.append((*where, row["score"], int(row["solved"] or 0), _done(episode)))
+        grounded.append(not row["error"] and _is_grounded(episode))
         splits.add(row["split"])
         if row["prompt_tokens"] is not None:
             tokens.append(row["prompt_tokens"] + (row["completion_tokens"] or 0))

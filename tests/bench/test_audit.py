@@ -41,6 +41,14 @@ def belief():
     return audit(BeliefPolicy(), list(TASKS), "test", 12, progress=False)
 
 
+def blames(service):
+    return Action("identify_root_cause", (service,))
+
+
+def asks(service):
+    return Action("request_more_logs", (service,))
+
+
 def judged(script, task=SILENT, index=0):
     """The audit of one incident played by a fixed script."""
     episode = Episode.open(task, "test", index)
@@ -54,7 +62,7 @@ def believed(asked, task=SILENT, index=0):
     posterior = Posterior(prior_of(DEFAULT_TOPOLOGY, TASKS[task], "test"))
     posterior.see(episode.opening, None)
     for name in asked:
-        posterior.see(episode.act(Action("request_more_logs", (name,))), name)
+        posterior.see(episode.act(asks(name)), name)
     return posterior, episode.record.steps
 
 
@@ -92,10 +100,7 @@ def test_whoever_is_audited_plays_as_if_nobody_looked(name):
 
 def test_every_row_is_of_its_own_incident():
     # Each incident audited alone, as against in batches over two tasks.
-    blame = [
-        Action("request_more_logs", ("payment-db",)),
-        Action("identify_root_cause", ("payment-db",)),
-    ]
+    blame = [asks("payment-db"), blames("payment-db")]
     rows = audit(
         ConstantPolicy(blame), ["cascading_failure", SILENT], "test", 7, 3, 4, progress=False
     )
@@ -118,39 +123,24 @@ def test_ignoring_answers_that_there_is_no_fault():
 
 
 def test_the_first_answer_counts_and_an_invalid_one_is_none():
-    first = judged([Action("identify_root_cause", ("user-db",)), Action("ignore")])
-    assert first["answer"] == "user-db"
-    second = judged(
-        [
-            Action("identify_root_cause", ("nobody",)),
-            Action("identify_root_cause", ("email-queue",)),
-        ]
-    )
-    assert second["answer"] == "email-queue"
+    assert judged([blames("nobody"), blames("user-db"), Action("ignore")])["answer"] == "user-db"
 
 
 def test_who_never_answers_has_no_posterior_but_asked_what_it_asked():
-    found = judged(
-        [Action("request_more_logs", ("user-db",)), Action("escalate", ("sre",)), Action("resolve")]
-    )
+    found = judged([asks("user-db"), Action("escalate", ("sre",)), Action("resolve")])
     assert (found["answer"], found["verdict"], found["questions"]) == (None, "unanswered", 1)
     assert np.isnan(found["posterior"]) and np.isnan(found["answer_regret"])
     assert found["question_regret"] >= 0.0
 
 
 def test_what_a_remedy_changes_is_left_out():
-    ask, blame = (
-        Action("request_more_logs", ("user-db",)),
-        Action("identify_root_cause", ("payment-db",)),
-    )
+    ask, blame = asks("user-db"), blames("payment-db")
     treated = judged([ask, Action("remediate", ("restart", "payment-db")), ask, ask, blame])
     assert treated == pytest.approx(judged([ask, blame]))
 
 
 def test_all_services_at_once_are_heard_and_not_weighed():
-    found = judged(
-        [Action("request_more_logs", ("all",)), Action("identify_root_cause", ("user-db",))]
-    )
+    found = judged([asks("all"), blames("user-db")])
     assert (found["questions"], found["weighed"]) == (1, 0) and np.isnan(found["question_regret"])
     at = DEFAULT_TOPOLOGY.position["user-db"]
     assert found["posterior"] == believed(["all"])[0].roots()[at]
@@ -159,26 +149,26 @@ def test_all_services_at_once_are_heard_and_not_weighed():
 
 def test_a_question_too_late_for_all_answers_is_not_weighed():
     steps = TASKS["single_crash"].max_steps
-    found = judged([Action("request_more_logs", ("user-db",))] * steps, "single_crash")
+    found = judged([asks("user-db")] * steps, "single_crash")
     assert found["questions"] == steps and found["verdict"] == "unanswered"
     assert found["weighed"] == steps - 5  # severity, root cause, remedy, team, resolve
 
 
-@pytest.mark.parametrize("index", range(6))
+@pytest.mark.parametrize("index", range(3))
 def test_regret_is_the_best_choice_less_the_choice_made(index):
     posterior, steps = believed([], index=index)
     gains = Lookahead(posterior, steps).gains()
     best = max(0.0, *gains.values())
     for name in DEFAULT_TOPOLOGY.names:
         worth = Lookahead(posterior, steps).gains(also=name)[name]
-        found = judged([Action("request_more_logs", (name,)), Action("ignore")], index=index)
+        found = judged([asks(name), Action("ignore")], index=index)
         assert found["question_regret"] == pytest.approx(max(best, worth) - worth)
     assert judged([Action("ignore")], index=index)["answer_regret"] == pytest.approx(best)
 
 
 def test_an_answer_is_borne_out_when_likelier_than_not():
-    assert [verdict_of(True, p) for p in (GROUNDED, 0.499)] == ["grounded", "lucky"]
-    assert [verdict_of(False, p) for p in (GROUNDED, 0.499)] == ["misled", "reckless"]
+    verdicts = [verdict_of(right, p) for right in (True, False) for p in (GROUNDED, 0.499)]
+    assert verdicts == ["grounded", "lucky", "misled", "reckless"]
 
 
 def test_a_graph_of_ones_own_has_a_posterior_of_its_own():

@@ -1,8 +1,6 @@
 """A trained agent on a log that somebody pasted."""
 
-import pytest
-
-from logtriage.bench.log_agent import load_agent, triage
+from logtriage.bench.log_agent import triage
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.policies.policy import ConversationPolicy
@@ -41,11 +39,6 @@ def test_services_of_another_cluster_need_its_call_graph():
     shop = load_topology("examples/shop.yaml")
     refused = triage(Scripted("scripted"), "ERROR basket-db is down", shop)
     assert refused.root_cause == "" and refused.closed_by == "resolve"
-
-
-def test_what_is_no_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no such folder here"):
-        load_agent("nobody/nothing")
 
 
 def test_no_line_of_a_log_is_taken_for_ours():

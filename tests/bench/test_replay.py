@@ -92,23 +92,28 @@ def replayed(line):
     return replay_line(line, Episode.open, {})
 
 
+def rewrite(path, change):
+    """Change a file: `change` takes the header and the lines, as they are read."""
+    head, *lines = map(json.loads, path.read_text().splitlines())
+    change(head, lines)
+    path.write_text("".join(json.dumps(one) + "\n" for one in (head, *lines)))
+
+
 def verdicts(path):
     return [one.verdict for one in replay(path)]
 
 
-def test_trajectories_of_scripts_match(tmp_path):
+@pytest.mark.parametrize("split", ["test", "unseen_topology", "unseen_wording"])
+def test_trajectories_of_scripts_match(split, tmp_path):
     policies = [scripted(name) for name in ("random", "novice", "loudest", "trace")]
-    path = written(tmp_path / "out.jsonl", policies, Plan(list(TASKS), "test", 10))
-    assert verdicts(path) == [MATCH] * 120
+    path = written(tmp_path / "out.jsonl", policies, Plan(list(TASKS), split, 4))
+    assert verdicts(path) == [MATCH] * 48
 
 
-@pytest.mark.parametrize("split", ["unseen_topology", "unseen_wording"])
-def test_other_splits_match_and_confidence_is_kept(split, tmp_path):
-    path = written(tmp_path / "out.jsonl", [scripted("trace")], Plan(["single_crash"], split, 5))
-    assert verdicts(path) == [MATCH] * 5
-    path = written(tmp_path / "own.jsonl", [scripted("belief")], Plan(["single_crash"], "test", 3))
+def test_confidence_is_kept(tmp_path):
+    path = written(tmp_path / "own.jsonl", [scripted("belief")], Plan(["single_crash"], "test", 2))
     lines = read_trajectories(path)[1]
-    assert verdicts(path) == [MATCH] * 3 and all(one["row"]["confidence"] for one in lines)
+    assert verdicts(path) == [MATCH] * 2 and all(one["row"]["confidence"] for one in lines)
 
 
 def test_conversations_match_with_all_that_went_wrong_in_them(talked):
@@ -194,9 +199,7 @@ def test_what_the_model_wrote_is_what_was_done(talked):
 def test_a_conversation_cannot_be_left_out_of_a_models_file(tmp_path):
     path = written(tmp_path / "out.jsonl", [TALKER], Plan(["single_crash"], "test", 2))
     assert verdicts(path) == [MATCH] * 2
-    head, *lines = map(json.loads, path.read_text().splitlines())
-    lines[0]["messages"] = []
-    path.write_text("".join(json.dumps(one) + "\n" for one in (head, *lines)))
+    rewrite(path, lambda head, lines: lines[0].update(messages=[]))
     assert verdicts(path) == [FORGED, MATCH]
 
 
@@ -220,11 +223,8 @@ def test_a_line_that_was_left_out_is_missing(tmp_path):
 def test_a_header_that_contradicts_its_rows_is_forged(change, tmp_path):
     plan = Plan(["single_crash"], "test", 2)
     path = written(tmp_path / "out.jsonl", [scripted("trace")], plan)
-    head, *lines = path.read_text().splitlines(keepends=True)
-    told = json.loads(head)
-    told["settings"] |= change
-    path.write_text("".join([json.dumps(told) + "\n", *lines]))
-    found = list(replay(path))
+    rewrite(path, lambda head, lines: head["settings"].update(change))
+    found = replay(path)
     assert [one.verdict for one in found] == [FORGED] * 2
     assert all("the header" in one.reason for one in found)
 
@@ -240,8 +240,7 @@ def test_what_was_played_with_another_version_drifts(line):
 def test_an_episode_counts_once(tmp_path):
     # Who played one twice could show the better one.
     path = written(tmp_path / "out.jsonl", [scripted("trace")], Plan(["single_crash"], "test", 2))
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([*lines, lines[1]]))
+    rewrite(path, lambda head, lines: lines.append(lines[0]))
     assert verdicts(path) == [FORGED, MATCH, MATCH]
 
 
@@ -264,12 +263,10 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
     lines[1]["row"]["error"] = ""
     assert replayed(lines[1]).verdict == FORGED
     wrote = '{"name": "resolve", "arguments": {}}'
-    head, *lines = path.read_text().splitlines(keepends=True)
     with talking(lambda *_: said(content=wrote)) as (url, _):
         text = behind_endpoint(url, "toy", protocol=TEXT)
-        told = json.loads(head)
-        told["settings"]["policies"] = {"toy": text.settings}
-        path.write_text("".join([json.dumps(told) + "\n", *lines]))
+        own = {"toy": text.settings}
+        rewrite(path, lambda head, lines: head["settings"].update(policies=own))
         written(path, [text], plan)
     assert verdicts(path) == [MATCH] * 3  # seven lines, three episodes
 
@@ -316,8 +313,3 @@ def test_what_cannot_be_read_is_forged(change, talked):
     line = deepcopy(read_trajectories(talked)[1][1])
     change(line)
     assert replayed(line).verdict == FORGED
-
-
-def test_a_line_of_anything_is_forged():
-    for told in (None, [], 7, "x", {}):
-        assert replayed(told).verdict == FORGED

@@ -47,11 +47,11 @@ def test_every_policy_plays_on_it(name):
 
 
 def test_the_constant_script_is_that_of_the_graph():
-    policy = TrainedConstantPolicy(10)
+    policy = TrainedConstantPolicy(4)
     policy.play([open_on_shop("single_crash", "test", 0)])
-    trained = best_constant_script(TASKS["single_crash"], 10, SHOP)
+    trained = best_constant_script(TASKS["single_crash"], 4, SHOP)
     assert policy.script == tuple(trained)
-    assert policy.script != tuple(best_constant_script(TASKS["single_crash"], 10, DEFAULT_TOPOLOGY))
+    assert policy.script != tuple(best_constant_script(TASKS["single_crash"], 4, DEFAULT_TOPOLOGY))
 
 
 def test_the_prior_of_a_graph_is_built_once(monkeypatch):
