@@ -1,17 +1,9 @@
 """A finished run as a model of the Hugging Face Hub: `python -m logtriage publish-model`.
 
-The folder `hub` in the run's, which is uploaded, holds
-
-| file | what |
-|---|---|
-| `README.md` | the model card (see `model_card`) |
-| weights, configuration, tokenizer | the adapter, or the whole model |
-| `example.json` | an opening conversation and the tools' schemas, for the card's snippet |
-| `run.json`, `metrics.jsonl` | the run's `config.json` and its training steps |
-| `evaluation.parquet`, `summary.json` | results on held-out incidents, where there are any |
-| `*.png` | figures |
-
-and nothing of the machine on which the run was made: no checkpoints, no pickled arguments.
+The folder `hub` in the run's, which is uploaded, holds the model card (see `model_card`), the
+adapter or the whole model, `example.json` (an opening conversation and the tools' schemas, for the
+card's snippet), `run.json` (the run's `config.json`), its metrics, results and figures, and nothing
+of the machine on which the run was made: no checkpoints, no pickled arguments.
 """
 
 from __future__ import annotations

@@ -1,24 +1,14 @@
 """Sweeps: one notebook with many parameters and seeds, and a summary of what came out.
 
-A sweep is a YAML file, `sweeps/*.yaml`:
-
-| key | what |
-|---|---|
-| `about` | the question, in a sentence |
-| `notebook` | relative to the file; it must take `folder` and `seed` |
-| `parameters` | of the notebook, the same for all points |
-| `rows` | name to further parameters: one variation each; dictionaries are joined |
-| `seeds` | list of seeds: every row is run with each |
-| `against` | the row that all others are compared with |
-
-Every point is one execution of the notebook into `runs/<sweep>/<row>/seed-<seed>/` (see `points`).
-When all are finished, `summary-<sweep>/` holds
+A sweep is a YAML file, `sweeps/*.yaml` (see `SweepFile` and docs/sweeps.md). Every point is one
+execution of the notebook into `runs/<sweep>/<row>/seed-<seed>/` (see `points`). When all are
+finished, `summary-<sweep>/` holds
 
 | file | what |
 |---|---|
 | `episodes.parquet` | training by step, and every held-out episode (see `bench.analysis`) |
 | `summary.parquet` | one line per row and task: scores, gains, differences, with intervals |
-| `seeds.png` | the held-out scores of every seed, as a figure |
+| `seeds.png` | the same as a figure |
 | `sweep.json` | what was varied, by which command, when, at which commits |
 """
 
@@ -50,12 +40,13 @@ TYPES = {"int": int, "float": float, "str": str, "bool": bool, "dict": dict, "li
 class SweepFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    about: str
-    notebook: str
-    parameters: dict[str, Any] = {}
+    about: str  # the question, in a sentence
+    notebook: str  # relative to the file; it must take `GIVEN`
+    parameters: dict[str, Any] = {}  # of the notebook, the same for all points
+    # Name to further parameters: one variation each.
     rows: dict[str, dict[str, Any] | None] = Field({"all": None}, min_length=1)
-    seeds: list[int] = Field(min_length=1)
-    against: str = ""
+    seeds: list[int] = Field(min_length=1)  # every row is run with each
+    against: str = ""  # the row that all others are compared with
 
 
 @dataclass(frozen=True)
@@ -121,7 +112,7 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
     if not notebook.is_file():
         raise ValueError(f"{path}: there is no notebook {notebook}")
     known = _parameters_of(notebook)
-    parameters = {name: _joined(file.parameters, changes) for name, changes in rows.items()}
+    parameters = {name: {**file.parameters, **changes} for name, changes in rows.items()}
     for name, asked in parameters.items():
         where = f"{path}, row {name!r}"
         _validated(known, asked, where)
@@ -177,15 +168,6 @@ def _parameters_of(notebook: Path) -> type[BaseModel]:
     return create_model("Parameters", __config__=strict, **fields)
 
 
-def _joined(some: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Both; the latter wins, and where both have a dictionary, key by key."""
-    both = {**some, **more}
-    for name in some.keys() & more.keys():
-        if isinstance(some[name], dict) and isinstance(more[name], dict):
-            both[name] = {**some[name], **more[name]}
-    return both
-
-
 def _check_training(parameters: dict[str, Any], where: str) -> None:
     """Raise `ValueError` for settings that notebook 03 cannot train with."""
     own = {name: parameters[name] for name in ("steps", "incidents") if parameters.get(name)}
@@ -204,7 +186,7 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     """Write the summary of a finished sweep and return its files; none when the notebook plays no
     held-out incidents.
     """
-    from ..bench.analysis import gather, score  # what takes seconds to import
+    from ..bench.analysis import gather, score  # slow to import
 
     if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
         return []
