@@ -73,24 +73,16 @@ def talking(answer):
                 talk.released.wait(30)
                 return
             status, headers, sent = reaction
-            if callable(sent):
-                self._send_for_ever(status, headers, sent)
-                return
-            data = sent.encode() if isinstance(sent, str) else json.dumps(sent).encode()
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", **headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def _send_for_ever(self, status, headers, parts):
+            if not callable(sent):
+                data = (sent if isinstance(sent, str) else json.dumps(sent)).encode()
+                length = {"Content-Length": str(len(data))}
+                headers = {"Content-Type": "application/json", **headers, **length}
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
             with suppress(OSError):  # the other side has enough
-                for part in parts():
+                for part in sent() if callable(sent) else [data]:
                     if talk.released.is_set():
                         return
                     self.wfile.write(part)

@@ -28,11 +28,11 @@ UNLIKELY = 1e-6  # hypotheses below this share of the likeliest are dropped
 EPSILON = 1e-5  # chance left to a figure that a hypothesis excludes: the grid is not the truth
 TINY = 1e-100  # a likelihood that is scaled up, to avoid that many `EPSILON`s in a table make it 0
 
+Lines = list[tuple[int, Reading]]  # the position of a service, and what its line says
+
 
 def printed_between(value: float, digits: int) -> tuple[float, float]:
-    """The quantities that are printed as `value`: two digits as `telemetry.figure` does, one as
-    `telemetry.one_digit`.
-    """
+    """The quantities that `telemetry.one_digit` or `two_digits` prints as `value`."""
     scale = 10.0 ** max(0, len(str(int(value))) - digits)
     if digits == 2 and value < 10.0:
         scale = 0.1
@@ -61,23 +61,15 @@ def _noisy(low: float, high: float, mean: np.ndarray, gap: np.ndarray) -> np.nda
 
 
 class Posterior:
-    """The posterior of one episode.
-
-    Args:
-        prior: from `cached_prior`, or built for the incident's own topology.
-
-    Attributes:
-        alive: indices of the hypotheses that are still likely, (H,).
-        weight: their probabilities, (H, Q).
-    """
+    """The posterior of one episode, from the prior of its topology."""
 
     def __init__(self, prior: Prior) -> None:
         self.prior, self.topology, self.task = prior, prior.topology, prior.task
         self._start()
 
     def _start(self) -> None:
-        self.alive = np.arange(len(self.prior.run))
-        self.weight = self.prior.weight / self.prior.weight.sum()
+        self.alive = np.arange(len(self.prior.run))  # hypotheses that are still likely, (H,)
+        self.weight = self.prior.weight / self.prior.weight.sum()  # their probabilities, (H, Q)
         self._known: dict[tuple, Any] = {}  # results for the hypotheses alive now
 
     @property
@@ -100,7 +92,9 @@ class Posterior:
                 break
             self._start()
         else:
-            raise ValueError("seen what is impossible under every hypothesis; did the world change?")
+            raise ValueError(
+                "seen what is impossible under every hypothesis; did the world change?"
+            )
         weight = weight / weight.sum()
         mass = weight.sum(1)
         keep = mass > UNLIKELY * mass.max()
@@ -126,9 +120,7 @@ class Posterior:
             self._weigh_answer(read, observation.step, likelihood, asked == ALL_SERVICES)
         return likelihood
 
-    def _weigh_stream(
-        self, read: list[tuple[int, Reading]], step: int, likelihood: np.ndarray
-    ) -> None:
+    def _weigh_stream(self, read: Lines, step: int, likelihood: np.ndarray) -> None:
         """The first lines: noise of any service, or a line in proportion to the log volume."""
         size, root = len(self.topology.services), self._root
         volume = self.log_volume(step)
@@ -141,9 +133,7 @@ class Posterior:
             shares = [line / whole, np.where(root == at, 0.0, line / rest)]
             likelihood *= noise + np.stack(shares, 1)
 
-    def _weigh_answer(
-        self, read: list[tuple[int, Reading]], step: int, likelihood: np.ndarray, of_all: bool
-    ) -> None:
+    def _weigh_answer(self, read: Lines, step: int, likelihood: np.ndarray, of_all: bool) -> None:
         """The lines that answer a question: of one service, or one each of several (`of_all`)."""
         lines_of: dict[int, list[Reading]] = {}
         for at, reading in read:

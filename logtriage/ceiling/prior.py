@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from ..world.cluster import NOTICED_ERRORS, NOTICED_SLOWDOWN, OUTAGE_ERRORS
 from ..world.faults import Fault
@@ -31,6 +32,9 @@ FEWEST_DRAWS = 100  # of one pair
 FEW_DRAWS = 20  # a pair reached less often than this keeps a trace of weight
 P1, P2, P3 = (SEVERITIES.index(name) for name in ("P1", "P2", "P3"))
 UNCLEAR = -1  # too near a boundary to be any severity
+
+Pairs = Sequence[tuple[int, Fault]]  # a service's position, and what may strike it
+States = dict[str, np.ndarray]  # of `simulate`
 
 
 class Grid(NamedTuple):
@@ -82,7 +86,7 @@ class Prior:
         chances = self._draw(severity.reshape(cells), valid.reshape(cells), chance)
         self._keep_hypotheses(pairs, grid, leads, severity, chances.reshape(severity.shape))
 
-    def _make_grid(self, pairs: Sequence[tuple[int, Fault]]) -> Grid:
+    def _make_grid(self, pairs: Pairs) -> Grid:
         """Every pair with every ramp and intensity; intensities stand closer where they are low."""
         first, last = self.task.ramp
         ramps = np.unique(np.linspace(first, last, min(MOST_RAMPS, last - first + 1)).round())
@@ -95,9 +99,7 @@ class Prior:
         positions = np.array([at for at, _ in pairs])
         return Grid(shape, pair, positions[pair], ramps[ramp], intensities[level])
 
-    def _keep_trajectories(
-        self, states: dict[str, np.ndarray], degraded: np.ndarray, grid: Grid
-    ) -> None:
+    def _keep_trajectories(self, states: States, degraded: np.ndarray, grid: Grid) -> None:
         """The states by which observations are judged, and a last run at rest: no fault."""
         ticks, services = degraded.shape[1:]
         rest = np.broadcast_to(self.topology.network.rest_latency, (1, ticks, services))
@@ -115,12 +117,7 @@ class Prior:
         self.visible = np.minimum(1.0, np.arange(ticks) / np.append(grid.ramp, 1.0)[:, None])
 
     def _keep_hypotheses(
-        self,
-        pairs: Sequence[tuple[int, Fault]],
-        grid: Grid,
-        leads: np.ndarray,
-        severity: np.ndarray,
-        chances: np.ndarray,
+        self, pairs: Pairs, grid: Grid, leads: np.ndarray, severity: np.ndarray, chances: np.ndarray
     ) -> None:
         """A hypothesis for each trajectory and arrival of some chance, and one for a false alarm,
         where the task has any.
@@ -145,7 +142,7 @@ class Prior:
         weight = with_alarm((1.0 - false_alarms) * chances[run, lead], false_alarms, float)
         self.weight = weight[:, None] * (times / times.sum())
 
-    def _severities(self, states: dict[str, np.ndarray], leads: np.ndarray) -> np.ndarray:
+    def _severities(self, states: States, leads: np.ndarray) -> np.ndarray:
         """The severity of each run and arrival, `UNCLEAR` near a boundary: (R, leads)."""
         edges = list(self.topology.edges)
         rest, until = np.array(self.topology.network.rest_latency), leads + self.task.max_steps
@@ -172,16 +169,14 @@ class Prior:
         """Probability of each (pair, ramp, level, lead), as are `severity` and `valid`: the
         generator's rejection sampling, played on the grid; `chance` that it tries each pair.
         """
-        random, draws = np.random.default_rng(0), max(FEWEST_DRAWS, PRIOR_DRAWS // len(chance))
-        share = self.task.outage
+        random, share = np.random.default_rng(0), self.task.outage
         wanted = [(None, 1.0)] if share is None else [(True, share), (False, 1.0 - share)]
         total = np.zeros(severity.shape)
         for outage, share_of_faults in wanted:
             if not share_of_faults:
                 continue
-            counts = self._count(severity, valid, outage, draws, random)
-            # A pair that is hardly ever drawn keeps a trace of weight, so that the truth is never
-            # impossible.
+            counts = self._count(severity, valid, outage, random)
+            # A pair hardly ever drawn keeps a trace of weight, lest the truth be impossible.
             rare = counts.sum((1, 2, 3)) < FEW_DRAWS
             possible = (severity >= 0) & valid
             possible |= ~possible.any((1, 2, 3), keepdims=True)
@@ -191,19 +186,14 @@ class Prior:
         return total
 
     def _count(
-        self,
-        severity: np.ndarray,
-        valid: np.ndarray,
-        outage: bool | None,
-        draws: int,
-        random: np.random.Generator,
+        self, severity: np.ndarray, valid: np.ndarray, outage: bool | None, random: Generator
     ) -> np.ndarray:
-        """How many of `draws` at each pair end in each cell of (pair, ramp, level, lead), when the
+        """How many draws at each pair end in each cell of (pair, ramp, level, lead), when the
         generator wants an outage, wants none, or takes either (None).
         """
         pairs, ramps, levels, leads = severity.shape
         low, high = self.task.intensity
-        pair = np.repeat(np.arange(pairs), draws)
+        pair = np.repeat(np.arange(pairs), max(FEWEST_DRAWS, PRIOR_DRAWS // pairs))
         counts, live = np.zeros(severity.shape), np.ones(len(pair), bool)
         bottom, top = np.full(len(pair), low), np.full(len(pair), high)
         for _ in range(INTENSITY_DRAWS):
