@@ -66,7 +66,9 @@ def evaluate_command(
     endpoint_model: Annotated[
         str, typer.Option(help="The model's name there; its key is in OPENAI_API_KEY.")
     ] = "",
-    concurrency: Annotated[int, typer.Option(min=1, help="Conversations there at once.")] = 8,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Incidents at once: 50, with an endpoint 8.")
+    ] = None,
     tools: Annotated[str, typer.Option(help="How models call: native, or text.")] = "native",
     task: Annotated[
         list[str] | None, typer.Option(help="Task, or all; or real, by itself. Repeat for several.")
@@ -106,6 +108,7 @@ def evaluate_command(
     """
     from ..logs.lines import visible
     from ..policies.llm.text_protocol import check_protocol
+    from ..policies.policy import BATCH
     from ..real.catalogue import open_incident
     from ..real.real_episode import REAL
     from ..world.incidents import sample_incident
@@ -133,7 +136,7 @@ def evaluate_command(
             sample_incident(name, split, first, graph)
         sampling = {"protocol": check_protocol(tools), "temperature": temperature, "seed": seed}
         models = _models(model or [], adapter, load_in_4bit, sampling)
-        models += _behind(endpoint, endpoint_model, concurrency, sampling)
+        models += _behind(endpoint, endpoint_model, concurrency or 8, sampling)
         maker = real_policy if real else make_policy
         named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
         players = [scripted(name, maker) for name in named] + models
@@ -153,7 +156,7 @@ def evaluate_command(
         server = enter(context.obj(env_url)) if env_url else None
         opened = server.open if server else partial(open_incident, topology=graph)
         judge = judge_result if audited else None
-        found = evaluate(players, plan, journal, judge, open_episode=opened)
+        found = evaluate(players, plan, journal, judge, concurrency or BATCH, opened)
     if json_path is not None:  # first: whatever happens below, the episodes are there
         found.frame.to_json(json_path, orient="records", indent=1)
     _tell(found, plan, graph, known=not env_url)
@@ -179,8 +182,7 @@ def _models(
 
     if adapter is not None and len(sources) != 1:
         raise ValueError("--adapter goes on one --model; name that one")
-    make = partial(in_memory, load_in_4bit=load_in_4bit, adapter=adapter, say=typer.echo)
-    return [make(source, **sampling) for source in sources]
+    return [in_memory(source, "", load_in_4bit, adapter, **sampling) for source in sources]
 
 
 def _behind(url: str, name: str, concurrency: int, sampling: dict[str, Any]) -> list[Player]:

@@ -88,7 +88,8 @@ def evaluate(
     ends. A player that has played the whole plan is not made; options as of `rollout_each`.
 
     Raises:
-        ValueError: for two players of one name, or one that cannot be had or cannot play this.
+        ValueError: for two players of one name, for one that cannot be had or cannot play this, and
+            when a GPU's memory ends.
     """
     names, keys = [one.name for one in players], plan.keys
     if len({*names}) < len(names):
@@ -114,6 +115,13 @@ def evaluate(
                 rows[key_of(result.row)[1]] = result.row
         except ConnectionError as error:
             reason = str(error)
+        except RuntimeError as error:  # torch, which has the type, is slow to import
+            if type(error).__name__ != "OutOfMemoryError":
+                raise
+            raise ValueError(
+                f"{batch} incidents of {policy.name} at once need more memory than the GPU has; "
+                "lower --concurrency (evaluate-run: --batch), or load the model in 4 bit"
+            ) from error
     frame = pd.concat(
         [frame_of(rows.values(), plan.names) for rows in found.values()], ignore_index=True
     )

@@ -160,20 +160,17 @@ def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
     """What an entry says that is not so, a line per episode, after replaying one in `every`; only
     all of them can tell whether `grounded` is so.
     """
-    grounded, wrong = [], 0
+    grounded = []
     for task, index, attempt, score, won, done in entry.episodes[::every]:
         episode = Episode.open(task, entry.split, index)
         differs = _differs(episode, done, score, won)
         if differs:
-            wrong += 1
             yield f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, {differs}"
         elif every == 1:
             grounded.append(score is not None and _is_grounded(episode))
-    if grounded and not wrong and _share(grounded) != entry.grounded:
-        yield (
-            f"{entry.name}: {FORGED}, grounded is {_share(grounded)}, the entry says "
-            f"{entry.grounded}"
-        )
+    own = _share(grounded)
+    if len(grounded) == len(entry.episodes) and own != entry.grounded:
+        yield f"{entry.name}: {FORGED}, grounded is {own}, the entry says {entry.grounded}"
 
 
 def _differs(episode: BaseEpisode, done: str, score: float | None, won: int) -> str:

@@ -113,12 +113,9 @@ def in_memory(
     temperature: float = 0.0,
     seed: int = 0,
     turn_tokens: int = TURN_TOKENS,
-    say: Callable[[str], None] = print,
 ) -> Player:
     """A language model in memory, called `name` or like its source; options as of `load_player` and
-    `LanguageModelPolicy`. `say` is called when tools have to be listed as text.
-
-    Weights in a folder are known by their digest, those of a hub by their name.
+    `LanguageModelPolicy`. Weights in a folder are known by their digest, those of a hub by name.
     """
     name = name or str(source)
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
@@ -129,7 +126,7 @@ def in_memory(
 
         model, tokenizer, spoken = load_player(source, load_in_4bit, adapter, protocol)
         if spoken is not protocol:
-            say(f"{name}: TRL does not know its chat template, so its tools are listed as text")
+            print(f"{name}: TRL does not know its chat template, so its tools are listed as text")
         options = {"turn_tokens": turn_tokens, "protocol": spoken, **sampling}
         return LanguageModelPolicy(model, tokenizer, name=name, **options)
 

@@ -217,6 +217,5 @@ def user_errors(
         cluster.remediate(remedy, topology.position[service])
     for _ in range(ticks):
         cluster.advance()
-    return [
-        max(state.errors[i] for i in topology.edges) for state in cluster.states[: cluster.tick + 1]
-    ]
+    played = cluster.states[: cluster.tick + 1]
+    return [max(state.errors[i] for i in topology.edges) for state in played]

@@ -153,6 +153,18 @@ def test_two_policies_of_one_name_are_refused(path):
         played([scripted("trace"), scripted("trace")], Plan(["single_crash"], "test", 2), path)
 
 
+def test_a_gpu_that_is_too_small_is_told_what_to_lower():
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    class Small(ConstantPolicy):
+        def play_each(self, episodes, batch=50, attempt=0):
+            raise OutOfMemoryError(f"{batch} at once")
+
+    with pytest.raises(ValueError, match="12 incidents of .* at once.*--concurrency"):
+        evaluate([player(Small([]))], Plan(["single_crash"]), batch=12, progress=False)
+
+
 def test_attempts_are_episodes_of_their_own_and_audited():
     plan = Plan(["single_crash"], "test", 4, attempts=3)
     frame = evaluate([scripted("random")], plan, judge=judge_result, progress=False).frame

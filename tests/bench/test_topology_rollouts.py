@@ -2,9 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from random import Random
 
-import pandas as pd
 import pytest
 
 from logtriage.bench.registry import POLICIES, make_policy
@@ -12,7 +10,6 @@ from logtriage.bench.rollouts import rollout
 from logtriage.ceiling import belief, prior
 from logtriage.ceiling.belief import BeliefPolicy
 from logtriage.play.episode import Episode
-from logtriage.policies.novice import NovicePolicy
 from logtriage.policies.scripted import TrainedConstantPolicy, best_constant_script
 from logtriage.world.call_graph import Service
 from logtriage.world.tasks import TASKS
@@ -74,17 +71,6 @@ def test_the_prior_of_a_graph_is_built_once(monkeypatch):
     policy.play([Episode.open("single_crash", "unseen_topology", i) for i in range(2)])
     assert len(built) == 3 and prior.cached_prior.cache_info().currsize == 1
     prior.cached_prior.cache_clear()
-
-
-def test_rows_are_the_same_in_any_batch():
-    frames = [
-        rollout(
-            NovicePolicy(Random(0)), ["single_crash"], "test", 6, batch=batch, progress=False,
-            open_episode=open_on_shop,
-        ).drop(columns="seconds")
-        for batch in (1, 6)
-    ]  # fmt: skip
-    pd.testing.assert_frame_equal(*frames)
 
 
 @pytest.mark.parametrize(
