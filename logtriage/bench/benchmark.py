@@ -153,15 +153,10 @@ def power_table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A table as JSON-ready rows, numbers rounded to six digits."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return [round(float(x), 6) for x in value]
-        return round(value, 6) if isinstance(value, float) else value
-
-    return [{key: plain(value) for key, value in row.items()} for row in table.to_dict("records")]
+def _rounded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [round(end, 6) for end in value]
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -> None:
@@ -184,8 +179,9 @@ def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -
         "power": power_table(frame),
     }
     for name, table in tables.items():
-        rows = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": as_records(table)}
-        write_text(results / f"{name}.json", json.dumps(rows, indent=1) + "\n")
+        rows = table.map(_rounded).to_dict("records")
+        report = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": rows}
+        write_text(results / f"{name}.json", json.dumps(report, indent=1) + "\n")
 
 
 def read_table(results: str | Path, name: str) -> pd.DataFrame:

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from ..world.cluster import is_degraded
@@ -19,7 +17,6 @@ from .figure import (
     FAINT,
     INK,
     SMALL,
-    VERDICT_COLOURS,
     Picture,
     draw_interval,
     label_ends,
@@ -30,13 +27,6 @@ from .figure import (
 from .intervals import mean_interval
 
 TICK_MINUTES = 0.5
-MEANINGS = {
-    "grounded": "grounded (right, and likely)",
-    "lucky": "lucky (right, but unlikely)",
-    "unanswered": "unanswered",
-    "misled": "misled (wrong, but likely)",
-    "reckless": "reckless (wrong, and unlikely)",
-}
 
 
 def plot_policies(frame: pd.DataFrame) -> Picture:
@@ -55,54 +45,11 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
         ax.grid(axis="y", color=FAINT, lw=0.5)
         ax.set_axisbelow(True)
     figure.supxlabel("mean score (0 to 1); at the right, the mean number of steps", fontsize=10)
-    _name_rows(axes[0, 0], policies)
-    return figure
-
-
-def _name_rows(ax: Axes, policies: Sequence[str]) -> None:
-    """Policies as coloured names from the top of an axes down."""
-    ax.set_yticks(range(len(policies)), policies)
-    ax.set_ylim(len(policies) - 0.5, -0.5)
-    for label, name in zip(ax.get_yticklabels(), policies, strict=True):
+    axes[0, 0].set_yticks(range(len(policies)), policies)
+    axes[0, 0].set_ylim(len(policies) - 0.5, -0.5)
+    for label, name in zip(axes[0, 0].get_yticklabels(), policies, strict=True):
         label.set_color(policy_colour(name))
-
-
-def plot_audit(frame: pd.DataFrame) -> Picture:
-    """The share of each verdict: one panel per task, one bar per policy; shares of 0.1 or more are
-    written out. The rows are those of `audit.audit_policies`.
-    """
-    tasks, policies = list(dict.fromkeys(frame["task"])), list(dict.fromkeys(frame["policy"]))
-    figure, axes = new_figure(1.3 + 0.3 * len(policies), len(tasks), sharey=True)
-    for ax, task in zip(axes[0], tasks, strict=True):
-        part = frame[frame["task"] == task]
-        shares = pd.crosstab(part["policy"], part["verdict"], normalize="index")
-        shares = shares.reindex(index=policies, columns=list(VERDICT_COLOURS), fill_value=0.0)
-        left = np.zeros(len(policies))
-        for verdict, colour in VERDICT_COLOURS.items():
-            own = shares[verdict].to_numpy()
-            bars = ax.barh(policies, own, 0.7, left, color=colour, edgecolor="white", lw=0.5)
-            texts = ["1" if share > 0.995 else f"{share:.2f}"[1:] for share in own]
-            texts = [text if share >= 0.1 else "" for text, share in zip(texts, own, strict=True)]
-            ink = "white" if verdict in ("grounded", "reckless") else INK
-            ax.bar_label(bars, texts, label_type="center", fontsize=SMALL, color=ink)
-            left += own
-        ax.set(title=words(task), xlabel="share of episodes", xlim=(0, 1), xticks=(0, 0.5, 1))
-        ax.spines["left"].set_visible(False)
-        ax.tick_params(axis="y", length=0)
-    _name_rows(axes[0, 0], policies)
-    figure.legend(
-        handles=[Patch(color=VERDICT_COLOURS[name], label=text) for name, text in MEANINGS.items()],
-        loc="outside upper left",
-        ncols=len(MEANINGS),
-        fontsize=SMALL,
-        frameon=False,
-        handlelength=0.7,
-        columnspacing=1.2,
-    )
     return figure
-
-
-# -- one incident --------------------------------------------------------------------------------
 
 
 def plot_climb(incident: Incident) -> Picture:

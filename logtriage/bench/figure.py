@@ -1,6 +1,6 @@
 """What all figures share: colours, size, how they are saved, and labels beside the data.
 
-A colour has one meaning in the whole repository: a policy, a task or a verdict. Figures are `WIDTH`
+A colour has one meaning in the whole repository: a policy or a task. Figures are `WIDTH`
 inches wide, the width of a README column (about 830 pixels), so that a font of 8 points is 8 points
 there; they are saved with twice the pixels, for sharp screens.
 """
@@ -41,13 +41,6 @@ TASK_COLOURS = {
     "single_crash": "#0698CA",
     "cascading_failure": "#D6219C",
     "silent_degradation": "#9B8804",
-}
-VERDICT_COLOURS = {  # of the audit, in the order of a bar: teal is right, red is wrong
-    "grounded": "#005F6B",
-    "lucky": "#7CC4C6",
-    "unanswered": "#EFEFEF",
-    "misled": "#FFC08F",
-    "reckless": "#C22F1B",
 }
 INK, FAINT = "#222222", "#B8B8B8"  # what is neither policy nor task
 
@@ -115,10 +108,9 @@ def label_ends(
     assert figure is not None  # every axes here was made by a figure
     figure.draw_without_rendering()  # only now does the axes have its height
     lines = max((label.count("\n") for label in ends), default=0) + 1
-    points = ax.get_window_extent().height * 72.0 / ax.figure.dpi
+    points = ax.get_window_extent().height * 72.0 / figure.dpi
     low, high = ax.get_ylim()
-    gap = 1.3 * lines * 9 / points * (high - low)
-    heights = spread([y for y, _ in ends.values()], gap)
+    heights = spread([y for y, _ in ends.values()], 1.3 * lines * 9 / points * (high - low))
     style: dict[str, Any] = {"va": "center", "fontsize": 9, "weight": weight}
     style |= {"xycoords": ax.get_yaxis_transform(), "annotation_clip": False}
     style |= {"xytext": (6, 0), "textcoords": "offset points"}

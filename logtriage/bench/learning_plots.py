@@ -102,20 +102,15 @@ def plot_learning(training: Frames) -> Picture:
     return figure
 
 
-def plot_checkpoints(
-    training: Frames,
-    checkpoints: Frames,
-    evaluations: Frames,
-    references: Sequence[str] = ("loudest", "trace"),
-) -> Picture:
+def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames) -> Picture:
     """Held-out score against training episodes, one panel per task: the base model, then every
-    checkpoint, on the same incidents; faint lines are seeds, bands 95 % intervals.
+    checkpoint, on the same incidents; faint lines are seeds, bands 95 % intervals, level lines
+    scripts.
 
     Args:
         training: training episodes.
         checkpoints: from `experiment.evaluate_checkpoints`.
         evaluations: from `experiment.evaluate_run`.
-        references: policies drawn as level lines, where they were evaluated.
     """
     played, indices = _played(training), set(checkpoints[0]["index"])
     whole = [frame[frame["index"].isin(indices)] for frame in evaluations]
@@ -138,7 +133,7 @@ def plot_checkpoints(
         ax.plot(x[:1], means[:1], "o", color=BASE, ms=7, zorder=5)
         ends = {"trained": (means[-1], TRAINED)}
         for name, own in whole[0][whole[0]["task"] == task].groupby("policy")["score"]:
-            if name in references:
+            if name in ("loudest", "trace"):
                 ends[name] = (own.mean(), policy_colour(name))
                 ax.axhline(own.mean(), color=ends[name][1], lw=1.2, ls=(0, (4, 2)), zorder=1)
         ax.set(title=words(task), ylim=(0.0, 1.02))
@@ -152,10 +147,8 @@ def plot_checkpoints(
     return figure
 
 
-def _draw_gain(
-    ax: Axes, evaluations: Frames, task: str, y: float, references: Sequence[str]
-) -> None:
-    """One task's row: an arrow from base to trained, and bars for the references."""
+def _draw_gain(ax: Axes, evaluations: Frames, task: str, y: float) -> None:
+    """One task's row: an arrow from base to trained, and bars for scripts."""
     means = {}
     for policy, colour in (("base", BASE), ("trained", TRAINED)):
         scores = seed_scores(evaluations, task, policy)
@@ -179,30 +172,25 @@ def _draw_gain(
         )  # fmt: skip
     ax.text(0.0, y + 0.4, words(task), fontsize=11, weight="bold", color=TASK_COLOURS[task])
     shown = evaluations[0][evaluations[0]["task"] == task].groupby("policy")["score"].mean()
-    names = [name for name in references if name in shown]
+    names = [name for name in ("loudest", "trace", "belief") if name in shown]
     for name, x in zip(names, spread([shown[name] for name in names], 0.12), strict=True):
         ax.plot([shown[name]] * 2, [y - 0.08, y + 0.14], color=policy_colour(name), lw=3)
         ax.text(x, y + 0.2, name, ha="center", fontsize=9, color=policy_colour(name))
 
 
-def plot_gain(
-    training: Frames,
-    evaluations: Frames,
-    references: Sequence[str] = ("loudest", "trace", "belief"),
-) -> Picture:
+def plot_gain(training: Frames, evaluations: Frames) -> Picture:
     """The whole story in one figure: the learning curve, and base against trained on held-out
-    incidents, with 95 % intervals over incidents and seeds.
+    incidents, with 95 % intervals over incidents and seeds; upright bars are scripts.
 
     Args:
         training: training episodes.
-        evaluations: rollouts of `base`, `trained` and the references.
-        references: policies drawn as upright bars, where they were evaluated.
+        evaluations: rollouts of `base`, `trained` and scripts.
     """
     figure, axes = new_figure(4.1, 2, width_ratios=(1.0, 1.25))
     left, right = axes[0]
     tasks = list(dict.fromkeys(evaluations[0]["task"]))
     for row, task in enumerate(tasks):
-        _draw_gain(right, evaluations, task, -row, references)
+        _draw_gain(right, evaluations, task, -row)
     right.set(xlim=(-0.01, 1.06), ylim=(0.62 - len(tasks), 0.58), xticks=UNIT, yticks=[])
     right.set(xlabel="mean score of greedy play on held-out incidents (0 to 1)")
     right.spines["left"].set_visible(False)

@@ -16,15 +16,7 @@ from matplotlib.transforms import Bbox
 
 from logtriage.bench import benchmark_plots, learning_plots
 from logtriage.bench.analysis import gather, scores_of
-from logtriage.bench.figure import (
-    INK,
-    POLICY_COLOURS,
-    VERDICT_COLOURS,
-    WIDTH,
-    label_ends,
-    new_figure,
-    spread,
-)
+from logtriage.bench.figure import INK, POLICY_COLOURS, WIDTH, label_ends, new_figure, spread
 from logtriage.bench.intervals import mean_interval, two_way_mean
 from logtriage.bench.rollouts import user_errors
 from logtriage.bench.strata import label as label_of
@@ -77,7 +69,6 @@ def figures(frame, run, sweep, wide):
         table["root_cause"] = table["root_cause"].mask(missed, 0.0)
     drawn = {
         "policies": benchmark_plots.plot_policies(frame),
-        "audit": benchmark_plots.plot_audit(pd.read_parquet(BENCHMARK / "audit.parquet")),
         "learning": learning_plots.plot_learning([episodes]),
         "checkpoints, three seeds": learning_plots.plot_checkpoints(*seeds),
         "gain": learning_plots.plot_gain([episodes], [evaluation]),
@@ -202,17 +193,6 @@ def test_a_row_is_a_policy_with_its_interval(figures, frame):
             assert list(interval.get_xdata()) == [cell.low, cell.high]
             assert list(dot.get_xdata()) == [cell.mean]
             assert f"{own['steps'].mean():.1f}" in {text.get_text() for text in ax.texts}
-
-
-def test_bars_of_the_audit_are_the_shares_of_the_verdicts(figures):
-    frame = pd.read_parquet(BENCHMARK / "audit.parquet")
-    for ax, task in zip(figures["audit"].axes, TASKS, strict=True):
-        for row, policy in enumerate(dict.fromkeys(frame["policy"])):
-            part = frame[(frame["task"] == task) & (frame["policy"] == policy)]["verdict"]
-            bars = [one for one in ax.patches if round(one.get_y() + one.get_height() / 2) == row]
-            widths = {to_hex(bar.get_facecolor()).upper(): bar.get_width() for bar in bars}
-            for verdict, colour in VERDICT_COLOURS.items():
-                assert widths[colour] == pytest.approx((part == verdict).mean())
 
 
 # -- learning ------------------------------------------------------------------------------------
