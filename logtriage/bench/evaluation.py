@@ -28,6 +28,7 @@ from .episode_log import Journal, key_of
 from .intervals import KEYS, mean_interval
 from .registry import Player
 from .rollouts import EPISODES, Judge, Plan, frame_of, rollout_each, scored
+from .runs import out_of_memory
 from .score_tables import detection_table, score_table
 
 MOST_ERRORS = 5  # kinds of errors that are shown
@@ -115,8 +116,8 @@ def evaluate(
                 rows[key_of(result.row)[1]] = result.row
         except ConnectionError as error:
             reason = str(error)
-        except RuntimeError as error:  # torch, which has the type, is slow to import
-            if type(error).__name__ != "OutOfMemoryError":
+        except RuntimeError as error:
+            if not out_of_memory(error):
                 raise
             raise ValueError(
                 f"{batch} incidents of {policy.name} at once need more memory than the GPU has; "

@@ -89,6 +89,11 @@ def find_gpu() -> Gpu | None:
     return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
 
 
+def out_of_memory(error: Exception) -> bool:
+    """Whether torch, which need not be imported yet, says that a GPU's memory is full."""
+    return type(error).__name__ == "OutOfMemoryError"
+
+
 @contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
     """Hold a folder or a file, which need not be there yet, against other processes: wait for one

@@ -34,6 +34,7 @@ from ..bench.runs import (
     find_gpu,
     last_checkpoint,
     locked,
+    out_of_memory,
     rewind,
     start_run,
     step_of,
@@ -114,11 +115,6 @@ def train(
             raise ValueError(  # where torch says "unexpected pos"
                 f"the disk of {folder} is full; make room, and repeat the command to continue"
             ) from error
-
-
-def out_of_memory(error: Exception) -> bool:
-    """Whether torch, which need not be imported yet, says that a GPU's memory is full."""
-    return type(error).__name__ == "OutOfMemoryError"
 
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:

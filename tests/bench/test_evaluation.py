@@ -161,7 +161,7 @@ def test_a_gpu_that_is_too_small_is_told_what_to_lower():
         def play_each(self, episodes, batch=50, attempt=0):
             raise OutOfMemoryError(f"{batch} at once")
 
-    with pytest.raises(ValueError, match="12 incidents of .* at once.*--concurrency"):
+    with pytest.raises(ValueError, match=r"12 incidents of .* at once.*--concurrency"):
         evaluate([player(Small([]))], Plan(["single_crash"]), batch=12, progress=False)
 
 
