@@ -2,8 +2,15 @@
 
 import pytest
 
-from logtriage.world.cluster import Cluster, Injection, next_state, rest_state, untreated_states
-from logtriage.world.faults import FAULTS
+from logtriage.world.cluster import (
+    Cluster,
+    Injection,
+    is_degraded,
+    next_state,
+    rest_state,
+    untreated_states,
+)
+from logtriage.world.faults import FAULTS, faults_at
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY as SHOP
@@ -50,6 +57,13 @@ def test_a_slow_callee_fills_its_callers_pool():
 def test_asynchronous_callees_do_not_hurt_users():
     last = untreated_states(SHOP, inject("crash", "email-queue"), 10)[-1]
     assert last.errors[EDGE] == 0.0 and last.errors[SHOP.position["notification-service"]] == 0.0
+
+
+def test_every_fault_degrades_its_service_wherever_it_can_occur():
+    for service in SHOP.services:
+        for fault in faults_at(service):
+            last = untreated_states(SHOP, inject(fault.name, service.name), 10)[-1]
+            assert is_degraded(SHOP, last, SHOP.position[service.name]), (fault.name, service.name)
 
 
 @pytest.mark.parametrize("task", TASKS)
