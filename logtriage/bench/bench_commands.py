@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from ..world.topology import Topology
-    from .evaluation import Evaluation
     from .registry import Player
-    from .rollouts import Plan
 
 MOST_SHOWN = 20  # of the episodes that are not confirmed
 LONGEST = 2_000  # characters of a line of an error
@@ -115,7 +112,7 @@ def evaluate_command(
     from ..world.topology_file import load_topology
     from .audit import judge_result
     from .episode_log import open_journal
-    from .evaluation import evaluate, make_plan
+    from .evaluation import evaluate, make_plan, report
     from .real_results import real_policy
     from .registry import digest, make_policy, scripted
 
@@ -159,7 +156,7 @@ def evaluate_command(
         found = evaluate(players, plan, journal, judge, concurrency or BATCH, opened)
     if json_path is not None:  # first: whatever happens below, the episodes are there
         found.frame.to_json(json_path, orient="records", indent=1)
-    _tell(found, plan, graph, known=not env_url)
+    typer.echo("\n".join(report(found.frame, plan, graph, known=not env_url)))
     if models and attempts > 1 and not temperature:
         typer.echo("greedy: a model's attempts are equal; --temperature makes others")
     if trajectories is not None:
@@ -191,23 +188,6 @@ def _behind(url: str, name: str, concurrency: int, sampling: dict[str, Any]) -> 
     if bool(url) != bool(name):
         raise ValueError("--endpoint and --endpoint-model go together; give both")
     return [behind_endpoint(url, name, concurrency, **sampling)] if url else []
-
-
-def _tell(found: Evaluation, plan: Plan, graph: Topology | None, known: bool) -> None:
-    """Print the tables; `known` is whether the truth of the incidents is."""
-    from ..real.real_episode import REAL, SCORED
-    from .evaluation import report
-    from .real_results import real_scores
-    from .score_tables import score_table
-    from .strata import with_truth
-
-    real = plan.names == [REAL]
-    intervals = f"Wilson intervals\nscored: {SCORED}" if real else "bootstrap intervals"
-    first, last = plan.indices[0], plan.indices[-1]
-    typer.echo(f"{plan.split}, incidents {first} to {last} of each task; 95 % {intervals}")
-    truth = partial(with_truth, topology=graph) if known and not real else None
-    table = real_scores if real else score_table
-    typer.echo("\n".join(report(found.frame, plan.attempts, truth, table)))
 
 
 def replay_command(

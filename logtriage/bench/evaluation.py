@@ -3,13 +3,13 @@
 plan = Plan(["single_crash"], "test", episodes=200, attempts=4)
 with open_journal(Path("out.jsonl"), {"split": "test"}) as journal:
     found = evaluate([scripted("trace")], plan, journal)
-print("\\n".join(report(found.frame, attempts=4)))
+print("\\n".join(report(found.frame, plan)))
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import comb
 from typing import NamedTuple
 
@@ -20,16 +20,18 @@ from ..logs.lines import visible
 from ..play.episode import Episode, OpenEpisode
 from ..policies.policy import BATCH
 from ..real.catalogue import last_incident
-from ..real.real_episode import REAL
+from ..real.real_episode import REAL, SCORED
 from ..world.tasks import check_split, check_tasks
 from ..world.topology import Topology
 from .audit import audit_table
 from .episode_log import Journal, key_of
 from .intervals import KEYS, mean_interval
+from .real_results import real_scores
 from .registry import Player
 from .rollouts import EPISODES, Judge, Plan, frame_of, rollout_each, scored
 from .runs import out_of_memory
 from .score_tables import detection_table, score_table
+from .strata import with_truth
 
 MOST_ERRORS = 5  # kinds of errors that are shown
 
@@ -166,26 +168,25 @@ def attempts_table(frame: pd.DataFrame, attempts: int) -> pd.DataFrame:
 
 
 def report(
-    frame: pd.DataFrame,
-    attempts: int = 1,
-    truth: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
-    table: Callable[[pd.DataFrame], pd.DataFrame] = score_table,
+    frame: pd.DataFrame, plan: Plan, topology: Topology | None = None, known: bool = True
 ) -> Iterator[str]:
     """An evaluation as text for a terminal: scores, attempts, what was detected, errors, tokens and
     the audit, as far as there are any.
 
     Args:
-        frame: of an `Evaluation`, with so many attempts at each incident.
-        truth: adds what was true of each incident (see `strata.with_truth`), where that is known.
-        table: makes the table of scores.
+        frame: of an `Evaluation` of the plan, on a custom call graph or not.
+        known: whether the truth of the incidents is.
     """
-    played = scored(frame)
+    real, played = plan.names == [REAL], scored(frame)
+    first, last = plan.indices[0], plan.indices[-1]
+    intervals = f"Wilson intervals\nscored: {SCORED}" if real else "bootstrap intervals"
+    yield f"{plan.split}, incidents {first} to {last} of each task; 95 % {intervals}"
     if len(frame):
-        yield table(frame).to_string(index=False)
-    if len(played) and attempts > 1:
-        yield "\n" + attempts_table(frame, attempts).to_string(index=False)
-    if len(played) and truth is not None:
-        yield "\n" + detection_table(truth(played)).to_string(index=False)
+        yield (real_scores(frame) if real else score_table(frame)).to_string(index=False)
+    if len(played) and plan.attempts > 1:
+        yield "\n" + attempts_table(frame, plan.attempts).to_string(index=False)
+    if len(played) and known and not real:
+        yield "\n" + detection_table(with_truth(played, topology)).to_string(index=False)
     for policy, group in frame.groupby("policy", sort=False):
         name = visible(str(policy))
         errors = Counter(error for error in group["error"] if error)

@@ -126,7 +126,7 @@ def test_every_episode_is_accounted_for_and_none_is_played_twice(failure, path, 
         table = score_table(found.frame)
         assert list(table["errors"]) == [2]  # counted beside the mean, and left out of it
         assert table["score"][0].startswith(f"{found.frame['score'].dropna().mean():.3f} [")
-        assert "toy: 2 of 8 episodes have no score" in "\n".join(report(found.frame))
+        assert "toy: 2 of 8 episodes have no score" in "\n".join(report(found.frame, plan))
         assert detection_table(found.frame)["real faults detected"][0].endswith(" of 6")
     else:
         assert "errors" not in score_table(found.frame)
@@ -171,7 +171,7 @@ def test_attempts_are_episodes_of_their_own_and_audited():
     rows = list(frame[["index", "attempt"]].itertuples(index=False, name=None))
     assert rows == [(i, attempt) for attempt in range(3) for i in range(4)]
     assert frame.groupby("attempt")["score"].apply(tuple).nunique() > 1
-    text = "\n".join(report(frame, attempts=3))
+    text = "\n".join(report(frame, plan))
     assert "grounded" in text and "pass^k" in text
 
 
@@ -245,7 +245,7 @@ def test_what_others_wrote_reaches_no_terminal_as_it_is(path):
         plan = Plan(["single_crash"], "test", 2)
         found = evaluate([behind_endpoint(url, f"toy{evil}")], plan, progress=False)
     assert "\x1b" not in "".join(found.frame["error"])
-    _, *errors = report(found.frame.assign(error=f"no {evil}"))
+    _, _, *errors = report(found.frame.assign(error=f"no {evil}"), plan, known=False)
     assert len(errors) == 2 and all(one.isprintable() for one in errors)
     played([scripted("trace")], plan, path)
     head, *lines = map(json.loads, path.read_text().splitlines())
