@@ -51,11 +51,8 @@ Made = tuple[Any, Any, dict[str, Any]]  # a model, its tokenizer, and facts to r
 
 
 def learning_rate_for(hidden: int) -> float:
-    """The peak learning rate for a model of that width.
-
-    Adam moves every weight by about the learning rate, and an output sums over `hidden` of them: to
-    change as much at any width, steps must shrink as it grows (Yang et al. 2022, muP: 1 / width for
-    hidden weights). We do so for all weights, embeddings and norms included.
+    """The peak learning rate for a model of that width: 1 / width, as muP has it for hidden weights
+    (Yang et al. 2022), and here for all.
     """
     return LEARNING_RATE * (TUNED_WIDTH / hidden)
 
@@ -183,8 +180,8 @@ def build_base(
         check = compare_with_novice(model, tokenizer, open_varied if general else Episode.open)
         if check["base"] < parity * check["novice"]:
             raise ValueError(
-                f"the base model has not learned what the novice knows: mean scores {check}, and "
-                f"{parity} of the novice's is the least; train it on more, or longer"
+                f"the base model has not learned what the novice knows: mean scores {check}; train "
+                "it on more, or longer"
             )
         return model, tokenizer, {"check": check}
 

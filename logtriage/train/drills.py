@@ -143,8 +143,8 @@ def drill(index: int, general: bool = False) -> list[Message]:
 
 
 def copying(index: int, fewest: int, most: int) -> list[Message]:
-    """`fewest` to `most` invented names, to be said again in their order. A small model does not
-    learn to copy from drills, where names are many; from two names it does, and then from more.
+    """`fewest` to `most` invented names, to be said again: a small model does not learn to copy from
+    drills, where names are many.
     """
     random, stems = Random(f"copying/{fewest}/{most}/{index}"), TRAINING_NAMES.stems
     names = " ".join(
@@ -159,9 +159,7 @@ def copying(index: int, fewest: int, most: int) -> list[Message]:
 
 
 def _rounds(episode: Episode, random: Random) -> list[Message]:
-    """All services are asked, each once, in any order: to get to the last, a model must remember
-    which ones it has asked.
-    """
+    """All services are asked, each once: a model must remember which ones it has asked."""
     topology = episode.incident.topology
     messages = [
         {"role": "system", "content": DRILL_PROMPT},
@@ -201,9 +199,7 @@ def _questions_of_a_graph(kind: str, random: Random, index: int) -> list[tuple[s
 
 
 def _questions_of_calls(topology: Topology, random: Random) -> list[tuple[str, Message]]:
-    """Whom a service calls and who calls it; the answer asks for the logs of each, in the order of
-    the graph.
-    """
+    """Whom a service calls and who calls it; the answer asks for the logs of each, in order."""
     below = [(f"called by {one.name}", one.downstream) for one in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
     questions: list[tuple[str, Message]] = []
@@ -216,9 +212,7 @@ def _questions_of_calls(topology: Topology, random: Random) -> list[tuple[str, M
 def _questions_of_owners(
     topology: Topology, random: Random, index: int
 ) -> list[tuple[str, Message]]:
-    """Who owns a service, by its lines, its baseline latency and its place in the graph; its name
-    may say it or not.
-    """
+    """Who owns a service, by its lines, its baseline latency and its place in the graph."""
     new_words = random.random() < 0.5
     episode = Episode(sample_incident(_draw_task(random), "train", index, topology, new_words))
     questions: list[tuple[str, Message]] = []
@@ -230,9 +224,7 @@ def _questions_of_owners(
 
 
 def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
-    """How bad it is: from a row of the edge's metrics, or from a whole opening, where it is also
-    asked who is the loudest.
-    """
+    """How bad it is: by a row of the edge's metrics, or by a whole opening, with who is loudest."""
     topology, reader = episode.incident.topology, ReadingPolicy()
     if kind == "opening":
         reader.begin(topology, episode.opening)

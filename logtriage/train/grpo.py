@@ -83,9 +83,7 @@ def train(
             checkpoint.
     """
     if config.varied and open_episode is not None:
-        raise ValueError(
-            "varied incidents are made in this process; set varied to False, or do without a server"
-        )
+        raise ValueError("varied incidents are made in this process; do without a server")
     check_route(config)
     if track and find_spec(track) is None:
         raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
@@ -196,16 +194,13 @@ def check_route(config: TrainingConfig) -> None:
 
 
 def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
-    """The settings as this machine can run them, and a sentence on what was changed; empty for
-    nothing.
-
-    Unsloth and 4 bit need an NVIDIA GPU. Without one, `transformers` loads the whole model.
+    """The settings as this machine can run them (Unsloth and 4 bit need an NVIDIA GPU), and a
+    sentence on what was changed; empty for nothing.
     """
     if find_gpu() is not None or (config.loader == "transformers" and not config.load_in_4bit):
         return config, ""
     warning = (
-        "no NVIDIA GPU here, so transformers loads the whole model, not Unsloth in 4 bit: with "
-        "billions of parameters that takes days"
+        "no NVIDIA GPU here, so transformers loads the whole model, not in 4 bit: this is slow"
     )
     return replace(config, loader="transformers", load_in_4bit=False), warning
 
@@ -236,10 +231,7 @@ def _load_with_unsloth(config: TrainingConfig, adapter: dict[str, Any]) -> tuple
     try:
         from unsloth import FastLanguageModel  # must come before TRL and transformers
     except ImportError as error:
-        raise ValueError(
-            f"the loader 'unsloth' is not installed ({error}); install requirements-gpu.txt, or "
-            "choose the loader 'transformers'"
-        ) from error
+        raise ValueError(f"no unsloth here ({error}); install requirements-gpu.txt") from error
 
     name = quantised_name(config.model) if config.load_in_4bit else config.model
     try:

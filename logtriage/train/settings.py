@@ -82,7 +82,6 @@ class TrainingConfig:
         return teacher, int(count or 0)
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for settings that do not go together."""
         if self.episodes % self.micro_batches:
             raise ValueError(
                 f"micro_batches must divide incidents x group = {self.episodes}, got "
@@ -101,8 +100,7 @@ class TrainingConfig:
             raise ValueError(f"shares must not all be 0, got {self.shares}")
         if self.deal == "in_turn" and len(set(self.shares.values())) > 1:
             raise ValueError(
-                f"tasks that are dealt in turn have equal shares, got {self.shares}; choose deal "
-                "'drawn', or equal shares"
+                f"deal 'in_turn' needs equal shares, got {self.shares}; choose 'drawn'"
             )
         if self.loop == "kept" and self.loader == "unsloth":
             raise ValueError("the loader 'unsloth' needs the loop 'trl'; choose that")
@@ -110,14 +108,10 @@ class TrainingConfig:
             raise ValueError("credit 'part' needs the loop 'kept'; choose 'episode', or that loop")
         if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
             raise ValueError(
-                "lora_rank 0 trains all weights, which are frozen in 4 bit and by Unsloth; choose "
-                "a lora_rank > 0, or a preset for another GPU (l4, a100)"
+                "lora_rank 0 trains all weights, which 4 bit and Unsloth freeze; choose another"
             )
         if not self.lora_rank and self.warm_up:
-            raise ValueError(
-                "a warm-up trains an adapter; choose a lora_rank > 0, or start from an expert "
-                "base (`build-base --expert`)"
-            )
+            raise ValueError("a warm-up trains an adapter; choose a lora_rank > 0")
 
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:

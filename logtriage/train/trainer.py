@@ -172,11 +172,9 @@ class EpisodeRecorder:
     TRL shows whole completions to reward functions only, so it is one. It returns 0: TRL adds the
     reward of `TriageTools.get_reward`, which it calls after the reward functions.
 
-    Logged metrics: `score/<task>`, `part/<part>`, `part/gate`, `part/steps`, `malformed` (calls
-    that were no valid action, an episode), `environment_seconds` (time spent in the simulator), and
-    on a GPU `peak_memory_gb` (the most that torch has reserved so far).
-
-    `count`: whether to count the calls that never reached a session, as in TRL's own loop.
+    `malformed` are the calls of an episode that were no valid action, `environment_seconds` is the
+    time spent in the simulator, `peak_memory_gb` the most that torch has reserved so far. `count`:
+    whether to count the calls that never reached a session, as in TRL's own loop.
     """
 
     __name__ = "episodes"

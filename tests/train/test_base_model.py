@@ -20,6 +20,7 @@ from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import base_model
 from logtriage.train.base_model import build_base, build_expert
 from logtriage.train.drills import GRAPH_SIZES, TRAINING_NAMES, novice_episode, open_varied
+from logtriage.train.supervised import encode
 from logtriage.train.tokenizer import build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
 from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
@@ -46,6 +47,15 @@ def test_the_tokenizer_is_lossless_and_short(tokenizer):
     )
     other = "step 0 of 12\nERROR zebra-svc 17 never seen: naïve ☃ text"
     assert tokenizer.decode(tokenizer.encode(other, add_special_tokens=False)) == other
+
+
+def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
+    messages = novice_episode(3)
+    ids, own = encode(tokenizer, messages, tool_schemas())
+    written = tokenizer.decode([token for token, mine in zip(ids, own, strict=True) if mine])
+    assert "<tool_call>" in written and "<tool_response>" not in written and "calls:" not in written
+    turns = sum(message["role"] == "assistant" for message in messages)
+    assert written.count("<|im_end|>") == turns
 
 
 def test_the_chat_template_is_trls_to_the_letter(tokenizer):
