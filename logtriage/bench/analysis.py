@@ -5,8 +5,8 @@
     plot_sweep_seeds(frame, against="recipe")  # a figure, of `learning_plots`
 
 A sweep is a set of points: a row (what was varied) and a training seed, each a run's folder. The
-frame of all is small enough to be committed; runs are not. The contract is that of bsuite (Osband
-et al. 2020).
+frame of all is small enough to be committed (forty points are about 400 kB); runs are not. The
+contract is that of bsuite (Osband et al. 2020).
 
 | rows of the frame | policy | row, seed | one row is |
 |---|---|---|---|
@@ -58,18 +58,11 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
     """One frame for a whole sweep, with the columns `COLUMNS`; see the head of this file.
 
     Of the held-out incidents, those are taken that all points have played before and after
-    training, split by split and task by task: a file may hold more of them than was asked for last.
-
-    As parquet with compression zstd, forty points of 200 steps and 600 incidents are about 400 kB.
+    training: a file may hold more of them than was asked for last.
 
     Args:
         points: row, seed and the folder of a run that is trained and evaluated; the rows of the
             sweep keep this order.
-
-    Raises:
-        FileNotFoundError: for a point that is not finished.
-        ValueError: for a task of which no incident was played by all points, or results of several
-            versions of the benchmark.
     """
     files = [_files(Path(folder)) for _, _, folder in points]
     common = _common_incidents([held_out for _, held_out in files])
@@ -178,18 +171,13 @@ def scores_of(frame: pd.DataFrame, row: str, policy: str = "trained") -> list[np
 
 
 def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
-    """What each row of a sweep came to, on held-out incidents.
+    """What each row of a sweep came to on held-out incidents: one row per (row, task), and for task
+    `all` the mean of the tasks.
 
-    Args:
-        frame: from `gather`.
-        against: the row that the others are compared with.
-
-    Returns:
-        One row per (row, task), and for task `all` the mean of the tasks. Columns seeds and
-        incidents; base, trained and gain (paired by incident), each with its 95 % interval over
-        seeds and incidents (`x_low`, `x_high`); smallest_gain, of a seed. With `against` also
-        difference to that row's trained with its t interval over seeds, p of no difference, and
-        verdict (`intervals.verdict`), for which p is adjusted for all rows of a task (Holm).
+    Columns are seeds and incidents; base, trained and gain (paired by incident), each with its 95 %
+    interval over seeds and incidents (`x_low`, `x_high`); smallest_gain, of a seed. With the row
+    `against` also difference to its trained with a t interval over seeds, p of no difference, and
+    verdict (`intervals.verdict`), for which p is adjusted for all rows of a task (Holm).
     """
     places = {task: slice(at, at + 1) for at, task in enumerate(tasks_of(frame))}
     places[ALL] = slice(None)

@@ -127,13 +127,12 @@ def calibration_table(frame: pd.DataFrame, openings: pd.DataFrame) -> pd.DataFra
 
 
 def power_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """How many episodes show a gain, from the scores of `loudest` on `test` and the differences of
-    `trace` from it: two policies this unlike are the worst case of pairing.
+    """How many episodes show a gain, one row per task and gain: episodes in each average
+    (`unpaired`) and pairs on the same incidents (`paired`) for a power of 0.8 in a two-sided test
+    at 5 %, and the power of comparing two averages of ten (`power_of_ten`).
 
-    Returns:
-        One row per task and gain: episodes in each average (`unpaired`) and pairs on the same
-        incidents (`paired`) for a power of 0.8 in a two-sided test at 5 %, and the power of
-        comparing two averages of ten (`power_of_ten`).
+    From the scores of `loudest` on `test` and the differences of `trace` from it: two policies this
+    unlike are the worst case of pairing.
     """
     rows = []
     for task in dict.fromkeys(frame["task"]):
@@ -141,15 +140,10 @@ def power_table(frame: pd.DataFrame) -> pd.DataFrame:
         left, right = matched(part[part["policy"] == "loudest"], part[part["policy"] == "trace"])
         deviation, of_differences = (float(np.std(x, ddof=1)) for x in (left, right - left))
         for gain in GAINS:
-            rows.append(
-                {
-                    "gain": gain,
-                    "unpaired": episodes_needed(deviation, gain),
-                    "paired": episodes_needed(of_differences, gain, paired=True),
-                    "power_of_ten": power_of(deviation, gain, 10),
-                    "task": task,
-                }
-            )
+            row: dict[str, Any] = {"gain": gain, "unpaired": episodes_needed(deviation, gain)}
+            row["paired"] = episodes_needed(of_differences, gain, paired=True)
+            row["power_of_ten"] = power_of(deviation, gain, 10)
+            rows.append(row | {"task": task})
     return pd.DataFrame(rows)
 
 

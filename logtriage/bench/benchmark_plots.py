@@ -100,14 +100,10 @@ def plot_healing(curves: Mapping[str, Sequence[float]], arrival: int) -> Picture
         ends[label] = (100.0 * values[-1], "#6B6B6B" if style["color"] == FAINT else INK)
     top = 100.0 * max(max(values) for values in curves.values())
     ax.set(
-        xlabel="minutes after the agent arrives",
+        xlabel="minutes after the agent arrives, and acts",
         ylabel="user requests that fail, %",
         ylim=(-0.06 * max(top, 5.0), 1.12 * max(top, 5.0)),
     )
     ax.axvline(0.0, color=INK, lw=0.8, ls=":")
-    ax.annotate(
-        "it acts", (0.0, 1.0), xycoords=ax.get_xaxis_transform(), xytext=(4, -2),
-        textcoords="offset points", va="top", fontsize=SMALL,
-    )  # fmt: skip
     label_ends(ax, ends)
     return figure

@@ -122,10 +122,8 @@ def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
 
 
 def probability_of_improvement(before: np.ndarray, after: np.ndarray) -> Interval:
-    """Chance that an episode of `after` scores above one of `before`, ties half.
-
-    Both are scores (n,) of the same incidents in the same order. All n^2 pairs of episodes count
-    (Mann-Whitney U); incidents are resampled for both sides together.
+    """Chance that an episode of `after` (n,) scores above one of `before` (n,), ties half. All n^2
+    pairs count (Mann-Whitney U); incidents are resampled for both sides together.
     """
     before, after = _checked([before, after])
     wins = (after > before[:, None]) + 0.5 * (after == before[:, None])
@@ -155,11 +153,9 @@ def _limits(draws: np.ndarray) -> tuple[float, float]:
 
 
 def _two_way_draws(strata: Strata) -> np.ndarray:
-    """Resampled means of each stratum: an array (strata, draws).
-
-    Training seeds are drawn for all strata together, incidents for each stratum. A few seeds vary
-    around their own mean by less than around the true one, by sqrt((n - 1) / n), so their
-    deviations are stretched by the inverse first.
+    """Resampled means of each stratum: an array (strata, draws). Seeds are drawn for all strata
+    together. A few vary around their own mean by less than around the true one, by sqrt((n - 1) /
+    n), so their deviations are stretched by the inverse first.
     """
     seeds, *incidents = _resample_shares(len(strata[0]), *(part.shape[1] for part in strata))
     stretch = np.sqrt(len(strata[0]) / max(1, len(strata[0]) - 1))
@@ -173,10 +169,9 @@ def _two_way_draws(strata: Strata) -> np.ndarray:
 def two_way_mean(strata: Strata) -> Interval:
     """Mean over tasks of the mean over training seeds and incidents.
 
-    Every seed plays the same incidents, and both are samples, so both are resampled. Taking each
-    seed's episodes for new ones would make the interval far too narrow. One seed is
-    `stratified_mean`, which says nothing about other seeds; with three the interval is a little
-    narrow still (see `tests/bench/test_intervals.py` for its coverage).
+    Every seed plays the same incidents, so taking each seed's episodes for new ones would make the
+    interval far too narrow. One seed is `stratified_mean`, which says nothing about other seeds;
+    with three the interval is a little narrow still (`tests/bench/test_intervals.py`).
     """
     if len(strata[0]) == 1:
         return stratified_mean([part[0] for part in strata])
@@ -201,6 +196,14 @@ def two_way_share(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
     return Interval(point, *_limits(draws[0] / draws[1]))
 
 
+def seed_scores(frames: Sequence[pd.DataFrame], task: str, policy: str) -> np.ndarray:
+    """A policy's scores (seeds, incidents) on a task, from one frame per training seed."""
+    own = [frame[(frame["task"] == task) & (frame["policy"] == policy)] for frame in frames]
+    columns = [frame.set_index("index")["score"].sort_index() for frame in own]
+    scores: np.ndarray = pd.concat(columns, axis=1).to_numpy(float).T
+    return scores
+
+
 def seed_means(strata: Strata) -> np.ndarray:
     """Each seed's mean over tasks: (seeds,)."""
     means: np.ndarray = np.mean([part.mean(axis=1) for part in strata], axis=0)
@@ -221,15 +224,11 @@ def before_and_after(before: Strata, after: Strata) -> dict[str, Any]:
 
 
 def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> tuple[Interval, float]:
-    """Mean score of `ours` less `theirs`, with a t interval over training seeds, and the p value of
-    no difference.
+    """Mean score of `ours` less `theirs`, both (seeds,), with a t interval over training seeds, and
+    the p value of no difference; nan for a single seed.
 
-    The incidents are the same for all seeds of both, and taken as given: the interval is for other
-    seeds on these incidents. Of a single seed nothing is known (nan).
-
-    Args:
-        theirs, ours: each seed's mean score, (seeds,).
-        paired: whether equal places pair (see `analysis.trained_alike`); else Welch's test.
+    The incidents are taken as given: the interval is for other seeds on these incidents. `paired`
+    is whether equal places pair (see `analysis.trained_alike`); otherwise it is Welch's test.
     """
     difference = float(ours.mean() - theirs.mean())
     if min(theirs.size, ours.size) < 2:

@@ -1,7 +1,8 @@
 """Figures of learning: of one agent over its training seeds, and of a sweep's rows.
 
 Each function takes data, returns a figure, and decides nothing about the data. An agent's figures
-take one frame per training seed, all in one order; the figure says how many there are.
+take one frame per training seed, all in one order, of what `train.experiment` has played: the
+episodes of training, of checkpoints, and of the evaluation. The figure says how many seeds it has.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .figure import (
     spread,
     words,
 )
-from .intervals import two_way_mean
+from .intervals import seed_scores, two_way_mean
 from .strata import STRATA, group_order, label, named_once, stratum_changes
 
 WINDOW = 15  # training steps of a running mean
@@ -39,16 +40,6 @@ Frames = Sequence[pd.DataFrame]
 def count_seeds(count: int) -> str:
     """How a figure says how many training seeds it shows."""
     return "one training seed" if count == 1 else f"{count} training seeds"
-
-
-def seed_scores(frames: Frames, task: str, policy: str) -> np.ndarray:
-    """A policy's scores (seeds, incidents), of rollouts of the same incidents."""
-    columns = [
-        frame[(frame["task"] == task) & (frame["policy"] == policy)].set_index("index")["score"]
-        for frame in frames
-    ]
-    scores: np.ndarray = pd.concat(columns, axis=1).to_numpy(float).T
-    return scores
 
 
 def smooth(means: pd.Series) -> pd.Series:
@@ -106,11 +97,6 @@ def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames)
     """Held-out score against training episodes, one panel per task: the base model, then every
     checkpoint, on the same incidents; faint lines are seeds, bands 95 % intervals, level lines
     scripts.
-
-    Args:
-        training: training episodes.
-        checkpoints: from `experiment.evaluate_checkpoints`.
-        evaluations: from `experiment.evaluate_run`.
     """
     played, indices = _played(training), set(checkpoints[0]["index"])
     whole = [frame[frame["index"].isin(indices)] for frame in evaluations]
@@ -181,10 +167,6 @@ def _draw_gain(ax: Axes, evaluations: Frames, task: str, y: float) -> None:
 def plot_gain(training: Frames, evaluations: Frames) -> Picture:
     """The whole story in one figure: the learning curve, and base against trained on held-out
     incidents, with 95 % intervals over incidents and seeds; upright bars are scripts.
-
-    Args:
-        training: training episodes.
-        evaluations: rollouts of `base`, `trained` and scripts.
     """
     figure, axes = new_figure(4.1, 2, width_ratios=(1.0, 1.25))
     left, right = axes[0]
@@ -210,9 +192,6 @@ def plot_strata(evaluations: Frames) -> Picture:
 
     A blue line is a change for the better by more than its paired 95 % interval, a thick black one
     a change for the worse, and a grey one no significant change.
-
-    Args:
-        evaluations: rollouts of `base` and `trained` on the same incidents.
     """
     sides = [[one[one["policy"] == name] for one in evaluations] for name in ("base", "trained")]
     changes = named_once(stratum_changes(*sides))
@@ -252,9 +231,7 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
     seeds, a strong one their mean with its 95 % interval over seeds and incidents, a grey one the
     base; the dashed line is the mean of `against`. Axes begin at 0.
 
-    Args:
-        frame: from `analysis.gather`.
-        against: the row that the others are compared with.
+    The frame is `analysis.gather`'s.
     """
     tasks, rows = tasks_of(frame), rows_of(frame)
     counts = sorted({len(seeds_of(frame, row)) for row in rows})

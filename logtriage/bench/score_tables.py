@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..play.scoring import PARTS
@@ -18,6 +17,7 @@ from .intervals import (
     matched,
     mean_interval,
     probability_of_improvement,
+    seed_scores,
     share_of_ceiling,
     stratified_iqm,
     stratified_mean,
@@ -94,15 +94,8 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
     changes, rows = stratum_changes(base, trained), []
     played = [name for name in REFERENCES if all((one.policy == name).any() for one in frames)]
     for task in changes["task"].unique():
-        scores = {  # of a policy, (seeds, incidents)
-            policy: np.stack(
-                [
-                    one[(one.task == task) & (one.policy == policy)].sort_values("index")["score"]
-                    for one in frames
-                ]
-            )
-            for policy in ("base", "trained", *played)
-        }
+        names = ("base", "trained", *played)
+        scores = {name: seed_scores(frames, task, name) for name in names}
         after = scores["trained"]
         row: dict[str, Any] = {
             "task": task,
@@ -140,10 +133,8 @@ def _strata_of(changes: pd.DataFrame) -> dict[str, Any]:
             "change": None if math.isnan(row.low) else change,
             "fell": row.fell,
         }
-        if row.group:
-            strata.setdefault(row.stratum, {})[row.group] = cell
-        else:
-            strata[row.stratum] = cell
+        where = strata.setdefault(row.stratum, {}) if row.group else strata
+        where[row.group or row.stratum] = cell
     return strata
 
 

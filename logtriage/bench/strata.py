@@ -80,19 +80,12 @@ def group_order(group: object) -> int:
 
 
 def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.DataFrame:
-    """Rollouts with what was true of each incident; unchanged where they have it.
-
-    Args:
-        frame: rows of `rollouts.rollout`.
-        topology: the custom call graph on which they were played.
-
-    Returns:
-        The frame with the columns `TRUTH`: real (whether there was a fault), severity_true, and
-        root_kind and root_depth (calls below the nearest edge), which a false alarm lacks.
+    """Rollouts (on a custom call graph, if given) with the columns `TRUTH`: real (whether there was
+    a fault), severity_true, and root_kind and root_depth (calls below the nearest edge), which a
+    false alarm lacks; unchanged where they have them.
 
     Raises:
-        ValueError: for an unknown task, or another version of the benchmark, whose incidents
-            were others.
+        ValueError: for another version of the benchmark, whose incidents were others.
     """
     if set(TRUTH) <= set(frame.columns):
         return frame
@@ -135,7 +128,7 @@ def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
 
 def _paired(base: Frames, trained: Frames) -> list[list[pd.DataFrame]]:
     """The frames of base and trained with their truth, one per seed, all with the same incidents in
-    the same order; errors as `stratum_changes`.
+    the same order; `ValueError` where they do not hold the same, or not as many seeds.
     """
     sides = [[one] if isinstance(one, pd.DataFrame) else list(one) for one in (base, trained)]
     if len(sides[0]) != len(sides[1]):
@@ -159,16 +152,13 @@ def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
     have fallen by chance. Naming one too many costs a line; missing one costs the truth.
 
     Args:
-        base, trained: rollouts of a policy before and after training, or lists with one per
-            training seed: then incidents and seeds are both resampled.
+        base, trained: rollouts of the same incidents before and after training, or lists with one
+            per training seed: then incidents and seeds are both resampled.
 
     Returns:
         One row per task, stratum and group: incidents, base, trained, change, low, high (the paired
         95 % interval of the change; nan for fewer than `FEWEST` incidents), and fell: whether it
         got worse by more than that interval.
-
-    Raises:
-        ValueError: when the frames do not hold the same incidents, once each, or not as many seeds.
     """
     sides, rows = _paired(base, trained), []
     truth = sides[0][0]
