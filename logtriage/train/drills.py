@@ -143,9 +143,7 @@ def drill(index: int, general: bool = False) -> list[Message]:
 
 
 def copying(index: int, fewest: int, most: int) -> list[Message]:
-    """`fewest` to `most` invented names, to be said again: a small model does not learn to copy from
-    drills, where names are many.
-    """
+    """`fewest` to `most` invented names, to be said again: drills alone do not teach that."""
     random, stems = Random(f"copying/{fewest}/{most}/{index}"), TRAINING_NAMES.stems
     names = " ".join(
         f"{random.choice(stems)}-{random.choice(stems)}"

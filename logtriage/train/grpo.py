@@ -199,9 +199,7 @@ def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
     """
     if find_gpu() is not None or (config.loader == "transformers" and not config.load_in_4bit):
         return config, ""
-    warning = (
-        "no NVIDIA GPU here, so transformers loads the whole model, not in 4 bit: this is slow"
-    )
+    warning = "no NVIDIA GPU here, so transformers loads the whole model: this is slow"
     return replace(config, loader="transformers", load_in_4bit=False), warning
 
 

@@ -99,9 +99,7 @@ class TrainingConfig:
         if not sum(self.shares.values()):
             raise ValueError(f"shares must not all be 0, got {self.shares}")
         if self.deal == "in_turn" and len(set(self.shares.values())) > 1:
-            raise ValueError(
-                f"deal 'in_turn' needs equal shares, got {self.shares}; choose 'drawn'"
-            )
+            raise ValueError(f"deal 'in_turn' needs equal shares, got {self.shares}")
         if self.loop == "kept" and self.loader == "unsloth":
             raise ValueError("the loader 'unsloth' needs the loop 'trl'; choose that")
         if self.loop == "trl" and self.credit == "part":
