@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 from tables import TRACKS, headline
 
-from logtriage.bench.learning_plots import plot_checkpoints, plot_gain, plot_strata
+from logtriage.bench.plots import plot_checkpoints, plot_gain, plot_strata
 from logtriage.bench.real_results import draw_real
 from logtriage.train.sweeps import draw_sweep
 

@@ -2,7 +2,7 @@
 
     frame = gather([("recipe", 0, Path("runs/ladder/recipe/seed-0")), ...])
     score(frame, against="recipe")  # a table
-    plot_sweep_seeds(frame, against="recipe")  # a figure, of `learning_plots`
+    plot_sweep_seeds(frame, against="recipe")  # a figure, of `plots`
 
 A sweep is a set of points: a row (what was varied) and a training seed, each a run's folder. The
 frame of all is small enough to be committed (forty points are about 400 kB); runs are not. The

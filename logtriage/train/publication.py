@@ -17,7 +17,7 @@ from huggingface_hub import HfApi, get_token
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
-from ..bench.learning_plots import plot_learning
+from ..bench.plots import plot_learning
 from ..bench.runs import model_of, read_jsonl, record_of
 from ..play.conversation import opening_messages
 from ..play.episode import Episode

@@ -223,7 +223,7 @@ def _record(sweep: Sweep) -> dict[str, Any]:
 def draw_sweep(folder: Path) -> list[Path]:
     """Draw the figure of a sweep from the tables in the folder; returns the file."""
     from ..bench.analysis import read_sweep
-    from ..bench.learning_plots import plot_sweep_seeds
+    from ..bench.plots import plot_sweep_seeds
 
     record, frame = read_sweep(folder)
     plot_sweep_seeds(frame, against=record["against"]).save(folder / "seeds.png")

@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from logtriage.bench import benchmark_plots, learning_plots
+from logtriage.bench import plots
 from logtriage.bench.analysis import gather, scores_of
 from logtriage.bench.figure import INK, POLICY_COLOURS, WIDTH, label_ends, new_figure, spread
 from logtriage.bench.intervals import mean_interval, two_way_mean
@@ -68,15 +68,15 @@ def figures(frame, run, sweep, wide):
         missed = (table["policy"] == "trained") & (random.random(len(table)) < 0.2)
         table["root_cause"] = table["root_cause"].mask(missed, 0.0)
     drawn = {
-        "policies": benchmark_plots.plot_policies(frame),
-        "learning": learning_plots.plot_learning([episodes]),
-        "checkpoints, three seeds": learning_plots.plot_checkpoints(*seeds),
-        "gain": learning_plots.plot_gain([episodes], [evaluation]),
-        "gain, three seeds": learning_plots.plot_gain(seeds[0], seeds[2]),
-        "strata": learning_plots.plot_strata([evaluation]),
-        "strata, three seeds": learning_plots.plot_strata(seeds[2]),
-        "sweep seeds": learning_plots.plot_sweep_seeds(sweep, "recipe"),
-        "wide seeds": learning_plots.plot_sweep_seeds(wide),
+        "policies": plots.plot_policies(frame),
+        "learning": plots.plot_learning([episodes]),
+        "checkpoints, three seeds": plots.plot_checkpoints(*seeds),
+        "gain": plots.plot_gain([episodes], [evaluation]),
+        "gain, three seeds": plots.plot_gain(seeds[0], seeds[2]),
+        "strata": plots.plot_strata([evaluation]),
+        "strata, three seeds": plots.plot_strata(seeds[2]),
+        "sweep seeds": plots.plot_sweep_seeds(sweep, "recipe"),
+        "wide seeds": plots.plot_sweep_seeds(wide),
     }
     for task, split, index in (
         ("cascading_failure", "train", 0),
@@ -84,7 +84,7 @@ def figures(frame, run, sweep, wide):
         ("cascading_failure", "unseen_topology", 3),
     ):
         incident = sample_incident(task, split, index)
-        drawn[f"climb of {task}/{split}/{index}"] = benchmark_plots.plot_climb(incident)
+        drawn[f"climb of {task}/{split}/{index}"] = plots.plot_climb(incident)
         drawn[f"healing of {task}/{split}/{index}"] = healing(incident)
     for figure in drawn.values():
         figure.draw_without_rendering()
@@ -95,7 +95,7 @@ def healing(incident):
     curves = {"nothing done": user_errors(incident)}
     if incident.root:
         curves["the root"] = user_errors(incident, incident.remedy, incident.root)
-    return benchmark_plots.plot_healing(curves, incident.arrival)
+    return plots.plot_healing(curves, incident.arrival)
 
 
 def texts(figure):
