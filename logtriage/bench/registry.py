@@ -79,13 +79,10 @@ def digest(settings: Any) -> str:
 
 
 @cache
-def code_digest(*more: Path) -> str:
-    """A digest of the code that decides what a scripted policy does, and of `more` files; comments
-    and layout do not count.
-    """
+def code_digest() -> str:
+    """A digest of the code that decides what a scripted policy does, comments and layout aside."""
     hashed = hashlib.sha256()
-    found = [path for folder in DECIDES for path in sorted((PACKAGE / folder).rglob("*"))]
-    for path in (*found, *more):
+    for path in sorted(path for folder in DECIDES for path in (PACKAGE / folder).rglob("*")):
         if path.suffix == ".py":
             hashed.update(ast.dump(ast.parse(path.read_bytes())).encode())
         elif path.suffix in (".txt", ".gz"):

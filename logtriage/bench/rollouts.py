@@ -89,14 +89,11 @@ def solved(score: Score) -> bool:
     return score.root_cause == 1.0 and score.gate == 1.0 and gone
 
 
-def episode_row(
-    episode: BaseEpisode, policy: str, seconds: float, failed: bool = False
-) -> dict[str, Any]:
-    """An episode as the first columns of a row, up to `benchmark`; one that `failed` has no score,
-    and any other is closed.
-    """
+def result_row(played: Played, policy: str, attempt: int = 0) -> dict[str, Any]:
+    """An episode as a row; it is closed, or ended in an error and has no score."""
+    episode, error, tokens = played.episode, played.error, played.tokens
     incident, record = episode.incident, episode.record
-    score = None if failed else final_score(episode)
+    score = None if error else final_score(episode)
     return {
         "task": incident.task_name,
         "split": incident.split,
@@ -105,21 +102,13 @@ def episode_row(
         "score": score and score.total,
         **{name: score and getattr(score, name) for name in (*PARTS, "cost", "gate")},
         "steps": record.steps,
-        "closed_by": ERROR if failed else record.closed_by,
+        "closed_by": ERROR if error else record.closed_by,
         "confidence": record.confidence,
-        "seconds": seconds,
+        "seconds": played.seconds,
         "benchmark": BENCHMARK_VERSION,
-    }
-
-
-def result_row(played: Played, policy: str, attempt: int = 0) -> dict[str, Any]:
-    """An episode as a whole row; it is closed, unless there is an error."""
-    episode, error, tokens = played.episode, played.error, played.tokens
-    return {
-        **episode_row(episode, policy, played.seconds, bool(error)),
         "attempt": attempt,
-        "solved": None if error else solved(final_score(episode)),
-        "blamed": " ".join(dict.fromkeys(episode.record.root_causes)),
+        "solved": score and solved(score),
+        "blamed": " ".join(dict.fromkeys(record.root_causes)),
         "error": error,
         "prompt_tokens": tokens and tokens.prompt,
         "completion_tokens": tokens and tokens.completion,

@@ -19,16 +19,16 @@ from tqdm import tqdm
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from ..bench.rollouts import episode_row
+from ..bench.rollouts import OF_THE_SCORE, result_row
 from ..play.conversation import Message, unreadable
 from ..play.observation import CLOSED
 from ..play.scoring import PARTS
 from ..play.tools import ToolSession, TriageTools
+from ..policies.policy import Played
 from ..world.tasks import TASKS
 from .settings import TrainingConfig
 
-# Columns of `episode_row` that mean nothing in training.
-LEFT_OUT = ("policy", "seconds", "split", "confidence", "benchmark")
+LOGGED = ("task", "index", *OF_THE_SCORE, "steps", "closed_by")  # of an episode's row
 
 
 def precision(config: TrainingConfig) -> dict[str, Any]:
@@ -197,11 +197,8 @@ class EpisodeRecorder:
             session.malformed += unreachable_calls(completion) if self.count else 0
             session.episode.abandon()  # the model has had its turns
         step = {"step": trainer_state.global_step + 1}
-        played = [episode_row(session.episode, "training", 0.0) for session in sessions]
-        rows = [
-            step | {key: value for key, value in row.items() if key not in LEFT_OUT}
-            for row in played
-        ]
+        played = [result_row(Played(session.episode, 0.0), "training") for session in sessions]
+        rows = [step | {name: row[name] for name in LOGGED} for row in played]
         self._log_means(rows, sessions, log_metric)
         append(self.folder / "episodes.jsonl", rows)
         # TRL has the opening in the prompt that it generates from, and not in the one given here.
