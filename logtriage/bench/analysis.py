@@ -65,8 +65,12 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
             sweep keep this order.
     """
     files = [_files(Path(folder)) for _, _, folder in points]
-    common = _common_incidents([held_out for _, held_out in files])
-    parts = []
+    played = [
+        held_out[held_out["policy"] == policy].set_index(KEYS).index
+        for _, held_out in files
+        for policy in ("base", "trained")
+    ]
+    common, parts = reduce(pd.MultiIndex.intersection, played), []
     for (row, seed, _), (training, held_out) in zip(points, files, strict=True):
         held_out = held_out[held_out.set_index(KEYS).index.isin(common)]
         own, of_base = held_out["policy"] == "trained", held_out["policy"] == "base"
@@ -99,24 +103,6 @@ def _files(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
             raise FileNotFoundError(f"{folder} lacks {name}; train and evaluate this point first")
     held_out = pd.read_parquet(folder / "evaluation.parquet").assign(step=0, episodes=1)
     return pd.read_json(folder / "episodes.jsonl", lines=True), held_out
-
-
-def _common_incidents(held_out: Sequence[pd.DataFrame]) -> pd.MultiIndex:
-    """The incidents (`KEYS`) that base and trained have played in all points' files."""
-    played = [
-        frame[frame["policy"] == policy].set_index(KEYS).index
-        for frame in held_out
-        for policy in ("base", "trained")
-    ]
-    common = reduce(pd.MultiIndex.intersection, played)
-    tasks = {task for one in played for task in one.unique("task")}
-    lacking = sorted(tasks - set(common.unique("task")))
-    if lacking:
-        raise ValueError(
-            f"no incident of {', '.join(lacking)} was played by all points, before and after "
-            "training; evaluate them again, on the same incidents"
-        )
-    return common
 
 
 def _steps(training: pd.DataFrame) -> pd.DataFrame:

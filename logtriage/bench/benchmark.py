@@ -92,14 +92,14 @@ def hop_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["policy", "hops"], kind="stable", ignore_index=True)
 
 
-def opening_beliefs(task: str, split: str, incidents: int) -> pd.DataFrame:
-    """What `belief` states before anything is asked: each incident's likeliest root (or none), its
-    `confidence`, and whether that is `correct`. For calibration over the whole range.
+def opening_beliefs(task: str, incidents: int) -> pd.DataFrame:
+    """What `belief` states before anything is asked: the `confidence` of each incident's likeliest
+    root (or none), and whether that is `correct`. For calibration over the whole range.
     """
     rows = []
     for index in range(incidents):
-        episode = Episode(sample_incident(task, split, index))
-        belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS[task], split))
+        episode = Episode(sample_incident(task, "test", index))
+        belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS[task], "test"))
         belief.see(episode.opening, None)
         roots = belief.roots()
         best = int(roots.argmax())
@@ -161,7 +161,7 @@ def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -
     results = Path(results)
     results.mkdir(parents=True, exist_ok=True)
     frame = run_benchmark(incidents, processes)
-    openings = pd.concat([opening_beliefs(task, "test", incidents) for task in TASKS])
+    openings = pd.concat([opening_beliefs(task, incidents) for task in TASKS])
     audited = audit_policies(incidents=max(2, incidents * 2 // 5), processes=processes)
     for name, played in {"episodes": frame, "openings": openings, "audit": audited}.items():
         played.to_parquet(results / f"{name}.parquet", index=False)

@@ -198,12 +198,6 @@ def test_the_table_is_flat(table, frame, tmp_path):
     assert not {"difference", "verdict"} & set(alone.columns)
 
 
-def test_unknown_rows_and_other_incidents_are_refused(points, frame, tmp_path):
+def test_unknown_rows_are_refused(frame):
     with pytest.raises(ValueError, match=r"no row 'best' .* choose one of worse, recipe, better"):
         analysis.score(frame, against="best")
-    (few,) = make_points(tmp_path, {"few": 0.5}, 1, 8, 3)
-    played = pd.read_parquet(few[2] / "evaluation.parquet")
-    moved = played["index"].where(played["task"] != "single_crash", played["index"] + 20)
-    played.assign(index=moved).to_parquet(few[2] / "evaluation.parquet")
-    with pytest.raises(ValueError, match="no incident of single_crash was played by all points"):
-        analysis.gather([points[0], few])
