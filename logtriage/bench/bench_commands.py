@@ -43,6 +43,7 @@ def errors_in_a_line() -> Iterator[None]:
         raise fail(error) from None
 
 
+@errors_in_a_line()
 def evaluate_command(
     context: typer.Context,
     policy: Annotated[
@@ -116,44 +117,48 @@ def evaluate_command(
     from .real_results import real_policy
     from .registry import digest, make_policy, scripted
 
-    with errors_in_a_line(), ExitStack() as stack:
-        if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
-            raise ValueError(f"cannot write {json_path}; name a file in a folder that is there")
-        if env_url and (topology is not None or "oracle" in (policy or ())):
-            raise ValueError(
-                "a server plays on its own call graph, and tells no answers: start it with `serve "
-                "--topology`, and leave out oracle; or leave out --env-url"
-            )
-        graph = None if topology is None else load_topology(topology)
-        plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
-        real = plan.names == [REAL]
-        if real and audited:
-            raise ValueError("an audit is by the simulator's own model; leave out --audit or real")
-        for name in plan.names if graph else ():  # rather now than after loading a model
-            sample_incident(name, split, first, graph)
-        sampling = {"protocol": check_protocol(tools), "temperature": temperature, "seed": seed}
-        models = _models(model or [], adapter, load_in_4bit, sampling)
-        models += _behind(endpoint, endpoint_model, concurrency or 8, sampling)
-        maker = real_policy if real else make_policy
-        named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
-        players = [scripted(name, maker) for name in named] + models
-        settings: dict[str, Any] = {
-            "split": split,
-            "audit": audited,
-            "policies": {player.name: player.settings for player in players},
-        }
-        if env_url:  # which may play on a custom call graph
-            settings["server"] = env_url.rstrip("/")
-        if graph is not None:
-            settings["call graph"] = graph.call_graph_text
-        if trajectories is None and models:
-            trajectories = JOURNALS / f"{digest(settings)}.jsonl"
+    if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
+        raise ValueError(f"cannot write {json_path}; name a file in a folder that is there")
+    if env_url and (topology is not None or "oracle" in (policy or ())):
+        raise ValueError(
+            "a server plays on its own call graph, and tells no answers: start it with `serve "
+            "--topology`, and leave out oracle; or leave out --env-url"
+        )
+    graph = None if topology is None else load_topology(topology)
+    plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
+    real = plan.names == [REAL]
+    if real and audited:
+        raise ValueError("an audit is by the simulator's own model; leave out --audit or real")
+    for name in plan.names if graph else ():  # rather now than after loading a model
+        sample_incident(name, split, first, graph)
+
+    sampling = {"protocol": check_protocol(tools), "temperature": temperature, "seed": seed}
+    models = _models(model or [], adapter, load_in_4bit, sampling)
+    models += _behind(endpoint, endpoint_model, concurrency or 8, sampling)
+    maker = real_policy if real else make_policy
+    named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
+    players = [scripted(name, maker) for name in named] + models
+
+    settings: dict[str, Any] = {
+        "split": split,
+        "audit": audited,
+        "policies": {player.name: player.settings for player in players},
+    }
+    if env_url:  # which may play on a custom call graph
+        settings["server"] = env_url.rstrip("/")
+    if graph is not None:
+        settings["call graph"] = graph.call_graph_text
+    if trajectories is None and models:
+        trajectories = JOURNALS / f"{digest(settings)}.jsonl"
+
+    with ExitStack() as stack:
         enter = stack.enter_context
         journal = enter(open_journal(trajectories, settings)) if trajectories else None
         server = enter(context.obj(env_url)) if env_url else None
         opened = server.open if server else partial(open_incident, topology=graph)
         judge = judge_result if audited else None
         found = evaluate(players, plan, journal, judge, concurrency or BATCH, opened)
+
     if json_path is not None:  # first: whatever happens below, the episodes are there
         found.frame.to_json(json_path, orient="records", indent=1)
     typer.echo("\n".join(report(found.frame, plan, graph, known=not env_url)))
@@ -190,6 +195,7 @@ def _behind(url: str, name: str, concurrency: int, sampling: dict[str, Any]) -> 
     return [behind_endpoint(url, name, concurrency, **sampling)] if url else []
 
 
+@errors_in_a_line()
 def replay_command(
     path: Annotated[Path, typer.Argument(help="A file of `evaluate --trajectories`.")],
     topology: TopologyPath = None,
@@ -211,14 +217,13 @@ def replay_command(
     from .replay import MATCH, UNSCORED, replay
     from .runs import write_text
 
-    with errors_in_a_line():
-        graph = None if topology is None else load_topology(topology)
-        played_on = read_trajectories(path)[0].get("call graph")
-        if played_on != (None if graph is None else graph.call_graph_text):
-            raise ValueError(
-                f"{path} was played on another call graph; name it by --topology, or leave that out"
-            )
-        found = list(replay(path, partial(open_incident, topology=graph)))
+    graph = None if topology is None else load_topology(topology)
+    played_on = read_trajectories(path)[0].get("call graph")
+    if played_on != (None if graph is None else graph.call_graph_text):
+        raise ValueError(
+            f"{path} was played on another call graph; name it by --topology, or leave that out"
+        )
+    found = replay(path, partial(open_incident, topology=graph))
     wrong = [one for one in found if one.verdict not in (MATCH, UNSCORED)]
     for one in wrong[:MOST_SHOWN]:
         where = " ".join(map(str, (one.where[0], *one.where[1])))
@@ -226,13 +231,13 @@ def replay_command(
     counts = Counter(one.verdict for one in found).most_common()
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts) or "empty")
     if entry is not None:
-        with errors_in_a_line():
-            write_text(entry, as_text(make_entry(path, found, name, about)))
+        write_text(entry, as_text(make_entry(path, found, name, about)))
         typer.echo(f"wrote {entry}")
     if wrong:
         raise typer.Exit(1)
 
 
+@errors_in_a_line()
 def benchmark_command(
     results: Annotated[Path, typer.Option(help="Where episodes and tables go.")] = Path(
         "results/benchmark"
@@ -243,5 +248,4 @@ def benchmark_command(
     """Play 7 policies on all tasks and splits; write the tables of the benchmark."""
     from .benchmark import make_report
 
-    with errors_in_a_line():
-        make_report(results, incidents, processes)
+    make_report(results, incidents, processes)

@@ -98,18 +98,6 @@ def test_whoever_is_audited_plays_as_if_nobody_looked(name):
     assert (right == (audited["root_cause"] == 1.0)).all()
 
 
-def test_every_row_is_of_its_own_incident():
-    # Each incident audited alone, as against in batches over two tasks.
-    blame = [asks("payment-db"), blames("payment-db")]
-    rows = audit(
-        ConstantPolicy(blame), ["cascading_failure", SILENT], "test", 7, 3, 4, progress=False
-    )
-    assert rows["posterior"].nunique() > 7
-    for found in rows.to_dict("records"):
-        alone = judged(blame, found["task"], found["index"])
-        assert {name: found[name] for name in COLUMNS} == alone
-
-
 def test_ignoring_answers_that_there_is_no_fault():
     for index in range(12):
         found = judged([Action("ignore")], index=index)

@@ -278,9 +278,8 @@ def test_nothing_of_the_truth_is_in_the_file(path):
     }
 
 
-@pytest.mark.parametrize(
-    "parts, is_solved",
-    [
+def test_solved_is_named_healed_and_let_through():
+    for parts, is_solved in (
         ((1, 1, 1, 1, 1, 0, 1, 1.0), True),
         ((0, 1, 1, 0, 0, 0, 1, 0.6), True),  # slow, and the severity wrong
         ((1, 1, 0, 1, 0.5, 0.1, 1, 0.6), True),  # the second remedy healed it
@@ -289,10 +288,8 @@ def test_nothing_of_the_truth_is_in_the_file(path):
         ((1, 1, 1, 0, 1, 0, 0, 0.0), False),  # the gate
         ((0, 1, 0, 0, 0, 0, 1, 1.0), True),  # a score of the root cause alone
         ((0, 0, 0, 0, 0, 0, 1, 0.0), False),
-    ],
-)
-def test_solved_is_named_healed_and_let_through(parts, is_solved):
-    assert solved(Score(*parts)) is is_solved
+    ):
+        assert solved(Score(*parts)) is is_solved
 
 
 def test_a_plan_is_of_incidents_that_there_are():
