@@ -189,15 +189,6 @@ def test_who_is_dismissed_is_counted_for_each_row_and_the_base(frame):
     assert int(shown["real faults dismissed"][1]) + int(shown["false alarms dismissed"][1]) == 60
 
 
-def test_the_table_is_flat(table, frame, tmp_path):
-    table.reset_index().to_parquet(tmp_path / "table.parquet", index=False)
-    back = pd.read_parquet(tmp_path / "table.parquet")
-    assert list(back["row"]) == [row for row in SKILLS for _ in range(4)]
-    assert list(back["task"][:4]) == [*TASKS, analysis.ALL]
-    alone = analysis.score(frame)
-    assert not {"difference", "verdict"} & set(alone.columns)
-
-
 def test_unknown_rows_are_refused(frame):
     with pytest.raises(ValueError, match=r"no row 'best' .* choose one of worse, recipe, better"):
         analysis.score(frame, against="best")

@@ -49,14 +49,7 @@ def sweep(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def wide(tmp_path_factory):
-    """A sweep of twenty rows."""
-    skills = {f"a_setting_{place}": 0.2 + 0.04 * place for place in range(20)}
-    return gather(make_points(tmp_path_factory.mktemp("wide"), skills, 2, incidents=4, steps=10))
-
-
-@pytest.fixture(scope="module")
-def figures(frame, run, sweep, wide):
+def figures(frame, run, sweep):
     """Every figure, most from the committed results."""
     episodes, _, evaluation = run
     random = np.random.default_rng(0)
@@ -76,7 +69,7 @@ def figures(frame, run, sweep, wide):
         "strata": plots.plot_strata([evaluation]),
         "strata, three seeds": plots.plot_strata(seeds[2]),
         "sweep seeds": plots.plot_sweep_seeds(sweep, "recipe"),
-        "wide seeds": plots.plot_sweep_seeds(wide),
+        "rows alone": plots.plot_sweep_seeds(sweep),
     }
     for task, split, index in (
         ("cascading_failure", "train", 0),
@@ -261,4 +254,4 @@ def test_every_seed_is_a_dot_and_the_axis_is_whole(figures, sweep):
             assert list(dot.get_xdata()) == [cell.mean]
         (upright,) = lines_of(ax, INK)
         assert upright.get_xdata()[0] == pytest.approx(scores_of(sweep, "recipe")[at].mean())
-    assert not lines_of(figures["wide seeds"].axes[0], INK)
+    assert not lines_of(figures["rows alone"].axes[0], INK)
