@@ -190,10 +190,7 @@ def build_base(
 
 def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: int = 3000) -> Path:
     """Fine-tune a base model on so many episodes of `trace` and save it; a finished folder is
-    returned as it is. `seed` is of batch order.
-
-    Raises:
-        ValueError: when the folder holds a model made with other settings, or `base` none.
+    returned as it is. `ValueError` when it has other settings, or `base` is none.
     """
     base = Path(base)
     weights = weights_digest(base)
@@ -213,16 +210,7 @@ def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: 
         model.float()  # on a GPU it comes in half precision, which is too little to train in
         schemas = tool_schemas()
         examples = [encode(tokenizer, expert_episode(i), schemas) for i in range(episodes)]
-        train_on(
-            model,
-            examples,
-            EXPERT_EPOCHS,
-            seed,
-            learning_rate=EXPERT_RATE,
-            label="expert",
-            stream="teacher",
-            log=log,
-        )
+        train_on(model, examples, EXPERT_EPOCHS, seed, EXPERT_RATE, "expert", log, stream="teacher")
         return model, tokenizer, {}
 
     return _finished(Path(folder), settings, make)

@@ -173,7 +173,7 @@ def _trained(
     try:
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     finally:
-        metrics.close()
+        metrics.bar.close()  # so that an error begins on its own line
     if trainer.state.global_step < config.steps:
         return folder
     # Renamed when whole: a run with `model/` is finished.

@@ -113,9 +113,7 @@ class TrainingConfig:
 
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
-    """The run's dataset: one row per incident, in the order of training; every incident is in one
-    of them only.
-    """
+    """The run's dataset: one row per incident, each another one, in the order of training."""
     random = Random(f"training/{config.seed}")
     tasks, weights = list(config.shares), list(config.shares.values())
     # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
@@ -144,12 +142,10 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
             steps, left = divmod(episodes, size * each)
             if steps and not left and (most_steps is None or steps <= most_steps):
                 return {"steps": steps, "incidents": each * tasks, "group": size}
-    limit = "" if most_steps is None else f" of at most {most_steps} steps"
-    most = "" if most_steps is None else f", {most_steps * group} at most"
+    most = "" if most_steps is None else f", {most_steps * group} at most in {most_steps} steps"
     raise ValueError(
-        f"{episodes} episodes per task make no run{limit} in which each step plays as many "
-        f"incidents of each task, in groups of 2 to {group} and at most {MOST_TOGETHER} episodes; "
-        f"choose a multiple of {group}{most}"
+        f"{episodes} episodes per task make no steps of as many incidents of each task, in groups "
+        f"of 2 to {group} and at most {MOST_TOGETHER} episodes; choose a multiple of {group}{most}"
     )
 
 

@@ -67,7 +67,6 @@ def train_on(
     examples: list[Example],
     epochs: int,
     seed: int,
-    *,
     learning_rate: float,
     label: str,
     log: list[dict[str, Any]],

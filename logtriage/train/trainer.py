@@ -259,7 +259,7 @@ class MetricsLog(TrainerCallback):
     def __init__(self, folder: Path, steps: int, progress: bool) -> None:
         self.path = folder / "metrics.jsonl"
         self.steps, self.progress = steps, progress
-        self.bar: tqdm[Any] | None = None
+        self.bar: tqdm[Any] = tqdm(disable=True)  # until training begins
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
@@ -278,11 +278,5 @@ class MetricsLog(TrainerCallback):
             "cpu_seconds": round(time.process_time() - self.cpu_began, 2),
         }
         append(self.path, [{"step": state.global_step, **taken, **logs}])
-        assert self.bar is not None  # training has begun
         self.bar.update(state.global_step - self.bar.n)
         self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)
-
-    def close(self) -> None:
-        """End the bar's line, so that what is printed next begins on its own."""
-        if self.bar is not None:
-            self.bar.close()

@@ -172,7 +172,7 @@ def test_processor_time_adds_up_over_attempts(tmp_path):
         log.on_train_begin(None, state, None)
         sum(range(3_000_000))
         log.on_log(None, state, None, {"reward": 0.0})
-        log.close()
+        log.bar.close()
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     cpu = [row["cpu_seconds"] for row in rows]
     assert cpu[0] < cpu[1] < cpu[2] < 60.0
