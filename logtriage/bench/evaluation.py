@@ -30,7 +30,7 @@ from .real_results import real_scores
 from .registry import Player
 from .rollouts import EPISODES, Judge, Plan, frame_of, rollout_each, scored
 from .runs import out_of_memory
-from .score_tables import detection_table, score_table
+from .score_tables import as_text, detection_table, score_table
 from .strata import with_truth
 
 MOST_ERRORS = 5  # kinds of errors that are shown
@@ -203,7 +203,5 @@ def report(
             )
     if "verdict" in frame and len(played):
         yield "audit: how likely each answer was, by the exact posterior, when it was given"
-        judged = audit_table(frame)
-        shares = judged["grounded_share_of_right"]
-        judged["grounded_share_of_right"] = [str(share) if share else "-" for share in shares]
+        judged = as_text(audit_table(frame)).fillna({"grounded_share_of_right": "-"})
         yield judged.to_string(index=False, float_format="{:.3f}".format, na_rep="-")

@@ -76,12 +76,12 @@ def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
     """
     if not seen:
         return []
-    policies = {policy for policy, _ in seen}
-    tasks, indices, attempts = (set(found) for found in zip(*(key for _, key in seen), strict=True))
-    span, most = range(min(indices), max(indices) + 1), max(attempts) + 1
-    if len(policies) * len(tasks) * len(span) * most > MOST_PLANNED:
+    policies, keys = zip(*seen, strict=True)
+    tasks, indices, attempts = (sorted(set(found)) for found in zip(*keys, strict=True))
+    first, end, most = indices[0], indices[-1] + 1, attempts[-1] + 1
+    if len({*policies}) * len(tasks) * (end - first) * most > MOST_PLANNED:
         return []  # an index or an attempt may be any number
-    planned = product(sorted(policies), product(sorted(tasks), span, range(most)))
+    planned = product(sorted({*policies}), product(tasks, range(first, end), range(most)))
     return [where for where in planned if where not in seen]
 
 

@@ -214,6 +214,8 @@ def test_a_line_that_was_left_out_is_missing(tmp_path):
         row = json.loads(lines[at])["row"]
         assert missing.verdict == MISSING and [one.verdict for one in others] == [MATCH] * 23
         assert missing.where == (row["policy"], (row["task"], row["index"], row["attempt"]))
+    rewrite(path, lambda head, lines: lines[0]["row"].update(index=10**30))
+    assert verdicts(path) == [FORGED, *[MATCH] * 22]  # and nobody counts up to there
 
 
 @pytest.mark.parametrize(
