@@ -1,9 +1,9 @@
 """The benchmark: every policy on every task and split, and tables made from those episodes.
 
-Two studies are finished: their tables and figure in `results/benchmark` stay, and their code is in
-commit 264b8c9. `exploits.json` holds the best rules that hill climbing found without diagnosis
-(`measure/exploits.py`); `dials.parquet` and `dials.png` show scores against each setting of a task
-(`measure/dials.py`).
+Three studies are finished: their tables and figure in `results/benchmark` stay, and their code is
+in the commits named here. `exploits.json` holds the best rules that hill climbing found without
+diagnosis (264b8c9), `dials.parquet` and `dials.png` show scores against each setting of a task
+(264b8c9), and `power.json` says how many episodes show a gain (d1e2645).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
@@ -24,14 +23,13 @@ from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY
 from .audit import audit_policies
-from .intervals import calibration_error, episodes_needed, matched, power_of
+from .intervals import calibration_error
 from .registry import POLICIES, make_policy
 from .rollouts import CORE, Result, rollout
 from .runs import write_text
 from .score_tables import policy_comparisons, policy_scores
 
 PART = 100  # incidents played by one process at a time
-GAINS = (0.015, 0.05, 0.1, 0.3)  # of the table of power
 
 
 def hops(episode: Episode) -> int:
@@ -126,27 +124,6 @@ def calibration_table(frame: pd.DataFrame, openings: pd.DataFrame) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def power_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """How many episodes show a gain, one row per task and gain: episodes in each average
-    (`unpaired`) and pairs on the same incidents (`paired`) for a power of 0.8 in a two-sided test
-    at 5 %, and the power of comparing two averages of ten (`power_of_ten`).
-
-    From the scores of `loudest` on `test` and the differences of `trace` from it: two policies this
-    unlike are the worst case of pairing.
-    """
-    rows = []
-    for task in dict.fromkeys(frame["task"]):
-        part = frame[(frame["split"] == "test") & (frame["task"] == task)]
-        left, right = matched(part[part["policy"] == "loudest"], part[part["policy"] == "trace"])
-        deviation, of_differences = (float(np.std(x, ddof=1)) for x in (left, right - left))
-        for gain in GAINS:
-            row: dict[str, Any] = {"gain": gain, "unpaired": episodes_needed(deviation, gain)}
-            row["paired"] = episodes_needed(of_differences, gain, paired=True)
-            row["power_of_ten"] = power_of(deviation, gain, 10)
-            rows.append(row | {"task": task})
-    return pd.DataFrame(rows)
-
-
 def _rounded(value: Any) -> Any:
     if isinstance(value, tuple):
         return [round(end, 6) for end in value]
@@ -170,7 +147,6 @@ def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -
         "hops": hop_table(frame),
         "calibration": calibration_table(frame, openings),
         "comparisons": policy_comparisons(frame),
-        "power": power_table(frame),
     }
     for name, table in tables.items():
         rows = table.map(_rounded).to_dict("records")

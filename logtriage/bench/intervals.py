@@ -24,7 +24,6 @@ from scipy.stats import bootstrap, norm, trim_mean, ttest_1samp, ttest_ind
 
 RESAMPLES = 2000
 LEVEL = 0.95
-POWER = 0.8
 KEYS = ["task", "split", "index"]  # what makes two rows the same incident
 
 Strata: TypeAlias = Sequence[np.ndarray]  # of each task, values (seeds, incidents)
@@ -261,20 +260,6 @@ def verdict(difference: float, p: float, adjusted: float) -> str:
     if adjusted < 1.0 - LEVEL:
         return "better" if difference > 0.0 else "worse"
     return "suggestive" if p < 1.0 - LEVEL else "no significant difference"
-
-
-def episodes_needed(deviation: float, gain: float, paired: bool = False) -> int:
-    """Episodes in each of two averages (or pairs) with which a two-sided z-test at 5 % sees a gain
-    with a chance of `POWER`; the deviation is that of scores, or, when `paired`, of differences.
-    """
-    quantiles = norm.ppf(0.5 + LEVEL / 2.0) + norm.ppf(POWER)
-    return max(2, int(np.ceil((1 if paired else 2) * (deviation * quantiles / gain) ** 2)))
-
-
-def power_of(deviation: float, gain: float, episodes: int) -> float:
-    """Chance that a two-sided z-test at 5 % on two averages of `episodes` sees `gain`."""
-    shift, limit = gain / (deviation * np.sqrt(2.0 / episodes)), norm.ppf(0.5 + LEVEL / 2.0)
-    return float(norm.sf(limit - shift) + norm.cdf(-limit - shift))
 
 
 # -- calibration and shares ----------------------------------------------------------------------

@@ -11,11 +11,9 @@ from logtriage.bench.intervals import (
     Interval,
     calibration_error,
     compare_recipes,
-    episodes_needed,
     holm,
     matched,
     mean_interval,
-    power_of,
     probability_of_improvement,
     share_of_ceiling,
     stratified_iqm,
@@ -241,14 +239,6 @@ def test_a_family_of_comparisons_is_corrected():
     assert verdict(-0.2, 0.01, 0.03) == "worse" and verdict(0.2, 0.01, 0.03) == "better"
     assert verdict(-0.2, 0.04, 0.06) == "suggestive"
     assert verdict(-0.2, 0.2, 0.2) == "no significant difference"
-
-
-def test_episodes_needed_have_the_power_that_was_asked():
-    assert power_of(0.3, 0.1, episodes_needed(0.3, 0.1)) == pytest.approx(0.8, abs=0.01)
-    assert power_of(0.3, 0.0, 10) == pytest.approx(0.05)  # no gain: chance alone
-    assert episodes_needed(0.3, 0.1, paired=True) * 2 == pytest.approx(
-        episodes_needed(0.3, 0.1), abs=2
-    )
 
 
 # -- calibration and shares ----------------------------------------------------------------------
