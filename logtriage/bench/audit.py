@@ -17,7 +17,6 @@ out, questions included.
 from __future__ import annotations
 
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,8 @@ from ..ceiling.lookahead import Lookahead
 from ..ceiling.posterior import Posterior
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode, final_score
-from ..world.tasks import TASKS
 from .intervals import two_way_share
-from .registry import make_policy
-from .rollouts import CORE, Result, rollout
+from .rollouts import Result
 from .strata import FEWEST
 
 GROUNDED = 0.5  # probability from which an answer is likelier than everything else together
@@ -39,7 +36,6 @@ NO_FAULT = "no fault"  # the answer that `ignore` gives
 BLAMES = "identify_root_cause"
 ANSWERS = (BLAMES, "ignore")
 VERDICTS = ("grounded", "lucky", "unanswered", "misled", "reckless")
-AUDITED = ("random", "loudest", "novice", "trace", "belief")  # in the benchmark
 COLUMNS = (
     *("answer", "posterior", "verdict"),
     *("questions", "weighed", "question_regret", "answer_regret"),
@@ -112,34 +108,6 @@ def verdict_of(right: bool, posterior: float) -> str:
 def judge_result(result: Result) -> dict[str, Any]:
     """`judge`'s columns for a result; None in all of them where the episode ended in an error."""
     return dict.fromkeys(COLUMNS) if result.row["error"] else judge(result.episode)
-
-
-def audit_policies(incidents: int, processes: int) -> pd.DataFrame:
-    """The audit of `AUDITED` on the three tasks of `test`, without `seconds`."""
-    from joblib import Parallel, delayed
-
-    def play(policy: str, task: str) -> pd.DataFrame:
-        return rollout(
-            make_policy(policy), [task], episodes=incidents, progress=False, judge=judge_result
-        )
-
-    played = Parallel(n_jobs=processes)(
-        delayed(play)(policy, task) for policy in AUDITED for task in TASKS
-    )
-    return pd.concat(played, ignore_index=True)[[*CORE, *COLUMNS]].drop(columns="seconds")
-
-
-def audits_of_runs(folder: str | Path, base: str, trained: str) -> pd.DataFrame:
-    """The audits of a track's training seeds (`folder/seed-*/audit.parquet`) together; `base` and
-    `trained` are what the model before and after training is to be called.
-    """
-    paths = sorted(Path(folder).glob("seed-*/audit.parquet"))
-    if not paths:
-        raise FileNotFoundError(f"{folder} holds no audit of a run; `make seeds` makes them")
-    frames = [pd.read_parquet(path).assign(seed=path.parent.name) for path in paths]
-    return pd.concat(frames, ignore_index=True).replace(
-        {"policy": {"base": base, "trained": trained}}
-    )
 
 
 def audit_table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,14 +1,16 @@
 """The benchmark: every policy on every task and split, and tables made from those episodes.
 
-Three studies are finished: their tables and figure in `results/benchmark` stay, and their code is
+Four studies are finished: their tables and figure in `results/benchmark` stay, and their code is
 in the commits named here. `exploits.json` holds the best rules that hill climbing found without
 diagnosis (264b8c9), `dials.parquet` and `dials.png` show scores against each setting of a task
-(264b8c9), and `power.json` says how many episodes show a gain (d1e2645).
+(264b8c9), `power.json` says how many episodes show a gain, and `hops.json` how often a root is
+found by its distance from an alert (both d1e2645).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,72 +24,50 @@ from ..play.episode import Episode
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from ..world.topology import DEFAULT_TOPOLOGY
-from .audit import audit_policies
+from .audit import COLUMNS, judge_result
 from .intervals import calibration_error
 from .registry import POLICIES, make_policy
-from .rollouts import CORE, Result, rollout
+from .rollouts import CORE, Judge, rollout
 from .runs import write_text
 from .score_tables import policy_comparisons, policy_scores
 
 PART = 100  # incidents played by one process at a time
+AUDITED = ("random", "loudest", "novice", "trace", "belief")
 
 
-def hops(episode: Episode) -> int:
-    """Fewest calls from an alerted service (or, without alerts, an edge) down to the root; -1 for a
-    false alarm.
-    """
-    root, topology = episode.incident.root, episode.incident.topology
-    if root is None:
-        return -1
-    near = {alert.service for alert in episode.opening.alerts or ()} or {
-        s.name for s in topology.services if s.is_edge
-    }
-    distance = 0
-    while root not in near and distance < len(topology.services):
-        near |= {callee for name in near for callee in topology.service(name).downstream}
-        distance += 1
-    return distance
-
-
-def _measure(result: Result) -> dict[str, object]:
-    """What a row of the benchmark holds besides `CORE`."""
-    episode = result.episode
-    assert isinstance(episode, Episode)  # and none on a server
-    blamed = episode.record.root_cause
-    return {"root": episode.incident.root, "blamed": blamed, "hops": hops(episode)}
-
-
-def _play(policy: str, task: str, split: str, first: int, count: int) -> pd.DataFrame:
+def _play(
+    policy: str, task: str, split: str, first: int, count: int, judge: Judge | None
+) -> pd.DataFrame:
     made = make_policy(policy, first)
-    rows = rollout(made, [task], split, count, first, progress=False, judge=_measure)
+    rows = rollout(made, [task], split, count, first, progress=False, judge=judge)
+    columns = [*CORE, *(COLUMNS if judge else ())]
     # Seconds mean nothing when processes share cores, and are never the same twice.
-    return rows[[*CORE, "root", "blamed", "hops"]].drop(columns="seconds")
+    return rows[columns].drop(columns="seconds")
 
 
-def run_benchmark(incidents: int = 500, processes: int = 2) -> pd.DataFrame:
-    """Play so many incidents of every task and split by every policy: one row per episode."""
+def run_benchmark(
+    policies: Iterable[str],
+    splits: Iterable[str],
+    incidents: int,
+    processes: int,
+    part: int = PART,
+    judge: Judge | None = None,
+) -> pd.DataFrame:
+    """Play so many incidents of every task by every policy: one row per episode, with the columns
+    of an audit where `judge` makes them. A policy's random numbers begin anew with each `part`.
+    """
     parts = [
-        (policy, task, split, first, min(PART, incidents - first))
-        for policy in POLICIES
+        (policy, task, split, first, min(part, incidents - first), judge)
+        for policy in policies
         for task in TASKS
-        for split in SPLITS
-        for first in range(0, incidents, PART)
+        for split in splits
+        for first in range(0, incidents, part)
     ]
     played = Parallel(n_jobs=processes, return_as="generator")(
         delayed(_play)(*part) for part in parts
     )
     bar = tqdm(played, "benchmark", len(parts), mininterval=2.0)
     return pd.concat(bar, ignore_index=True)
-
-
-def hop_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Root-cause accuracy by policy and distance from alert to root, with the number of episodes:
-    all held-out splits and tasks together, without false alarms.
-    """
-    faults = frame[(frame["hops"] >= 0) & (frame["split"] != "train")]
-    groups = faults.groupby(["policy", "hops"], sort=False)["root_cause"]
-    table = groups.agg(["mean", "size"]).reset_index()
-    return table.sort_values(["policy", "hops"], kind="stable", ignore_index=True)
 
 
 def opening_beliefs(task: str, incidents: int) -> pd.DataFrame:
@@ -137,14 +117,14 @@ def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -
     """
     results = Path(results)
     results.mkdir(parents=True, exist_ok=True)
-    frame = run_benchmark(incidents, processes)
+    frame = run_benchmark(POLICIES, SPLITS, incidents, processes)
     openings = pd.concat([opening_beliefs(task, incidents) for task in TASKS])
-    audited = audit_policies(incidents=max(2, incidents * 2 // 5), processes=processes)
+    some = max(2, incidents * 2 // 5)
+    audited = run_benchmark(AUDITED, ["test"], some, processes, part=some, judge=judge_result)
     for name, played in {"episodes": frame, "openings": openings, "audit": audited}.items():
         played.to_parquet(results / f"{name}.parquet", index=False)
     tables = {
         "scores": policy_scores(frame),
-        "hops": hop_table(frame),
         "calibration": calibration_table(frame, openings),
         "comparisons": policy_comparisons(frame),
     }

@@ -7,7 +7,7 @@ episodes of training, of checkpoints, and of the evaluation. The figure says how
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,6 @@ from .figure import (
 from .intervals import mean_interval, seed_scores, two_way_mean
 from .strata import STRATA, group_order, label, named_once, stratum_changes
 
-TICK_MINUTES = 0.5
 WINDOW = 15  # training steps of a running mean
 UNIT = np.linspace(0.0, 1.0, 6)
 BASE, TRAINED = policy_colour("base"), policy_colour("trained")
@@ -310,35 +309,4 @@ def plot_climb(incident: Incident) -> Picture:
         ax.get_yticklabels()[names.index(incident.root)].set(weight="bold")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("ticks of 30 s, until the agent arrives; red: degraded; bold: the root")
-    return figure
-
-
-def plot_healing(curves: Mapping[str, Sequence[float]], arrival: int) -> Picture:
-    """Share of user requests that fail over time, one line per course of action.
-
-    Args:
-        curves: label to a value per tick from tick 0 on; the first, of doing nothing, is drawn as a
-            broad band, so that it shows under lines that follow it.
-        arrival: the tick at which the agent arrives, minute 0.
-    """
-    figure, axes = new_figure(2.9)
-    ax = axes[0, 0]
-    styles = [
-        {"color": FAINT, "lw": 9, "solid_capstyle": "round"},
-        {"color": INK, "lw": 1.8, "ls": (0, (2, 1.5))},
-        {"color": INK, "lw": 2.4, "marker": "o", "ms": 4},
-    ]
-    ends = {}
-    for (name, values), style in zip(curves.items(), styles, strict=False):
-        minutes = TICK_MINUTES * (np.arange(len(values)) - arrival)
-        ax.plot(minutes, 100.0 * np.asarray(values), label=name, **style)
-        ends[name] = (100.0 * values[-1], "#6B6B6B" if style["color"] == FAINT else INK)
-    top = 100.0 * max(max(values) for values in curves.values())
-    ax.set(
-        xlabel="minutes after the agent arrives, and acts",
-        ylabel="user requests that fail, %",
-        ylim=(-0.06 * max(top, 5.0), 1.12 * max(top, 5.0)),
-    )
-    ax.axvline(0.0, color=INK, lw=0.8, ls=":")
-    label_ends(ax, ends)
     return figure

@@ -16,8 +16,6 @@ from tqdm import tqdm
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from ..play.scoring import PARTS, Score
 from ..policies.policy import BATCH, Played, Policy
-from ..world.cluster import Cluster
-from ..world.incidents import Incident
 from ..world.tasks import BENCHMARK_VERSION, Task
 
 EPISODES = 200  # incidents of each task, unless asked otherwise
@@ -192,19 +190,3 @@ def rollout(
     played = rollout_each(policy, plan, batch, open_episode, judge=judge)
     bar = tqdm(played, policy.name, len(plan.keys), disable=not progress, leave=False)
     return frame_of([result.row for result in bar], plan.names)
-
-
-def user_errors(
-    incident: Incident, remedy: str = "", service: str = "", ticks: int = 10
-) -> list[float]:
-    """Share of user requests that fail (the worse of the edges), one value per tick from onset to
-    `ticks` after arrival, when a remedy (or none) is applied to `service`.
-    """
-    topology = incident.topology
-    cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
-    if remedy:
-        cluster.remediate(remedy, topology.position[service])
-    for _ in range(ticks):
-        cluster.advance()
-    played = cluster.states[: cluster.tick + 1]
-    return [max(state.errors[i] for i in topology.edges) for state in played]

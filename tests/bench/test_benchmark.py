@@ -6,11 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from logtriage.bench import audit, benchmark
+from logtriage.bench import benchmark
 from logtriage.bench.registry import POLICIES, make_policy
 from logtriage.bench.rollouts import rollout
-from logtriage.play.episode import Episode
-from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "benchmark" / "episodes.parquet"
@@ -20,34 +18,23 @@ def test_a_report_is_of_every_policy_task_and_split(tmp_path, monkeypatch):
     names = ("random", "loudest", "trace", "belief")
     monkeypatch.setattr(benchmark, "POLICIES", {name: POLICIES[name] for name in names})
     monkeypatch.setattr(benchmark, "SPLITS", {"train": "", "test": ""})
-    monkeypatch.setattr(benchmark, "PART", 2)
-    monkeypatch.setattr(audit, "AUDITED", ("loudest",))
+    monkeypatch.setattr(benchmark, "AUDITED", ("loudest",))
     benchmark.make_report(tmp_path, incidents=3, processes=1)
     frame = pd.read_parquet(tmp_path / "episodes.parquet")
     assert frame.groupby(["policy", "task", "split"]).size().to_list() == [3] * 4 * 3 * 2
     assert set(frame["benchmark"]) == {BENCHMARK_VERSION}
-    assert (frame["root"].isna() == (frame["hops"] == -1)).all()
-    again = benchmark.run_benchmark(3, processes=1)
-    numbers = ["score", "steps", "hops", "confidence"]
-    pd.testing.assert_frame_equal(again[numbers], frame[numbers])
+    again = benchmark.run_benchmark(names, ("train", "test"), 3, processes=1)
+    pd.testing.assert_frame_equal(again, frame)
+    parts = benchmark.run_benchmark(["trace"], ["test"], 3, processes=1, part=2)
+    trace = frame[(frame["policy"] == "trace") & (frame["split"] == "test")]
+    assert list(parts["score"]) == list(trace["score"])
+    assert set(pd.read_parquet(tmp_path / "audit.parquet")["policy"]) == {"loudest"}
     for path in tmp_path.glob("*.json"):
         table = json.loads(path.read_text())
         assert (table["benchmark"], table["incidents"]) == (BENCHMARK_VERSION, 3)
     scores = benchmark.read_table(tmp_path, "scores")
     belief = scores[(scores.policy == "belief") & (scores.split == "test")].iloc[0]
     assert belief["share_of_ceiling"] == [1.0, 1.0, 1.0]
-
-
-def test_hops_are_counted_down_the_calls():
-    for index in range(20):
-        episode = Episode(sample_incident("cascading_failure", "train", index))
-        root, topology = episode.incident.root, episode.incident.topology
-        distance = benchmark.hops(episode)
-        near = [alert.service for alert in episode.opening.alerts] or [topology.names[0]]
-        assert (distance == 0) == (root in near)
-        assert distance <= topology.depth[root]
-    quiet = (Episode(sample_incident("silent_degradation", "train", index)) for index in range(99))
-    assert benchmark.hops(next(one for one in quiet if one.incident.root is None)) == -1
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name != "constant"])  # slow

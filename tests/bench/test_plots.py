@@ -18,7 +18,6 @@ from logtriage.bench import plots
 from logtriage.bench.analysis import gather, scores_of
 from logtriage.bench.figure import INK, POLICY_COLOURS, WIDTH, label_ends, new_figure, spread
 from logtriage.bench.intervals import mean_interval, two_way_mean
-from logtriage.bench.rollouts import user_errors
 from logtriage.bench.strata import label as label_of
 from logtriage.bench.strata import stratum_changes
 from logtriage.world.incidents import sample_incident
@@ -78,17 +77,9 @@ def figures(frame, run, sweep):
     ):
         incident = sample_incident(task, split, index)
         drawn[f"climb of {task}/{split}/{index}"] = plots.plot_climb(incident)
-        drawn[f"healing of {task}/{split}/{index}"] = healing(incident)
     for figure in drawn.values():
         figure.draw_without_rendering()
     return drawn
-
-
-def healing(incident):
-    curves = {"nothing done": user_errors(incident)}
-    if incident.root:
-        curves["the root"] = user_errors(incident, incident.remedy, incident.root)
-    return plots.plot_healing(curves, incident.arrival)
 
 
 def texts(figure):
