@@ -1,8 +1,7 @@
 """An incident as HTML, for a page: what its agent was shown so far, and the score at the end.
 
 `draw` needs nothing but what was shown, so it cannot give the answer away. `templates/` has the
-HTML, and escapes all text; the result carries its own style and no script. Every colour is said in
-numbers or words, too.
+HTML and its style, without a script. Every colour is said in numbers or words, too.
 """
 
 from __future__ import annotations

@@ -36,16 +36,13 @@ class ScorePart(Rubric):
 
 
 class TriageRubric(Rubric):
-    """The score as OpenEnv's tree: `rubric.root_cause.last_score`. Not the place where it is made:
-    it follows from the whole record and the truth, and neither is in an action or an observation.
-
-    Attributes:
-        score: the finished score of the episode; None, and a reward of 0, before its end.
+    """The score as OpenEnv's tree: `rubric.root_cause.last_score`. It is not made here: it follows
+    from the whole record and the truth, and neither is in an action or an observation.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.score: Score | None = None
+        self.score: Score | None = None  # and a reward of 0, before the end
         for name in Score._fields[:-1]:
             setattr(self, name, ScorePart())
 
@@ -58,7 +55,6 @@ class TriageRubric(Rubric):
         return self.score.total
 
     def reset(self) -> None:
-        """Forget the score; a new episode begins."""
         self.score = None
 
 
@@ -115,12 +111,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
                 f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task,"
                 " split, index"
             )
-        named = isinstance(episode_id, str) and len(episode_id) <= MAX_EPISODE_ID
-        if episode_id is not None and not named:
-            raise ValueError(
-                f"episode_id must be text of at most {MAX_EPISODE_ID} characters, got"
-                f" {shown(episode_id)}"
-            )
+        named = episode_id is None or isinstance(episode_id, str)
+        if not named or len(episode_id or "") > MAX_EPISODE_ID:
+            rule = f"text of at most {MAX_EPISODE_ID} characters"
+            raise ValueError(f"episode_id must be {rule}, got {shown(episode_id)}")
         number: Any = index
         if number is None:
             number = self._next_index if seed is None else seed
@@ -142,10 +136,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """Take one action; `ValueError` before `reset`, and after the incident is closed."""
         if self._episode is None:
             raise ValueError("no incident is open; call reset first")
-        observation = self._episode.act(
-            Action.parse(action.action_type, action.value, action.confidence)
-        )
-        answer = self._observe(observation)
+        taken = Action.parse(action.action_type, action.value, action.confidence)
+        answer = self._observe(self._episode.act(taken))
         if self._episode.score is not None:  # before the end the reward is 0
             self._triage_rubric.score = self._episode.score
             answer.reward = self._apply_rubric(action, answer)
@@ -159,11 +151,6 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
     async def step_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
         return self.step(*args, **kwargs)
-
-    @property
-    def score(self) -> Score | None:
-        """Once the incident is closed; None before."""
-        return None if self._episode is None else self._episode.score
 
     @property
     def state(self) -> TriageState:
@@ -181,7 +168,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             done=self._episode.done,
             closed_by=record.closed_by or "",
             confidence=record.confidence,
-            score=self.score._asdict() if self.score else {},
+            score=self._episode.score._asdict() if self._episode.score else {},
         )
 
     def get_metadata(self) -> EnvironmentMetadata:

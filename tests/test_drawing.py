@@ -105,7 +105,7 @@ def test_the_truth_is_drawn_at_the_end_and_not_before(task):
             else "a false alarm"
         )
         assert f"What it was: {cause}" in drawn and incident.severity in drawn
-        assert f"score {env.score.total:.2f}" in drawn and env.web_actions({}) == []
+        assert f"score {env.state.score['total']:.2f}" in drawn and env.web_actions({}) == []
 
 
 def test_every_offered_action_is_valid_and_none_is_missing():
@@ -147,8 +147,12 @@ def test_the_verdict_adds_up():
     assert [row[1].text for row in rows[:4]] == ["P1", "user-db", "scale user-db", "dba"]
     assert [row[2].text for row in rows[:4]] == ["P1", "user-db", "restart user-db", "dba"]
     points = [float(row[-1].text) for row in rows]
-    assert len(points) == 6 and points[-1] == pytest.approx(-env.score.cost) and env.score.cost > 0
-    assert sum(points) == pytest.approx(env.score.total, abs=0.003)
+    assert (
+        len(points) == 6
+        and points[-1] == pytest.approx(-env.state.score["cost"])
+        and env.state.score["cost"] > 0
+    )
+    assert sum(points) == pytest.approx(env.state.score["total"], abs=0.003)
     assert "The gate" not in drawn
 
 
@@ -162,5 +166,5 @@ NAMED, END = Action("identify_root_cause", ("user-db",)), Action("resolve")
 ])  # fmt: skip
 def test_the_gate_says_why(actions, why):
     env, drawn = played(CRASH, *actions)
-    assert env.score.gate == 0.0 and "score 0.00" in drawn
+    assert env.state.score["gate"] == 0.0 and "score 0.00" in drawn
     assert f"The gate makes it 0: {why}" in drawn

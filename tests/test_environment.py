@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 from test_scoring import right_answers
 
 from logtriage import environment
@@ -26,11 +25,11 @@ def act(kind, value=""):
 def test_a_full_score_by_the_openenv_interface():
     env = TriageEnvironment()
     opening = env.reset(task="cascading_failure", split="test", index=7)
-    assert opening.reward == 0.0 and not opening.done and env.score is None
+    assert opening.reward == 0.0 and not opening.done and env.state.score == {}
     for action in right_answers(sample_incident("cascading_failure", "test", 7)):
         observation = env.step(act(action.type, action.value))
         assert observation.services is None  # what the step did not bring
-    assert observation.done and observation.reward == 1.0 == env.score.total
+    assert observation.done and observation.reward == 1.0 == env.state.score["total"]
     named = {name: rubric.last_score for name, rubric in env.rubric.named_children()}
     assert named == dict.fromkeys((*PARTS, "gate"), 1.0) | {"cost": 0.0}
 
@@ -95,29 +94,6 @@ def test_a_bad_reset_leaves_the_open_incident_open(arguments, told):
         env.reset(**arguments)
     assert env.state.step_count == 1 and env.state.task == "single_crash"
     assert env.step(act("escalate", "sre")).step == 2
-
-
-def test_steps_out_of_order_are_errors():
-    env = TriageEnvironment()
-    with pytest.raises(ValueError, match="call reset first"):
-        env.step(act("resolve"))
-    env.reset()
-    env.step(act("resolve"))
-    with pytest.raises(ValueError, match="Incident closed"):
-        env.step(act("resolve"))
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"action_type": "resolve", "value": "", "cheat": 1},
-        {"action_type": "resolve", "confidence": 2.0},
-        {"action_type": "x" * 1000},
-    ],
-)
-def test_an_action_of_another_form_is_refused(bad):
-    with pytest.raises(ValidationError):
-        TriageAction(**bad)
 
 
 OBSERVED = {"done", "reward", "metadata", "text", "step", "max_steps", "notice", "error"}

@@ -1,9 +1,8 @@
-"""The practical ceiling: a policy that knows the simulator, though not the draw, and plays for
-expected score.
+"""The practical ceiling: a policy that knows the simulator, though not the draw.
 
-It holds a `Posterior` over every hypothesis. Before each step it weighs the best set of answers it
-could give now against asking one more service (`Lookahead`). It looks one question ahead and never
-asks all services at once, so its score is a lower bound of the ceiling.
+Before each step it weighs the best answers that it could give now against asking one more service
+(`Lookahead`). It looks one question ahead and never asks all services at once, so its score is a
+lower bound of the ceiling.
 """
 
 from __future__ import annotations

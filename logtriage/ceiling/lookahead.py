@@ -95,7 +95,7 @@ def _scores(option: Answers, outcomes: Outcomes, task: Task, asked: int) -> np.n
         points = points - FALSE_PAGE_COST * ~fault
         wrong_team = ~right_team
     else:
-        wrong_team = outcomes.severity < SEVERITIES.index("P3")
+        wrong_team = outcomes.severity < P3
     return np.where(blamed & wrong_team, 0.0, np.clip(points, 0.0, 1.0))
 
 

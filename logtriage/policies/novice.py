@@ -69,13 +69,13 @@ class NovicePolicy(ReadingPolicy):
         """A service not asked yet; once all were asked, the one that looks slowest."""
         drawn = self._random.random()
         source = self._asked[-1] if self._asked else self._loudest
-        named = [reading.subject for reading in self.readings[source] if reading.kind == "callee"]
         if not self._asked and drawn < ASKS_LOUDEST:
             return self._loudest
         unasked = [name for name in self.topology.names if name not in self._asked]
         if not unasked:
             return self.slowest()
-        reported = [name for name in named if name in unasked]
+        lines = self.readings[source]
+        reported = [one.subject for one in lines if one.kind == "callee" and one.subject in unasked]
         if reported and drawn < FOLLOWS_REPORT:
             return self._random.choice(reported)
         return self._random.choice(unasked)

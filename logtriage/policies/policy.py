@@ -32,9 +32,7 @@ class UnusableEndpointError(EndpointError):
 
 
 class Tokens(NamedTuple):
-    """The tokens of a conversation as endpoints charge for them: what is in three prompts counts
-    three times.
-    """
+    """Tokens as endpoints charge for them: what is in three prompts counts three times."""
 
     prompt: int
     completion: int
@@ -69,9 +67,7 @@ class Policy:
         """Take in the result of the last action."""
 
     def play(self, episodes: Iterable[BaseEpisode]) -> list[Played]:
-        """Play each episode to its end, all at once where the policy can; `EndpointError` for the
-        first that could not be.
-        """
+        """Play all to their end, at once; `EndpointError` for the first that could not be."""
         opened = list(episodes)
         played = list(self.play_each(opened, batch=max(1, len(opened))))
         for one in played:
@@ -120,7 +116,6 @@ class ConversationPolicy(Policy):
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """See `Policy.play_each`."""
         return (self.converse(episode, attempt) for episode in episodes)
 
     def converse(self, episode: BaseEpisode, attempt: int = 0) -> Played:

@@ -28,9 +28,9 @@ FOLDER = Path(__file__).parent
 
 
 class Strict(BaseModel):
-    """Only the named fields, and only of their types."""
+    """The fields that are read, of these types alone; a file says more on how it was made."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True)
 
 
 class Window(Strict):
@@ -38,8 +38,6 @@ class Window(Strict):
 
     minutes: list[float]  # from the injection or the alarm, one per sample
     zero: int  # place of the sample nearest to it, or the first after it
-    resolution_s: int
-    zero_is: str
 
 
 class Truth(Strict):
@@ -71,15 +69,11 @@ class Case(Strict):
 
 
 class Source(Strict):
-    """The cases of a data set, its origin and licence; `..._from` says how that part was made."""
+    """The cases of a data set and its licence; `..._from` is how that part was made, if it is."""
 
     source: str
     licence: str
     attribution: str
-    origin_url: str
-    calls_from: str
-    usual_from: str
-    alerts_from: str
     logs_from: str = ""
     edges_from: str = ""
     cases: list[Case]

@@ -1,18 +1,7 @@
 """Rules that rank services by suspicion, and the policy that plays by one.
 
-| rule | suspects first |
-|---|---|
-| `random_ranking` | any service |
-| `commonest` | the most frequent root of the other incidents |
-| `largest_z_score` | the metric farthest from its baseline, in robust z-scores, as BARO ranks |
-| `error_lines` | the service with most error lines |
-| `worst_callee` | the end of the path from the alert down the worst anomalous callee |
-| `traversal` | no callee is anomalous, and the path to the alert most: PetShop's idea |
-| `extra_wait` | callers wait longest beyond its own latency |
-| `unexplained` | what its callees do not explain: `unexplained.suspicion` |
-
-The ideas: Pham et al. 2024, "BARO"; Hardt et al. 2024, "The PetShop dataset"; implemented from
-their descriptions, not from their code.
+`largest_z_score` ranks as BARO does (Pham et al. 2024), `traversal` as "The PetShop dataset" (Hardt
+et al. 2024); implemented from their descriptions, not from their code.
 """
 
 from __future__ import annotations
@@ -120,11 +109,14 @@ def extra_wait(evidence: Evidence) -> list[str]:
     return list(dict.fromkeys([*known, *evidence.graph.names]))  # some calls are not measured
 
 
+def error_lines(evidence: Evidence) -> list[str]:
+    """By the number of error lines."""
+    return ranked(evidence.graph, {one.service: one.errors for one in evidence.counts})
+
+
 RULES: dict[str, Rule] = {
-    "largest_z_score": lambda seen: first_then((), seen),
-    "error_lines": lambda seen: ranked(
-        seen.graph, {one.service: one.errors for one in seen.counts}
-    ),
+    "largest_z_score": lambda seen: first_then((), seen),  # the metric farthest from its baseline
+    "error_lines": error_lines,
     "worst_callee": worst_callee,
     "traversal": traversal,
     "extra_wait": extra_wait,

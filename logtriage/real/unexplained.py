@@ -1,6 +1,6 @@
 """The project's own ranking rule: a service is suspect for what its callees do not explain.
 
-It reads metrics and calls, and knows no kind of fault. It looks at several signals:
+It knows no kind of fault, and reads several signals:
 
 | signal | residual of a service |
 |---|---|

@@ -57,12 +57,11 @@ class Incident:
 
     @property
     def task_name(self) -> str:
-        """Name of the task."""
         return self.task.name
 
     @property
     def root(self) -> str | None:
-        """Name of the service at fault; None for a false alarm."""
+        """The service at fault; None for a false alarm."""
         return None if self.injection is None else self.topology.names[self.injection.position]
 
     @property

@@ -1,8 +1,6 @@
 """What the score promises; and every known way to cheat, over 100 held-out incidents a task."""
 
 import json
-import subprocess
-import sys
 from itertools import chain, cycle
 from random import Random
 
@@ -44,19 +42,6 @@ def right_answers(i, team=None):
         Action("escalate", (team or i.team,)),
         Action("resolve"),
     ]
-
-
-IMPORT = """
-import sys
-import logtriage.play.conversation, logtriage.play.episode
-heavy = {"openenv", "pydantic", "numpy", "torch", "transformers", "pandas", "yaml", "jinja2"}
-assert not heavy & set(sys.modules), f"playing must not import {heavy & set(sys.modules)}"
-"""
-
-
-def test_playing_and_scoring_need_the_standard_library_only():
-    # Every worker process and every command pays for what playing an episode imports.
-    subprocess.run([sys.executable, "-c", IMPORT], check=True)
 
 
 @pytest.mark.parametrize("split", SPLITS)

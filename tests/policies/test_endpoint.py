@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import free_port
 from talking_server import HANG, RESOLVES, call, refused, said, talking, without_pauses
 
 from logtriage.play.actions import ACTION_TYPES
@@ -93,9 +94,7 @@ def test_a_busy_server_is_waited_for_as_long_as_it_asks(pauses):
 
 
 def test_a_server_that_restarts_is_waited_for(pauses):
-    with talking(lambda *_: RESOLVES) as (url, _):
-        pass  # and now nobody listens there
-    (one,) = EndpointPolicy(url, "toy").play_each(episodes(1))
+    (one,) = EndpointPolicy(f"http://127.0.0.1:{free_port()}", "toy").play_each(episodes(1))
     assert 60 < sum(pauses) < 200 and "refused" in one.error
 
 
@@ -158,19 +157,6 @@ def test_a_play_that_was_stopped_asks_no_more(pauses):
         go_on.set()
         time.sleep(0.3)
         assert len(talk.requests) == 2
-
-
-def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
-    failed = refused(
-        400, code="tool_use_failed", failed_generation='<function=escalate{"team": "sre"}'
-    )
-    (one,), talk = played(lambda body, number: RESOLVES if number else failed)
-    assert not one.error and one.episode.record.steps == 2
-    contents = [message["content"] for message in one.messages]
-    assert "could not be read" in contents[3] and "<function=escalate" in contents[2]
-    assert talk.requests[1]["messages"][-1]["role"] == "user"  # no call has an id to answer
-    (one,), _ = played(lambda *_: refused(400, code="tool_use_failed", failed_generation=None))
-    assert not one.error and one.episode.record.closed_by == "timeout"
 
 
 @pytest.mark.parametrize(
@@ -300,10 +286,7 @@ def test_a_server_that_refuses_tools_is_told_from_others():
 
 def test_a_text_protocol_asks_for_no_tools():
     wrote = [
-        [  # some servers write content in parts
-            {"type": "text", "text": 'Let me see.\n<tool_call>{"name": "request_more_logs", '},
-            {"type": "text", "text": '"arguments": {"service": "all"}}'},
-        ],
+        'Let me see.\n<tool_call>{"name": "request_more_logs", "arguments": {"service": "all"}}',
         '```json\n{"name": "resolve", "arguments": {}}\n```',
     ]
     (one,), talk = played(lambda body, number: said(content=wrote[number]), protocol=TEXT)

@@ -4,11 +4,9 @@ from dataclasses import replace
 import pytest
 
 from logtriage.bench.registry import POLICIES, make_policy
-from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies import scripted as policies
 from logtriage.policies.scripted import (
-    ConstantPolicy,
     TrainedConstantPolicy,
     best_constant_script,
     constant_scripts,
@@ -134,19 +132,3 @@ def test_the_constant_script_is_the_best_of_all_candidates(monkeypatch):
     assert len(finalists) >= 100 and finalists[found] == max(finalists.values())
     left_out = [mean for script, mean in rounds[10].items() if script not in finalists]
     assert max(left_out) <= min(rounds[10][script] for script in finalists)
-
-
-def test_incidents_can_be_played_again():
-    # Fixing the root, or restarting a service that only suffers, takes the cluster off the states
-    # stored with the incident.
-    incidents, again = (
-        [sample_incident("cascading_failure", "train", index) for index in range(10)]
-        for _ in range(2)
-    )
-    names = incidents[0].topology.names
-    meddling = ConstantPolicy([Action("remediate", ("restart", name)) for name in names])
-    fresh = mean_score_on(make_policy("trace"), again)
-    assert fresh > 0.0
-    for policy in (make_policy("trace"), meddling, make_policy("trace")):
-        last = mean_score_on(policy, incidents)
-    assert last == fresh

@@ -5,9 +5,7 @@ import pytest
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.real import catalogue
-from logtriage.real.cases import SOURCES
 from logtriage.real.real_episode import RealEpisode
-from logtriage.world.tasks import MAX_INDEX, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 
@@ -18,15 +16,6 @@ def test_both_kinds_open():
         catalogue.open_incident("real", "petshop", 3, DEFAULT_TOPOLOGY)
     with pytest.raises(ValueError, match="choose one of petshop, nezha"):
         catalogue.open_incident("real", "test", 3)
-
-
-def test_what_can_be_opened():
-    assert catalogue.tasks_on(None) == [*TASKS, "real"]
-    assert "real" not in catalogue.tasks_on(DEFAULT_TOPOLOGY)
-    assert catalogue.splits_of("real") == list(SOURCES)
-    assert catalogue.splits_of("single_crash") == list(SPLITS)
-    assert catalogue.last_incident("real", "petshop") == 25
-    assert catalogue.last_incident("single_crash", "test") == MAX_INDEX
 
 
 def test_the_end_of_a_real_incident_shows_the_truth_and_the_guesses():

@@ -16,9 +16,7 @@ from logtriage.world.tasks import (
     check_index,
     check_split,
     check_task,
-    splits_on,
 )
-from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 NAN = float("nan")
 PAIRS = ((2, 1), (5,), (1, 2, 3), [1, 2], 3, None, (1, "2"), (0.5, 1), (True, 2), (0, 2), (1, 999))
@@ -111,12 +109,3 @@ def test_coordinates_are_checked_one_by_one():
         with pytest.raises(ValueError, match=r"index must be an integer >= 0"):
             check_index(bad)
     check_index(MAX_INDEX)
-
-
-def test_a_graph_of_ones_own_has_every_split_but_the_random_graphs():
-    assert splits_on(None) == list(SPLITS)
-    assert splits_on(DEFAULT_TOPOLOGY) == [name for name in SPLITS if name != "unseen_topology"]
-    with pytest.raises(
-        ValueError, match=r"unseen_topology draws its own call graphs; choose one of train"
-    ):
-        check_split("unseen_topology", DEFAULT_TOPOLOGY)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from peft import PeftModel
+from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
@@ -28,15 +29,8 @@ Answer = Callable[[int, list[int]], list[int] | None]
 
 
 def folded_attention(
-    module: Any,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any
+) -> tuple[Tensor, None]:
     """Grouped-query attention in which heads that share keys and values are queries of one head.
 
     On a CPU `transformers` copies keys and values for each head instead, which for one token at a
@@ -44,18 +38,16 @@ def folded_attention(
     """
     rows, heads, length, size = query.shape
     shared = key.shape[1]
-    if attention_mask is None or heads == shared:
-        return sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
-        )
+    if mask is None or heads == shared:
+        return sdpa_attention_forward(module, query, key, value, mask, **options)
     folds = heads // shared
     out = torch.nn.functional.scaled_dot_product_attention(
         query.reshape(rows, shared, folds * length, size),
         key,
         value,
-        attn_mask=attention_mask.repeat(1, 1, folds, 1),
-        dropout_p=dropout,
-        scale=scaling,
+        attn_mask=mask.repeat(1, 1, folds, 1),
+        dropout_p=options.get("dropout", 0.0),
+        scale=options.get("scaling"),
     )
     return out.view(rows, heads, length, size).transpose(1, 2).contiguous(), None
 
@@ -83,15 +75,15 @@ class KeptCache:
     """
 
     def __init__(self) -> None:
-        self.keys: list[torch.Tensor] = []  # a layer: (rows, heads, positions, dimensions)
-        self.values: list[torch.Tensor] = []
-        self.rows: torch.Tensor | None = None  # None: all of them, in order
+        self.keys: list[Tensor] = []  # a layer: (rows, heads, positions, dimensions)
+        self.values: list[Tensor] = []
+        self.rows: Tensor | None = None  # None: all of them, in order
         self.positions = torch.empty(0, 0, dtype=torch.long)
         self.seen = 0
 
     def update(
-        self, keys: torch.Tensor, values: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, keys: Tensor, values: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
         """Called by an attention layer: keep what is new, return all that it attends to."""
         if layer_idx == len(self.keys):  # the first pass, over all rows
             self.keys.append(keys)
@@ -111,7 +103,7 @@ class KeptCache:
             attended.append(kept if self.rows is None else kept[at])
         return attended[0], attended[1]
 
-    def keep(self, rows: torch.Tensor) -> None:
+    def keep(self, rows: Tensor) -> None:
         """Keep these rows only, in this order; a row may come several times."""
         self.keys = [one[rows] for one in self.keys]
         self.values = [one[rows] for one in self.values]
@@ -196,7 +188,7 @@ class Writer:
                 waiting = {}
             logits = torch.cat(parts)
 
-    def _choose(self, logits: torch.Tensor, drawn: Sequence[float] | None) -> list[int]:
+    def _choose(self, logits: Tensor, drawn: Sequence[float] | None) -> list[int]:
         """The next token of each row of `logits`, (rows, vocabulary), by a uniform draw from [0, 1)
         for each, or torch draws.
         """
@@ -210,7 +202,7 @@ class Writer:
         found = torch.searchsorted(up_to, places * up_to[:, -1:], right=True)
         return found[:, 0].clamp(max=shares.shape[1] - 1).tolist()
 
-    def _read_prompts(self, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
+    def _read_prompts(self, prompts: Sequence[Sequence[int]]) -> Tensor:
         """Logits after each prompt. Equal ones are read once."""
         numbers: dict[tuple[int, ...], int] = {}
         rows = [numbers.setdefault(tuple(prompt), len(numbers)) for prompt in prompts]
@@ -220,7 +212,7 @@ class Writer:
         self._cache.keep(torch.tensor(rows, device=self.device))
         return logits[rows]
 
-    def _read(self, rows: list[int], tokens: list[list[int]]) -> torch.Tensor:
+    def _read(self, rows: list[int], tokens: list[list[int]]) -> Tensor:
         """Logits after reading `tokens` in these rows."""
         ids, lengths = self._padded(tokens)
         at = torch.tensor(rows, device=self.device)
@@ -231,7 +223,7 @@ class Writer:
         self._length[at] = before + lengths
         return logits
 
-    def _next(self, rows: list[int], tokens: list[int]) -> torch.Tensor:
+    def _next(self, rows: list[int], tokens: list[int]) -> Tensor:
         """Logits after one more token in each of these rows. All rows take part, which saves
         copying them: what the others are fed is written beyond their end, and overwritten later.
         """
@@ -243,16 +235,14 @@ class Writer:
         self._length[at] += 1
         return logits[at]
 
-    def _padded(self, tokens: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _padded(self, tokens: list[list[int]]) -> tuple[Tensor, Tensor]:
         """Ids of shape (rows, longest), padded on the right, and the lengths."""
         longest = max(map(len, tokens))
         ids = [row + [self.eos] * (longest - len(row)) for row in tokens]
         lengths = torch.tensor([len(row) for row in tokens], device=self.device)
         return torch.tensor(ids, device=self.device), lengths
 
-    def _forward(
-        self, ids: torch.Tensor, positions: torch.Tensor, lengths: torch.Tensor
-    ) -> torch.Tensor:
+    def _forward(self, ids: Tensor, positions: Tensor, lengths: Tensor) -> Tensor:
         """Logits at the last real token of each row."""
         self._cache.positions = positions
         self._cache.seen = int(positions.max()) + 1

@@ -16,20 +16,17 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from queue import Queue
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError
 
 from ...play.actions import ACTION_TYPES
-from ...play.conversation import CALL_TAG, NATIVE, Message, Protocol, from_wire, to_wire
+from ...play.conversation import NATIVE, Message, Protocol, from_wire, to_wire
 from ...play.episode import BaseEpisode
 from ...play.tools import tool_schemas
 from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, UnusableEndpointError
-from .text_protocol import TEXT, written_calls
-
-if TYPE_CHECKING:  # imported where an endpoint is used: `openai` takes a second to import
-    from openai import APIStatusError
+from .text_protocol import TEXT
 
 CONCURRENCY = 8  # conversations at once
 TIMEOUT = 180.0  # seconds until an answer begins, and again until it is complete
@@ -38,10 +35,11 @@ PATIENCE = 600.0  # seconds after which a request is not sent again
 MOST_ANSWER = 4_000_000  # bytes of an answer that are read
 MOST_SHOWN = 300  # characters of an error that are kept
 UNUSABLE = {401: "check OPENAI_API_KEY", 404: "check the URL and the model's name"}
-# Calls in the syntax of a model, which the server should have parsed: <function=escalate>,
-# <|python_tag|>escalate.call(...), [escalate(team="sre")].
+# Calls that the server should have parsed, in JSON or in the syntax of a model:
+# <function=escalate>, <|python_tag|>escalate.call(...), [escalate(team="sre")].
+TOOLS = "|".join(ACTION_TYPES)
 UNPARSED = re.compile(
-    rf"<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\A\s*\[?\s*({'|'.join(ACTION_TYPES)})\("
+    rf'"name":\s*"({TOOLS})"|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\A[\s\[]*({TOOLS})\('
 )
 NOT_PARSED = (
     "the server does not parse tool calls: the model wrote one, and it came back as text; "
@@ -62,14 +60,6 @@ class _Call(BaseModel):
 class _Message(BaseModel):
     content: str | None = None
     tool_calls: list[_Call] | None = None
-
-    @field_validator("content", mode="before")
-    @classmethod
-    def _join_parts(cls, content: Any) -> Any:
-        """Content in parts, as some servers write it, as the text of those that are text."""
-        if not isinstance(content, list):
-            return content
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
 
 
 class _Choice(BaseModel):
@@ -147,9 +137,7 @@ class EndpointPolicy(ConversationPolicy):
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """See `Policy.play_each`: as many at once as there are workers, each in its own thread, all
-        opened in the calling thread.
-        """
+        """See `Policy.play_each`; all are opened in the calling thread."""
         opened, running = iter(episodes), 0
         stop = threading.Event()  # the caller wants no more
         ended: Queue[Played | BaseException] = Queue()
@@ -181,7 +169,6 @@ class EndpointPolicy(ConversationPolicy):
             stop.set()
 
     def reply(self, messages: list[Message], seed: int) -> tuple[Message, Tokens | None]:
-        """See `ConversationPolicy.reply`."""
         from openai import APIStatusError, OpenAIError
 
         self._request.until = time.monotonic() + PATIENCE
@@ -190,15 +177,10 @@ class EndpointPolicy(ConversationPolicy):
             options["seed"] = seed
         try:
             raw = self._client.chat.completions.with_raw_response.create(model=self.name, **options)
-        except APIStatusError as error:
-            failed = _failed_call(error)
-            if failed is not None:
-                return failed, None
-            if error.status_code in UNUSABLE:
+        except OpenAIError as error:
+            if isinstance(error, APIStatusError) and error.status_code in UNUSABLE:
                 hint = UNUSABLE[error.status_code]
                 raise UnusableEndpointError(f"{self._reason(error)}; {hint}") from error
-            raise EndpointError(self._reason(error)) from error
-        except OpenAIError as error:
             raise EndpointError(self._reason(error)) from error
         return self._read(raw.content)
 
@@ -222,7 +204,7 @@ class EndpointPolicy(ConversationPolicy):
         self._parses = self._parses or bool(written.tool_calls)
         message = from_wire(written)
         # Where the server has parsed calls before, this is the model's own mistake.
-        if not self._parses and _holds_a_call(message["content"]):
+        if not self._parses and UNPARSED.search(message["content"]):
             raise EndpointError(NOT_PARSED)
         return message, tokens
 
@@ -265,21 +247,3 @@ class EndpointPolicy(ConversationPolicy):
         if len(self._key) >= 8:
             text = text.replace(self._key, "***")
         return repr(text)[1:-1][:MOST_SHOWN]
-
-
-def _failed_call(error: APIStatusError) -> Message | None:
-    """The message in which a model called a tool so that the server could not parse it, which some
-    servers report as an error; None for any other error.
-    """
-    if error.status_code != 400 or error.code != "tool_use_failed":
-        return None
-    written = error.body.get("failed_generation") if isinstance(error.body, dict) else ""
-    text = written[:MOST_SHOWN] if isinstance(written, str) else ""
-    # With the tag and without a parsed call, it counts as a call that could not be read.
-    return {"role": "assistant", "content": text if CALL_TAG in text else f"{CALL_TAG}{text}"}
-
-
-def _holds_a_call(content: str) -> bool:
-    """Whether a text holds a call of one of the tools, in JSON or in a model's own syntax."""
-    written = (call[0] for call in written_calls(content) if call is not None)
-    return bool(UNPARSED.search(content)) or not set(ACTION_TYPES).isdisjoint(written)

@@ -15,15 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ...play.conversation import (
-    CALL_TAG,
-    NATIVE,
-    UNREADABLE,
-    Message,
-    Protocol,
-    is_deep,
-    opening_messages,
-)
+from ...play.conversation import CALL_TAG, NATIVE, UNREADABLE, Message, Protocol, is_deep
 from ...play.tools import ToolSession, tool_schemas
 
 END_TAG = "</tool_call>"
@@ -53,8 +45,8 @@ def instructions() -> str:
 
 
 def text_opening(text: str) -> list[Message]:
-    """`opening_messages`, with the tools in the system prompt."""
-    system, user = opening_messages(text)
+    """The opening of `NATIVE`, with the tools in the system prompt."""
+    system, user = NATIVE.opening(text)
     return [{**system, "content": f"{system['content']}\n\n{instructions()}"}, user]
 
 
