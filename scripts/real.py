@@ -15,12 +15,13 @@ from logtriage.bench.log_agent import load_agent
 from logtriage.bench.real_results import (
     COMMONEST,
     RANKED,
+    REAL_POLICIES,
     draw_real,
     play_cases,
-    read_real_table,
     reads,
-    real_policy,
+    real_table,
 )
+from logtriage.bench.registry import make_policy
 from logtriage.real.cases import SOURCES, load_source
 from logtriage.real.rules import RankingPolicy, commonest
 
@@ -41,7 +42,7 @@ def play_scripted() -> pd.DataFrame:
             if name == COMMONEST:
                 frames += play_commonest(source)
             elif reads(name, source):
-                frames.append(play_cases(real_policy(name), source))
+                frames.append(play_cases(make_policy(name, known=REAL_POLICIES), source))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -68,7 +69,7 @@ def main() -> None:
     print(f"published rows stay of: {', '.join(stays['policy'].unique())}")
     frame = pd.concat([played, stays], ignore_index=True)
     frame.to_parquet(RESULTS / "cases.parquet", index=False)
-    table = read_real_table(RESULTS)
+    table = real_table(frame)
     table.to_json(RESULTS / "table.json", orient="records", indent=1, double_precision=6)
     draw_real(RESULTS)
 

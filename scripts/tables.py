@@ -18,14 +18,7 @@ import pandas as pd
 
 from logtriage.bench.figure import words
 from logtriage.bench.intervals import Interval, matched, two_way_mean
-from logtriage.bench.real_results import (
-    COMMONEST,
-    HALVES,
-    OURS,
-    RANKED,
-    read_published,
-    read_real_table,
-)
+from logtriage.bench.real_results import COMMONEST, HALVES, OURS, RANKED, real_table
 from logtriage.bench.score_tables import CEILING, TEACHER, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes
 from logtriage.real.cases import SOURCES
@@ -363,8 +356,9 @@ def real_incidents_table() -> str:
     """Who finds the root of real incidents, from `results/real`: ours by half, the best of the
     other rules, `trace`, `belief`, and the best that others report.
     """
-    table = read_real_table(ROOT / "results/real").set_index(["policy", "part", "source"])["top1"]
-    published = read_published(ROOT / "results/real")
+    table = real_table(pd.read_parquet(ROOT / "results/real/cases.parquet"))
+    table = table.set_index(["policy", "part", "source"])["top1"]
+    published = pd.read_csv(ROOT / "results/real/published.csv")
 
     def cells(policy: str, part: str) -> list[str]:
         found = [table.get((policy, part, source)) for source in SOURCES]

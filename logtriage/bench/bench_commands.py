@@ -9,12 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from .registry import Player
 
 MOST_SHOWN = 20  # of the episodes that are not confirmed
 LONGEST = 2_000  # characters of a line of an error
@@ -114,8 +111,8 @@ def evaluate_command(
     from .audit import judge_result
     from .episode_log import open_journal
     from .evaluation import evaluate, make_plan, report
-    from .real_results import real_policy
-    from .registry import digest, make_policy, scripted
+    from .real_results import REAL_POLICIES
+    from .registry import POLICIES, behind_endpoint, digest, in_memory, scripted
 
     if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
         raise ValueError(f"cannot write {json_path}; name a file in a folder that is there")
@@ -132,12 +129,19 @@ def evaluate_command(
     for name in plan.names if graph else ():  # rather now than after loading a model
         sample_incident(name, split, first, graph)
 
-    sampling = {"protocol": check_protocol(tools), "temperature": temperature, "seed": seed}
-    models = _models(model or [], adapter, load_in_4bit, sampling)
-    models += _behind(endpoint, endpoint_model, concurrency or 8, sampling)
-    maker = real_policy if real else make_policy
+    protocol = check_protocol(tools)
+    sampling: dict[str, Any] = {"protocol": protocol, "temperature": temperature, "seed": seed}
+    sources = model or []
+    if adapter is not None and len(sources) != 1:
+        raise ValueError("--adapter goes on one --model; name that one")
+    if bool(endpoint) != bool(endpoint_model):
+        raise ValueError("--endpoint and --endpoint-model go together; give both")
+    models = [in_memory(source, "", load_in_4bit, adapter, **sampling) for source in sources]
+    if endpoint:
+        models.append(behind_endpoint(endpoint, endpoint_model, concurrency or 8, **sampling))
+    known = REAL_POLICIES if real else POLICIES
     named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
-    players = [scripted(name, maker) for name in named] + models
+    players = [scripted(name, known) for name in named] + models
 
     settings: dict[str, Any] = {
         "split": split,
@@ -175,24 +179,6 @@ def evaluate_command(
         )
         typer.secho(told, fg="red", err=True)
         raise typer.Exit(1)
-
-
-def _models(
-    sources: list[str], adapter: Path | None, load_in_4bit: bool, sampling: dict[str, Any]
-) -> list[Player]:
-    from .registry import in_memory
-
-    if adapter is not None and len(sources) != 1:
-        raise ValueError("--adapter goes on one --model; name that one")
-    return [in_memory(source, "", load_in_4bit, adapter, **sampling) for source in sources]
-
-
-def _behind(url: str, name: str, concurrency: int, sampling: dict[str, Any]) -> list[Player]:
-    from .registry import behind_endpoint
-
-    if bool(url) != bool(name):
-        raise ValueError("--endpoint and --endpoint-model go together; give both")
-    return [behind_endpoint(url, name, concurrency, **sampling)] if url else []
 
 
 @errors_in_a_line()

@@ -1,6 +1,7 @@
 """Policies on real incidents: who finds the root, with intervals, beside the published figures.
 
     from logtriage.bench.real_results import play_cases, real_table
+    from logtriage.bench.registry import make_policy
     frame = play_cases(make_policy("trace"), "petshop")  # any policy, also a language model
 
 The project's own rule, `unexplained`, was written while looking at one half of the cases (`half`);
@@ -10,18 +11,19 @@ the other half was played once, when it was done: docs/real.md says what that sh
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from ..policies.scripted import Policy
-from ..real.cases import SOURCES, load_source
+from ..real.cases import load_source
 from ..real.catalogue import open_incident
 from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES, ranking_policy
 from .figure import FAINT, INK, SMALL, Picture, draw_interval, new_figure, words
 from .intervals import wilson
-from .registry import POLICIES, make_policy
+from .registry import POLICIES, Policies
 from .rollouts import rollout, scored
 
 HALVES = ("developed on", "held back")
@@ -29,6 +31,7 @@ ALL = "all"
 COMMONEST = "commonest"  # ranks the roots of all other cases
 OURS = "unexplained"
 RANKED = ("random_ranking", *RULES)
+REAL_POLICIES: Policies = {name: partial(ranking_policy, name) for name in RANKED} | POLICIES
 # What some rules read, and which sources have it (`cases.Source`).
 NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}
 TITLES = {
@@ -84,18 +87,6 @@ def reads(name: str, source: str) -> bool:
     return name not in NEEDS or bool(getattr(load_source(source), NEEDS[name]))
 
 
-def real_policy(name: str, seed: int = 0) -> Policy:
-    """The rule or the scripted policy of that name; `ValueError` for an unknown name."""
-    if name in RANKED:
-        return ranking_policy(name, seed)
-    if name in POLICIES:
-        return make_policy(name, seed)
-    raise ValueError(
-        f"unknown policy {name!r:.60}; on real incidents choose one of "
-        f"{', '.join((*RANKED, *POLICIES))}"
-    )
-
-
 def real_scores(frame: pd.DataFrame) -> pd.DataFrame:
     """`real_table` of an evaluation of real incidents (`evaluation.Evaluation`), as text."""
     played = scored(frame)
@@ -137,42 +128,18 @@ def real_table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def read_real_table(folder: str | Path) -> pd.DataFrame:
-    """`real_table` of the cases in `results/real`."""
-    return real_table(pd.read_parquet(Path(folder) / "cases.parquet"))
-
-
-def read_published(folder: str | Path) -> pd.DataFrame:
-    """What others report in `results/real`: shares of all cases of a source, of which half are
-    here.
-    """
-    return pd.read_csv(Path(folder) / "published.csv")
-
-
-def readable(table: pd.DataFrame, part: str = ALL, by_group: bool = False) -> pd.DataFrame:
-    """A part of `real_table` as text: one row per policy, one column per source, `top1 [interval] /
-    top3`, or with `by_group` the mean over groups; `-` where a rule has nothing to read.
-    """
-    some = table[table["part"] == part]
-    texts = [
-        f"{row.by_group:.2f}" if by_group else f"{row.top1:.2f} / {row.top3.mean:.2f}"
-        for row in some.itertuples()
-    ]
-    cells = some.assign(text=texts).pivot(index="policy", columns="source", values="text")
-    return cells.reindex(some["policy"].unique())[list(SOURCES)].fillna("-")
-
-
 def draw_real(folder: str | Path) -> list[Path]:
     """Draw the figure of `results/real` again; returns the file."""
-    path = Path(folder) / "policies.png"
-    plot_real(read_real_table(folder), read_published(folder)).save(path)
-    return [path]
+    folder = Path(folder)
+    table = real_table(pd.read_parquet(folder / "cases.parquet"))
+    plot_real(table, pd.read_csv(folder / "published.csv")).save(folder / "policies.png")
+    return [folder / "policies.png"]
 
 
 def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
     """Share of cases whose root is named first, one row per policy of `real_table`, with its
     interval over cases; a small ring is the share named among the first three. Below, as diamonds,
-    what others report (`read_published`).
+    what others report (`published.csv` in `results/real`): shares of all cases of a source.
     """
     table = table[table["part"] == ALL]
     means = table.assign(mean=[one.mean for one in table["top1"]]).groupby("policy")["mean"].mean()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..ceiling.belief import BeliefPolicy
 from ..play.conversation import NATIVE, Protocol
@@ -34,8 +34,9 @@ TURN_TOKENS = 256  # new tokens a turn of a model in memory
 PACKAGE = Path(__file__).parents[1]
 DECIDES = ("world", "play", "policies", "ceiling", "real")  # whose code decides a script's episodes
 
+Policies: TypeAlias = dict[str, Callable[[int], Policy]]
 # Name to a maker that takes a seed; only `random` and `novice` draw random numbers of their own.
-POLICIES: dict[str, Callable[[int], Policy]] = {
+POLICIES: Policies = {
     "random": RandomPolicy,
     "constant": lambda seed: TrainedConstantPolicy(),
     "loudest": lambda seed: LoudestPolicy(),
@@ -47,11 +48,11 @@ POLICIES: dict[str, Callable[[int], Policy]] = {
 }
 
 
-def make_policy(name: str, seed: int = 0) -> Policy:
+def make_policy(name: str, seed: int = 0, known: Policies = POLICIES) -> Policy:
     """The policy of that name, seeded with `seed`; `ValueError` for an unknown name."""
-    if name not in POLICIES:
-        raise ValueError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
-    return POLICIES[name](seed)
+    if name not in known:
+        raise ValueError(f"unknown policy {name!r:.60}; choose one of {', '.join(known)}")
+    return known[name](seed)
 
 
 class Player(NamedTuple):
@@ -90,10 +91,10 @@ def code_digest() -> str:
     return hashed.hexdigest()[:16]
 
 
-def scripted(name: str, make: Callable[[str, int], Policy] = make_policy) -> Player:
-    """A scripted policy by name; `ValueError` for one that `make` does not know."""
-    make(name, 0)
-    return Player(name, {"policy": name, "code": code_digest()}, lambda begun: make(name, begun))
+def scripted(name: str, known: Policies = POLICIES) -> Player:
+    """A scripted policy by name; `ValueError` for one that is not known."""
+    make_policy(name, 0, known)
+    return Player(name, {"policy": name, "code": code_digest()}, known[name])
 
 
 def prompt_digest(protocol: Protocol) -> str:

@@ -323,7 +323,7 @@ def test_real_incidents_are_evaluated_and_replayed(path):
     confirmed = run_command("replay", path)
     assert confirmed.exit_code == 0 and "26 MATCH" in confirmed.stdout
     assert "leave out --audit" in refusal("evaluate", *asked, "--audit")
-    assert "on real incidents choose one of" in refusal("evaluate", *asked, "--policy", "nobody")
+    assert "choose one of random_ranking" in refusal("evaluate", *asked, "--policy", "nobody")
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 5])
