@@ -1,12 +1,12 @@
 """The embedded base model, which is built in minutes on a CPU: a demonstration should not depend on
 a download.
 
-A Qwen2-architecture decoder of about one million parameters with its own tokenizer, built from text
-of `train` only. It first learns to *read* (see `drills`), then imitates a *novice on-call* who
-knows the runbook but blames the loudest service, and is often wrong. Neither shows it the right
-answer of an incident; what GRPO adds, it learns from reward. A *general* base learns from other
-call graphs and words, too, spells names and words out, and begins with copying invented names. An
-*expert* base is a finished one that has then imitated `trace`.
+A Qwen2 decoder of about one million parameters with its own tokenizer, built from text of `train`
+only. It first learns to *read* (see `drills`), then imitates a *novice on-call* who knows the
+runbook but blames the loudest service, and is often wrong. Neither shows it the right answer of an
+incident; what GRPO adds, it learns from reward. A *general* base learns from other call graphs and
+words, too, spells names and words out, and begins with copying invented names. An *expert* base is
+a finished one that has then imitated `trace`.
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
@@ -37,28 +37,20 @@ from .supervised import encode, train_on
 from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 
 DIGESTED = 40  # examples of each kind by which a finished model is recognised
-# Of the novice's mean score: a base below that, played greedily, has not learned to read.
-PARITY = 0.9
 NOVICES, GENERAL_NOVICES = 3000, 4500  # examples; general ones teach more, and take more
 # The lessons in copying that a general base begins with: names from, names to, steps.
 COPYING = ((2, 2, 300), (1, 4, 200), (1, 12, 200))
 COPYING_BATCH = 32  # examples per step of these
-LEARNING_RATE, TUNED_WIDTH = 2.5e-3, 128  # peak, and the width at which it was chosen
+# Peak, and the width at which it was chosen. It goes by 1 / width, as muP has it for hidden weights
+# (Yang et al. 2022).
+LEARNING_RATE, TUNED_WIDTH = 2.5e-3, 128
 EXPERT_EPOCHS, EXPERT_RATE = 1, 1e-3
 
 Log = list[dict[str, Any]]  # rows of losses
 Made = tuple[Any, Any, dict[str, Any]]  # a model, its tokenizer, and facts to record
 
 
-def learning_rate_for(hidden: int) -> float:
-    """The peak learning rate for a model of that width: 1 / width, as muP has it for hidden weights
-    (Yang et al. 2022), and here for all.
-    """
-    return LEARNING_RATE * (TUNED_WIDTH / hidden)
-
-
 def new_model(tokenizer: Any, hidden: int, layers: int) -> Any:
-    """A Qwen2 decoder of `hidden` dimensions per token with random weights."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     # The wide initialisation is decisive: with the default of 0.02 it hardly learns to read.
@@ -81,16 +73,13 @@ def new_model(tokenizer: Any, hidden: int, layers: int) -> Any:
     )
 
 
-def compare_with_novice(
-    model: Any, tokenizer: Any, open_episode: OpenEpisode, episodes: int = 32
-) -> dict[str, float]:
-    """Mean scores of the base model (greedy) and of the novice, on so many incidents of each task,
-    of a slice of `train` that nothing was trained on.
+def compare_with_novice(model: Any, tokenizer: Any, open_episode: OpenEpisode) -> dict[str, float]:
+    """Mean scores of the base model (greedy) and of the novice, on 32 incidents of each task, of a
+    slice of `train` that nothing was trained on.
     """
     base = LanguageModelPolicy(model, tokenizer, name="base")
-    scores = {}
+    scores, numbers = {}, range(HOLDOUT_INDEX, HOLDOUT_INDEX + 32)
     for policy in (base, NovicePolicy(Random("parity"))):
-        numbers = range(HOLDOUT_INDEX, HOLDOUT_INDEX + episodes)
         played = [open_episode(task, "train", index) for task in TASKS for index in numbers]
         policy.play(played)
         total = sum(final_score(episode).total for episode in played)
@@ -107,26 +96,22 @@ def build_base(
     novice_epochs: int = 2,
     hidden: int = 128,
     layers: int = 4,
-    parity: float = PARITY,
+    parity: float = 0.9,
     general: bool = False,
 ) -> Path:
     """Build the base model and save it; a finished folder is returned as it is.
 
     Args:
-        folder: of the model, its tokenizer and `base.json` (settings, seconds, losses). A second
-            process that builds the same waits for the first.
+        folder: of the model, its tokenizer and `base.json` (settings, seconds, losses).
         seed: of initialisation and batch order.
         drills, novices: numbers of examples; None for `NOVICES`, or `GENERAL_NOVICES`.
         drill_epochs, novice_epochs: passes over them.
         hidden, layers: the model's width (dimensions per token) and depth.
-        parity: share of the novice's mean score that the model must reach; 0 for toys that learn
-            nothing.
-        general: whether to learn from general examples (see `drills`), after lessons in copying and
-            with a tokenizer that spells names and words, and to reach `parity` on such incidents.
+        parity: share of the novice's mean score that the model must reach, played greedily.
+        general: whether to learn from general examples, and to reach `parity` on such.
 
     Raises:
-        ValueError: when the folder holds a base built with other settings, or the model fails to
-            reach `parity`.
+        ValueError: when the folder holds another base, or the model fails to reach `parity`.
     """
     import torch
 
@@ -138,7 +123,7 @@ def build_base(
         "drill_epochs": drill_epochs,
         "novices": novices,
         "novice_epochs": novice_epochs,
-        "learning_rate": learning_rate_for(hidden),
+        "learning_rate": LEARNING_RATE * (TUNED_WIDTH / hidden),
         "hidden": hidden,
         "layers": layers,
         "examples": _digest(
@@ -217,7 +202,7 @@ def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: 
 
 
 def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made]) -> Path:
-    """The folder, once it holds what `make` returns by these settings."""
+    """The folder, once it holds what `make` returns; a second process waits for the first."""
     if _is_finished(folder, settings):  # no lock is needed: the folder may be read-only
         return folder
     with locked(folder, wait=True):

@@ -88,9 +88,7 @@ def run_folder(keep: str, name: str) -> Path:
 
 
 def dying_with_this() -> Callable[[], None] | None:
-    """For `preexec_fn` of a process that this one starts: on Linux it dies with this one, so that
-    nobody is left behind who goes on with its GPU and its run folder.
-    """
+    """For `preexec_fn` of a process: on Linux it dies with this one, and keeps no GPU or folder."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
@@ -103,11 +101,8 @@ def dying_with_this() -> Callable[[], None] | None:
 
 
 def command(*arguments: object, **options: object) -> None:
-    """Run `python -m logtriage ...` in a process of its own, which on Linux dies with this one, and
-    print its output as it comes; an option of None or empty text is left out.
-
-    Raises:
-        RuntimeError: when it fails; its output is printed above.
+    """Run `python -m logtriage ...` and print its output as it comes; an option of None or empty
+    text is left out. `RuntimeError` when it fails.
     """
     words = [sys.executable, "-m", "logtriage", *map(str, arguments)]
     for name, value in options.items():
@@ -139,7 +134,7 @@ def command(*arguments: object, **options: object) -> None:
 
 
 def progress(run: str | Path) -> pd.DataFrame:
-    """How far a run is and what it costs, in one row; the step's seconds are the last one's."""
+    """How far a run is and what it costs, by its last step, in one row."""
     settings, metrics = record_of(Path(run))["settings"], read_jsonl(Path(run) / "metrics.jsonl")
     last = metrics.iloc[-1]
     seconds = metrics["seconds"].diff().fillna(metrics["seconds"]).iloc[-1]

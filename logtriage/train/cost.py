@@ -3,8 +3,8 @@
     print(estimate(make_config("recommended"), T4, held_out=40))  # hours, and GiB at the peak
 
 Shapes are exact; how fast a GPU is at such work is a range, and so is every result. Nothing here
-was measured on the GPUs that it describes. Left out are downloads, loading, compiling, attention's
-own products (5 % of the others at 2,000 tokens), the simulator and the optimizer.
+was measured. Left out are downloads, loading, compiling, attention's own products (5 % of the
+others at 2,000 tokens), the simulator and the optimizer.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Model:
         return self.vocabulary * self.hidden + self.layers * biases + norms
 
     def adapter(self, rank: int) -> int:
-        """Weights of a LoRA adapter on all linear layers."""
+        """Weights of a LoRA adapter."""
         return self.layers * rank * sum(one + other for one, other in self.shapes)
 
 
@@ -83,8 +83,7 @@ class KnownGpu(NamedTuple):
     name: str
     gib: float  # memory that a program can use
     tflops: Range  # of matrix products in 16 bit
-    # Seconds of a decode step of Qwen2.5-3B; of another model in proportion to its layers, since
-    # such steps wait for kernels to be launched.
+    # Seconds of a decode step of Qwen2.5-3B; it waits for kernels, so others go by their layers.
     decode: Range
 
 
@@ -116,14 +115,13 @@ def estimate(
     model: Model | None = None,
 ) -> Estimate:
     """What a run takes, with an evaluation of `held_out` incidents of each task before and after,
-    `batch` at once; `ValueError` when `model` is not given and the config's is not known.
+    `batch` at once; `ValueError` for a model that is neither given nor known.
     """
     if model is None:
         known = [shape for name, shape in MODELS.items() if name.lower() in config.model.lower()]
         if not known:
             raise ValueError(
-                f"no shapes are known of {config.model!r}; choose one of {', '.join(MODELS)}, or "
-                "give its Model"
+                f"no shapes are known of {config.model!r}; choose one of {', '.join(MODELS)}"
             )
         model = known[0]
 

@@ -60,9 +60,7 @@ def credits(score: Score, reward: float, ignored: bool = False) -> dict[str, flo
 
 
 def kinds_of_credit(actions: Sequence[str]) -> list[str]:
-    """For each action of an episode, in order, its key of `credits`; an empty name is a call that
-    was no valid action.
-    """
+    """For each action of an episode its key of `credits`; an empty name is no valid action."""
     given: set[str] = set()
     kinds = []
     for action in actions:

@@ -2,10 +2,8 @@
 of an expert, for the track `expert`.
 
 None of them ever sees the right answer of an incident: all look only at what an agent sees, and at
-the runbook (`faults.FAULTS`), which is true in the simulated world.
-
-Every example is a pure function of its number. Whoever adds, leaves out or moves a draw, or renames
-a random stream, changes all examples, and with them the base model.
+the runbook (`faults.FAULTS`), which is true in the simulated world. Every example is a function of
+its number alone: another draw, or name of a random stream, makes another base model.
 
 Plain examples are of the default call graph in the words of `train`. Half of the *general* ones are
 plain, the others on random call graphs, in varied wording, or both. Names and words of the splits
@@ -49,14 +47,10 @@ KINDS = {
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
 # the questions: drawn blindly, nearly all lines would say nothing.
 SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
-FEWEST_ROWS = 2  # of metrics that a question about the slowest shows
-LINE_ROUNDS = 2  # times that each service is looked at for one, when a question is a single line
 
 PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
 GRAPH_SIZES = (5, 20)  # services of a random call graph: prompts grow with them
-
-# -- names of random call graphs for training: invented, so that none is of `unseen_topology` --
 
 # What a syllable of an invented word begins with, sounds of, and ends with, if with anything.
 _SYLLABLES = (
@@ -85,10 +79,10 @@ def invented_words(count: int, longest: int) -> tuple[str, ...]:
     return tuple(words)
 
 
-# Suffixes that say nothing of the kind of a service, which then must be read from the call graph,
-# its baseline latency, or the style of its lines.
+# They say nothing of the kind of a service, which must be read from call graph, latency and lines.
 _SUFFIXES = invented_words(60, 1)
 _EDGES = invented_words(800, 2)
+# Of random call graphs for training: invented, so that none is of `unseen_topology`.
 TRAINING_NAMES = Vocabulary(
     edges=tuple(map("-".join, zip(_EDGES[::2], _EDGES[1::2], strict=True))),
     stems=invented_words(1500, 3),
@@ -99,9 +93,8 @@ TRAINING_NAMES = Vocabulary(
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
-    """The episode of a general example: `PLAIN_SHARE` of the indices are the incidents of
-    `Episode.open`, the others are on a random call graph, in varied wording, or both. `ValueError`
-    for another split than train: results are never measured on these.
+    """The episode of a general example, for `PLAIN_SHARE` of the indices that of `Episode.open`.
+    `ValueError` for another split than train: results are never measured on these.
     """
     if split != "train":
         raise ValueError(f"varied episodes are for training alone; choose split train, not {split}")
@@ -114,8 +107,8 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
 
 
 def drill(index: int, general: bool = False) -> list[Message]:
-    """One reading exercise: short questions about text of `train`, answered from that text and the
-    runbook alone; or to ask every service once.
+    """Short questions about text of `train`, answered from that text and the runbook alone; or to
+    ask every service once.
     """
     random = Random(f"general-drill/{index}" if general else f"drill/{index}")
     shares = [in_general if general else plain for plain, in_general, _ in KINDS.values()]
@@ -157,7 +150,7 @@ def copying(index: int, fewest: int, most: int) -> list[Message]:
 
 
 def _rounds(episode: Episode, random: Random) -> list[Message]:
-    """All services are asked, each once: a model must remember which ones it has asked."""
+    """Each service is asked once: a model must remember which ones it has asked."""
     topology = episode.incident.topology
     messages = [
         {"role": "system", "content": DRILL_PROMPT},
@@ -188,16 +181,13 @@ def _draw_task(random: Random) -> str:
 def _questions_of_a_graph(kind: str, random: Random, index: int) -> list[tuple[str, Message]]:
     """Questions about a random call graph, which is shown once, with the first of them."""
     topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
-    if kind == "graph":
-        questions = _questions_of_calls(topology, random)
-    else:
-        questions = _questions_of_owners(topology, random, index)
-    text, answer = questions[0]
-    return [(f"{call_graph_line(topology)}\n{text}", answer), *questions[1:]]
+    ask = _questions_of_calls if kind == "graph" else _questions_of_owners
+    (text, answer), *rest = ask(topology, random, index)
+    return [(f"{call_graph_line(topology)}\n{text}", answer), *rest]
 
 
-def _questions_of_calls(topology: Topology, random: Random) -> list[tuple[str, Message]]:
-    """Whom a service calls and who calls it; the answer asks for the logs of each, in order."""
+def _questions_of_calls(topology: Topology, random: Random, _: int) -> list[tuple[str, Message]]:
+    """Whom a service calls and who calls it; the answer asks each for its logs."""
     below = [(f"called by {one.name}", one.downstream) for one in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
     questions: list[tuple[str, Message]] = []
@@ -222,7 +212,7 @@ def _questions_of_owners(
 
 
 def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
-    """How bad it is: by a row of the edge's metrics, or by a whole opening, with who is loudest."""
+    """How bad it is: by the edge's metrics, or by a whole opening, with who is loudest."""
     topology, reader = episode.incident.topology, ReadingPolicy()
     if kind == "opening":
         reader.begin(topology, episode.opening)
@@ -243,7 +233,7 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
     topology, reader = episode.incident.topology, ReadingPolicy()
     for _ in range(random.randrange(episode.incident.task.max_steps - 1)):
         episode.act(Action("request_more_logs", (topology.names[0],)))
-    shown = random.sample(topology.names, random.randint(FEWEST_ROWS, len(topology.names)))
+    shown = random.sample(topology.names, random.randint(2, len(topology.names)))
     rows = [episode.telemetry.metric(topology.position[name]) for name in shown]
     observation = Observation(0, 0, metrics=rows)
     reader.begin(topology, observation)
@@ -257,7 +247,7 @@ def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str,
     the kind that is sought, else of the last one.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
-    positions = list(range(len(topology.names))) * (LINE_ROUNDS if kind == "lines" else 1)
+    positions = list(range(len(topology.names))) * (2 if kind == "lines" else 1)
     random.shuffle(positions)
     if kind == "blocks":  # each is a step, and the last one would close the incident
         positions = positions[: episode.incident.task.max_steps - 1]
@@ -278,9 +268,7 @@ def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str,
 
 
 def _meaning(reader: ReadingPolicy, service: str) -> Message:
-    """What the runbook says to the lines of `service`, in calls, without a team where they only
-    hint; else whom they complain of; else nothing.
-    """
+    """Remedy and team by the runbook, no team where lines only hint; else whom they complain of."""
     fault = reader.fault_at(service)
     if fault is not None:
         fix = Action("remediate", (fault.remedy, service))
@@ -297,13 +285,12 @@ def _calls(content: str, *actions: Action) -> Message:
 
 
 def novice_episode(index: int, general: bool = False) -> list[Message]:
-    """One episode of the novice, as a conversation."""
     random = Random(f"general-junior/{index}" if general else f"junior/{index}")
     return transcript(NovicePolicy(random), _open(general, random, NOVICE_INDEX + index))
 
 
 def expert_episode(index: int) -> list[Message]:
-    """One episode of `trace`, as a conversation: what the track `expert` imitates."""
+    """An episode of `trace`: what the track `expert` imitates."""
     random = Random(f"teacher/{index}")
     return transcript(TracePolicy(), _open(False, random, EXPERT_INDEX + index))
 
@@ -329,8 +316,7 @@ def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
     return messages
 
 
-# By name, what may be imitated before reward: a function of the conversation's number, whose
-# incidents are a slice of `train` of their own.
+# What may be imitated before reward, by the conversation's number.
 TEACHERS: dict[str, Callable[[int], list[Message]]] = {
     "novice": novice_episode,
     "trace": expert_episode,

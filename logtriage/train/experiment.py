@@ -41,19 +41,14 @@ from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from .base_model import build_base, build_expert
 from .drills import TUNING_INDEX
 
-# Scores that make an incident worth showing before and after training: the base fails at it below
-# the first, the trained model solves it above the second.
+# Scores below which the base fails at an incident, and above which the trained model solves it.
 FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
 
 
 def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: Any) -> Path:
-    """The base model that a preset for a CPU starts from, built where it is not there yet.
-
-    Args:
-        preset: `novice`, `expert` or `general`.
-        folder: of the track; its base is `base/` in there.
-        base: another base to start from, or to make an expert of.
-        options: of `build_base`.
+    """The base model that the preset `novice`, `expert` or `general` starts from, `base/` in its
+    track's folder, or another to start from or to make an expert of (`base`); built by `options`
+    where it is not there yet.
     """
     folder = Path(folder)
     if preset == "expert":
@@ -62,9 +57,7 @@ def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: 
 
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:
-    """A run's model as a greedy policy: with the weights or the adapter in a folder, or, for None,
-    as it started.
-    """
+    """A run's model, greedy: with the weights or adapter in a folder, or as it started (None)."""
     settings = record_of(run)["settings"]
     base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
     adapter = weights if weights and (weights / "adapter_config.json").exists() else None
@@ -141,19 +134,12 @@ def evaluate_run(
     batch: int = 100,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Play the run's model before training, after it where that has ended, and scripted policies on
-    the same held-out incidents. Kept in `evaluation.parquet`, beside other splits.
-
-    Args:
-        run: folder.
-        episodes: incidents of each task.
-        split: of the incidents; of `train` it is a slice that nothing is trained on.
-        references: names of scripted policies.
-        batch: incidents handed to a policy at once.
-        progress: whether to show bars.
+    """Play the run's model before training, after it where that has ended, and scripted policies
+    (`references`) on so many held-out incidents of each task, `batch` at once.
 
     Returns:
-        The rows of `base`, `trained` and the references, with the columns `weights` and `key`.
+        The rows of `base`, `trained` and the references, with the columns `weights` and `key`. They
+        are kept in `evaluation.parquet`, beside other splits.
     """
     path = Path(run) / "evaluation.parquet"
     players = [*before_and_after(path.parent).values(), *map(scripted, references)]
@@ -163,7 +149,7 @@ def evaluate_run(
 def evaluate_checkpoints(
     run: str | Path, episodes: int = 60, batch: int = 100, progress: bool = True
 ) -> pd.DataFrame:
-    """Play every checkpoint on the first incidents of `test`; kept in `checkpoints.parquet`."""
+    """Play every checkpoint on the first incidents of `test`."""
     path = Path(run) / "checkpoints.parquet"
     folders = sorted(path.parent.glob("checkpoint-*"), key=step_of)
     if not folders:
@@ -173,25 +159,21 @@ def evaluate_checkpoints(
 
 
 def evaluate_splits(run: str | Path, episodes: int = 100) -> pd.DataFrame:
-    """Play the run's model, before and after, on the splits that hold something new; kept in
-    `splits.parquet`.
-    """
+    """Play the run's model, before and after, on the splits that hold something new."""
     path = Path(run) / "splits.parquet"
     new = [split for split in SPLITS if split.startswith("unseen")]
     return _results(path, before_and_after(path.parent).values(), new, episodes)
 
 
 def audit_run(run: str | Path, episodes: int = 200) -> pd.DataFrame:
-    """Audit the run's model, before and after, on `test` (see `bench.audit`); kept in
-    `audit.parquet`.
-    """
+    """Audit the run's model, before and after, on `test`."""
     path = Path(run) / "audit.parquet"
     players = before_and_after(path.parent).values()
     return _results(path, players, ["test"], episodes, 50, judge=judge_result)
 
 
 def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, Any]]:
-    """`score_tables.summarise` of one run's evaluation, kept in `summary.json`."""
+    """`score_tables.summarise` of one run's evaluation."""
     rows = summarise([evaluation])
     lines = ",\n".join(json.dumps(row) for row in rows)
     write_text(Path(run) / "summary.json", f"[\n{lines}\n]\n")
@@ -199,12 +181,9 @@ def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, A
 
 
 def compare_transcripts(run: str | Path) -> dict[str, Any]:
-    """Conversations about the same cascade of `test`, before and after training; kept in
-    `transcripts.json`.
-
-    It is the first one that the base fails and the trained model solves: a choice made to show a
-    difference. `telling` is False when there is none such, and the first incident stands in.
-    Averages are in `evaluation.parquet`.
+    """Conversations about the same cascade of `test`, before and after training: the first one that
+    the base fails and the trained model solves, a choice made to show a difference. `telling` is
+    False when there is none such, and the first incident stands in.
     """
     run, task, split = Path(run), "cascading_failure", "test"
     path, models = run / "transcripts.json", before_and_after(run)

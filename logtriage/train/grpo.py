@@ -1,5 +1,4 @@
-"""GRPO through TRL, for the embedded model on a CPU and for Qwen2.5-3B-Instruct on a T4; the two
-differ in who plays the episodes (`TrainingConfig.loop`) and in credit.
+"""GRPO through TRL, for the embedded model on a CPU and for Qwen2.5-3B-Instruct on a T4.
 
 `environment_factory` plays the incidents, `TriageTools.get_reward` scores them, and every
 completion of a group plays the same incident, so advantages compare decisions and not luck. A run
@@ -42,7 +41,7 @@ from ..bench.runs import (
 )
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
-from ..policies.llm.loading import cannot_load, load_language_model, quantised_name, with_tool_calls
+from ..policies.llm.loading import explained, load_language_model, quantised_name, with_tool_calls
 from .drills import open_varied
 from .settings import TrainingConfig, incident_rows
 
@@ -62,25 +61,19 @@ def train(
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
 
     Args:
-        config: the settings.
         folder: the run's; one process at a time trains in it.
-        progress: whether to show a bar.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
-            on a server, with the same result. By default they are played in this process, as
-            `config.varied` has it.
+            on a server, with the same result. By default as `config.varied` has it.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
-        track: a tracker for the metrics, as transformers calls it (`report_to`): `trackio`,
-            `tensorboard` or `wandb`; empty for none.
+        track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
 
     Returns:
         The trained model's folder; the run's, when `until` stopped it before.
 
     Raises:
         ValueError: when the folder holds a run with other settings, another process trains in it,
-            there is no such model, this machine cannot train so, its memory or disk does not
-            suffice, varied incidents are to be played elsewhere, or the tracker is not there.
-        ConnectionError: when the server does not answer; the same command goes on from the last
-            checkpoint.
+            or model, machine or tracker do not serve.
+        ConnectionError: when the server does not answer.
     """
     if config.varied and open_episode is not None:
         raise ValueError("varied incidents are made in this process; do without a server")
@@ -117,7 +110,7 @@ def train(
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     """What `config.json` holds: a model in a folder is named relative to the run, so that both can
-    move together, and known by its weights, so that another one there is another run.
+    move together, and known by its weights.
     """
     settings = asdict(config)
     if Path(config.model).is_dir():
@@ -146,7 +139,7 @@ def _trained(
 
     from .loop import KeptTrainer
     from .supervised import warm_up
-    from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, StopAt, grpo_arguments
+    from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, grpo_arguments
 
     dataset = Dataset.from_list(incident_rows(config))
     if config.warm_up and checkpoint is None:
@@ -154,7 +147,7 @@ def _trained(
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
-    metrics = MetricsLog(folder, config.steps, progress)
+    metrics = MetricsLog(folder, config.steps, progress, until)
     trainer = kind(
         model=model,
         args=grpo_arguments(config, folder, track),
@@ -168,8 +161,6 @@ def _trained(
     trainer.remove_callback(PrinterCallback)
     if progress:
         print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
-    if until is not None and until < config.steps:
-        trainer.add_callback(StopAt(until))
     try:
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     finally:
@@ -232,14 +223,10 @@ def _load_with_unsloth(config: TrainingConfig, adapter: dict[str, Any]) -> tuple
         raise ValueError(f"no unsloth here ({error}); install requirements-gpu.txt") from error
 
     name = quantised_name(config.model) if config.load_in_4bit else config.model
-    try:
+    with explained(name):
         model, tokenizer = FastLanguageModel.from_pretrained(
             name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
         )
-    except (OSError, RuntimeError) as error:  # Unsloth's own for a model that is not there
-        if out_of_memory(error):
-            raise
-        raise cannot_load(name, error) from error
     model = FastLanguageModel.get_peft_model(
         model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
     )

@@ -6,9 +6,9 @@ the longest, and reads again those whose advantage is 0. `KeptTrainer` does none
 the same (a test compares both gradients). Unsloth generates by its own kernels and keeps TRL's loop
 (`trainer.IncidentTrainer`).
 
-Like its base class it overrides private methods of TRL, which is pinned; a test holds their
-signatures. TRL's public `rollout_func` does not replace them: with it TRL would run its tool loop
-over the finished episodes, or without `environment_factory` not say which incident a prompt is of.
+Like its base class it overrides private methods of TRL, which is pinned. TRL's public
+`rollout_func` does not replace them: with it TRL would run its tool loop over finished episodes, or
+without `environment_factory` not say which incident a prompt is of.
 """
 
 from __future__ import annotations
@@ -32,14 +32,11 @@ READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
 
 
 class KeptTrainer(IncidentTrainer):
-    """See above."""
-
     credit = "part"  # of `TrainingConfig`
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
-        """Play the sessions that the environments have just opened, in place of TRL's tool loop,
-        and return what that does: ids of prompts and completions, the mask of what the model wrote,
-        messages, and nothing of what only other ways of generating have.
+        """Play the sessions that the environments have just opened, and return what TRL's tool loop
+        does: ids of prompts and completions, the mask of what the model wrote, messages.
         """
         policy = LanguageModelPolicy(
             self.accelerator.unwrap_model(self.model),
@@ -128,9 +125,7 @@ class KeptTrainer(IncidentTrainer):
         shared = DynamicCache(config=inner.config)
 
         def read_on(rows: torch.Tensor, start: int, end: int, cache: DynamicCache) -> torch.Tensor:
-            """The last layer's states at tokens `start` to `end` of these rows, of which `cache`
-            holds what comes before.
-            """
+            """The last layer's states at these tokens; `cache` holds what comes before."""
             with self.accelerator.autocast():
                 return inner.base_model(
                     input_ids=input_ids[rows, start:end],

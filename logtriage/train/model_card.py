@@ -51,10 +51,10 @@ LICENCES = {
 
 
 class Subject(NamedTuple):
-    """What a card is about: the folder of a finished run, and the repository `owner/name`."""
+    """What a card is about."""
 
-    run: Path
-    name: str
+    run: Path  # folder of a finished run
+    name: str  # of the repository, `owner/name`
     adapter: bool  # an adapter was trained, and not all weights
     merged: bool  # into its base
     base: str  # its name on a hub; empty for one in a folder
@@ -70,15 +70,12 @@ class Subject(NamedTuple):
 
 
 def make_card(subject: Subject, folder: Path) -> ModelCard:
-    """The card of what lies in `folder`, which gets `summary.json`, the numbers behind it.
-
-    Raises:
-        ValueError: when the run's results are of other weights, or of another version of the
-            benchmark.
+    """The card of what lies in `folder`, which gets `summary.json`, the numbers behind it;
+    `ValueError` when the run's results are of other weights.
     """
     run = subject.run
-    record = record_of(run)
-    found = _results(run, folder)
+    record, found = record_of(run), _results(run, folder)
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
     environment = Environment(
         loader=PackageLoader("logtriage.train"),
         undefined=StrictUndefined,
@@ -94,9 +91,9 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
         training=_training(run, record["settings"]),
         record=record,
         found=found,
-        figures={name: CAPTIONS[name] for name in CAPTIONS if (folder / name).exists()},
+        figures={name: said for name, said in CAPTIONS.items() if (folder / name).exists()},
         turn_tokens=max(TURN_TOKENS, record["settings"]["turn_tokens"]),
-        own_tokenizer=_has_own_tokenizer(folder),
+        own_tokenizer=tokenizer.get("tokenizer_class") == "TokenizersBackend",
         run_named=f"{run.resolve().parent.name}/{run.name}",
         repository=REPOSITORY,
         version=__version__,
@@ -107,8 +104,7 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
 
 def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
     """The card's head, with one result per task where there are any."""
-    adapter = subject.adapter and not subject.merged
-    licence = subject.licence
+    adapter, licence = subject.adapter and not subject.merged, subject.licence
     results = [
         EvalResult(
             task_type="text-generation",
@@ -154,21 +150,12 @@ def _base(subject: Subject) -> dict[str, Any]:
     }
 
 
-def _has_own_tokenizer(folder: Path) -> bool:
-    """Whether the tokenizer must be loaded as it was saved: see `loading.load_language_model`."""
-    config = json.loads((folder / "tokenizer_config.json").read_text())
-    return config.get("tokenizer_class") == "TokenizersBackend"
-
-
 def _training(run: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """On what was trained, and for how long."""
-    episodes = read_jsonl(run / "episodes.jsonl")
-    group = settings["group"]
+    episodes, group = read_jsonl(run / "episodes.jsonl"), settings["group"]
+    tasks = episodes["task"].str.replace("_", " ").value_counts() // group
     return {
-        "tasks": {
-            task.replace("_", " "): count // group
-            for task, count in episodes["task"].value_counts().items()
-        },
+        "tasks": dict(tasks),
         "incidents": len(episodes) // group,
         "episodes": len(episodes),
         "first": episodes["index"].min(),
@@ -179,8 +166,8 @@ def _training(run: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(run: Path, folder: Path) -> dict[str, Any]:
-    """Tables and sentences about held-out incidents, and the rows of `summarise_run`, which writes
-    `summary.json` into `folder`; empty where the trained model has not been evaluated.
+    """Tables and sentences about held-out incidents, and the rows of `summary.json`, written here;
+    empty where the trained model has not been evaluated.
     """
     path = run / "evaluation.parquet"
     if not path.exists():

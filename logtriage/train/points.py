@@ -1,10 +1,9 @@
 """One point of a sweep, a notebook that papermill executes, and how Dask runs many of them.
 
-A point is finished when its `point.json` says so. The process that executes the point writes that
-file after papermill has returned without an error: the executed notebook alone proves nothing,
-since a kernel may die in its last cell. What an unfinished point has done so far is the notebook's
-own business: notebook 03 continues from its last checkpoint. A lock on the folder, which ends with
-the process that holds it, keeps two processes from executing one point at the same time.
+A point is finished when its `point.json` says so, which is written after papermill has returned
+without an error: the executed notebook alone proves nothing, since a kernel may die in its last
+cell. What an unfinished point has done so far is the notebook's own business: notebook 03 continues
+from its last checkpoint. A lock on the folder keeps two processes from executing one point.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ if TYPE_CHECKING:  # slow to import
     from distributed import Client
 
 ORDER = ("interrupted", "waiting", "failed", "running")  # the last by somebody else
-CONNECT_SECONDS = 10  # for a scheduler to answer
 LONGEST_ERROR = 600  # characters
 
 
@@ -66,13 +64,11 @@ class Point:
 
     @property
     def varied(self) -> dict[str, Any]:
-        """The parameters by which a point is known: its folder may move."""
+        """By which a point is known: its folder may move."""
         return {name: value for name, value in self.parameters.items() if name != "folder"}
 
     def outcome(self) -> dict[str, Any]:
-        """How its last execution with these parameters ended: `seconds`, or `error`; empty when it
-        has not ended.
-        """
+        """How its last execution by these parameters ended: `seconds` or `error`; else empty."""
         try:
             found: dict[str, Any] = json.loads((self.folder / "point.json").read_text())
         except (OSError, ValueError):
@@ -95,11 +91,8 @@ class Point:
 
 
 def execute(point: Point) -> None:
-    """Execute a point in this process and its kernel, unless it is finished; wait for another
-    process that executes it.
-
-    Raises:
-        PointError: when the notebook fails; it is kept, with the error in it.
+    """Execute a point in a kernel of its own, unless it is finished; wait for another process that
+    executes it. `PointError` when the notebook fails, which is kept with the error in it.
     """
     with point.lock:
         if "seconds" not in point.outcome():
@@ -166,8 +159,7 @@ def run_points(
     Args:
         points: of a sweep.
         workers: processes on this machine, which share its cores out; None for one per core.
-        scheduler: address of a Dask scheduler (`tcp://...`) whose workers do it instead; they may
-            come and go.
+        scheduler: a Dask scheduler (`tcp://...`) whose workers do it instead; they come and go.
         retries: how often a point that failed is tried again.
 
     Raises:
@@ -211,7 +203,7 @@ def _client(workers: int | None, scheduler: str) -> Iterator[Client]:
 
     if scheduler:
         try:
-            client = Client(scheduler, timeout=CONNECT_SECONDS)
+            client = Client(scheduler, timeout=10)
         except (OSError, ValueError) as error:
             raise ValueError(
                 f"no Dask scheduler answers at {scheduler}; start one (`dask scheduler`), or "

@@ -1,9 +1,8 @@
 """A finished run as a model of the Hugging Face Hub: `python -m logtriage publish-model`.
 
-The folder `hub` in the run's, which is uploaded, holds the model card (see `model_card`), the
-adapter or the whole model, `example.json` (an opening conversation and the tools' schemas, for the
-card's snippet), `run.json` (the run's `config.json`), its metrics, results and figures, and nothing
-of the machine on which the run was made: no checkpoints, no pickled arguments.
+The folder `hub` in the run's, which is uploaded, holds the model card, the adapter or the whole
+model, `example.json` for the card's snippet, `run.json` (the run's `config.json`), its metrics,
+results and figures, and nothing of the machine: no checkpoints, no pickled arguments.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def check_upload(name: str) -> None:
 
 
 def publish_model(
-    run: str | Path, name: str, private: bool = False, merged: bool = False, dry_run: bool = False
+    run: Path, name: str, private: bool = False, merged: bool = False, dry_run: bool = False
 ) -> str:
     """Publish a finished run as the model `name`, and return its address; with `dry_run` only write
     the folder, and return that. A repository that is there stays as private as it is.
@@ -90,19 +89,14 @@ def publish_model(
     return str(address)
 
 
-def write_model(run: str | Path, name: str, merged: bool = False) -> Path:
-    """Write the folder that is to be the repository `name`, `hub` in the run's, and return it.
-
-    Args:
-        run: folder of a finished run.
-        name: `owner/name`, which the card's snippets load.
-        merged: whether an adapter is merged into its base, in 16 bit.
+def write_model(run: Path, name: str, merged: bool = False) -> Path:
+    """Write the folder that is to be the repository `name` (`owner/name`), `hub` in the run's, and
+    return it; an adapter is `merged` into its base in 16 bit, or not.
 
     Raises:
         ValueError: when `name` is none, the run is not finished, nobody else could load the
             adapter, or the results are not of these weights.
     """
-    run = Path(run)
     check_name(name)
     subject = _subject(run, name, merged)
     folder = run / "hub"

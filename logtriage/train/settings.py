@@ -248,11 +248,9 @@ def asked_config(
     """A preset as a command asks for it; None, and no tasks, leave what is the preset's.
 
     Args:
-        preset: its name.
         tasks: names, or `all`, to be played in equal shares.
         episodes: of each task, dealt in turn (see `deal`).
         steps: optimizer steps, with `episodes` the most of them.
-        changes: other settings.
     """
     asked = {name: value for name, value in changes.items() if value is not None}
     if tasks:

@@ -1,9 +1,8 @@
 """Supervised training on conversations: of the embedded base model, and of an adapter before GRPO.
 
 A large model that hardly calls tools earns nothing that GRPO could learn from. In a warm-up its
-adapter imitates some conversations of a script on incidents of `train`, rendered by the model's own
-chat template. They show how to call tools, and also what to look for: such a run is SFT, then RL,
-and its results must say so.
+adapter imitates a script on incidents of `train`, in the model's own chat template. That shows how
+to call tools, and also what to look for: such a run is SFT, then RL, and its results must say so.
 """
 
 from __future__ import annotations
@@ -81,10 +80,8 @@ def train_on(
         examples: from `encode`; read `epochs` times, `batch_size` a step.
         seed: of the order of batches, together with `stream`, by default the label.
         learning_rate: peak.
-        label: of the progress bar and the log.
-        log: takes a row of losses every 20 steps.
-        observation_weight: what a token that the assistant only read weighs in the loss; one that
-            it wrote weighs 1.
+        label: of the progress bar and the log, which gets a row of losses every 20 steps.
+        observation_weight: in the loss, of a token that the assistant did not write.
     """
     import torch
 
@@ -93,8 +90,7 @@ def train_on(
     warmup = min(30, max(1, steps // 20))
 
     def rate(step: int) -> float:
-        left = (steps - step) / max(1, steps - warmup)
-        return min((step + 1) / warmup, max(0.0, left))
+        return min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
 
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01

@@ -63,7 +63,7 @@ class Sweep:
 
 
 class UniqueKeys(yaml.SafeLoader):
-    """A loader that refuses a key that occurs twice: YAML would drop the first in silence."""
+    """Refuses a key that occurs twice: YAML would drop the first in silence."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -77,12 +77,7 @@ class UniqueKeys(yaml.SafeLoader):
 
 def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
     """Read a sweep, which is to run in `folder`, by default `runs/<its name>`, and check it as far
-    as that is possible without running it.
-
-    Raises:
-        ValueError: for what cannot be run: an unknown key, notebook, parameter or setting, a value
-            of a wrong type, a name or a seed that occurs twice.
-        OSError: when the file cannot be read.
+    as that is possible without running it; `ValueError` for what cannot be run.
     """
     path = Path(path)
     try:
@@ -97,12 +92,9 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
                 f"{path}: {name!r} cannot name a row, which becomes a folder; use letters, "
                 "digits, spaces and ._=,+-"
             )
-    for what, values in (
-        ("seeds", file.seeds),
-        ("folders of the rows", [name.replace(" ", "-") for name in rows]),
-    ):
+    for values in (file.seeds, [name.replace(" ", "-") for name in rows]):
         if len(set(values)) < len(values):
-            raise ValueError(f"{path}: the {what} {values} are not all different; change one")
+            raise ValueError(f"{path}: seeds or rows {values} are not all different; change one")
     if file.against and file.against not in rows:
         raise ValueError(
             f"{path}: against {file.against!r} is no row; choose one of {', '.join(rows)}"
@@ -183,9 +175,7 @@ def _check_training(parameters: dict[str, Any], where: str) -> None:
 
 
 def summarise_sweep(sweep: Sweep) -> list[Path]:
-    """Write the summary of a finished sweep and return its files; none when the notebook plays no
-    held-out incidents.
-    """
+    """Write the summary of a finished sweep, if held-out incidents were played; its files."""
     from ..bench.analysis import gather, score  # slow to import
 
     if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
@@ -202,7 +192,6 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
 
 
 def _record(sweep: Sweep) -> dict[str, Any]:
-    """What was run: rows and seeds, command, date, commits, machine."""
     runs = [record_of(point.folder) for point in sweep.points]
     return {
         "name": sweep.name,
@@ -221,7 +210,7 @@ def _record(sweep: Sweep) -> dict[str, Any]:
 
 
 def draw_sweep(folder: Path) -> list[Path]:
-    """Draw the figure of a sweep from the tables in the folder; returns the file."""
+    """Draw a sweep's figure from the tables in the folder."""
     from ..bench.analysis import read_sweep
     from ..bench.plots import plot_sweep_seeds
 

@@ -129,9 +129,7 @@ def _fixed_pieces(tokenizer: Any, spelled: bool) -> list[str]:
 
 
 def tokenizer_texts(count: int, general: bool = False) -> Iterator[str]:
-    """What the tokenizer is trained on: conversations of drills and junior, and the values of
-    calls.
-    """
+    """What the tokenizer is trained on: drills, novices' episodes, and the values of calls."""
     values = [*DEFAULT_TOPOLOGY.names, *REMEDIES, *TEAMS, *SEVERITIES]
     for index in range(count):
         yield from values

@@ -74,10 +74,11 @@ def build_base_command(
 
     if expert and general:
         raise ValueError("--expert starts from a finished base, and --general builds one; name one")
-    made = (
-        build_expert(folder, expert, seed) if expert else build_base(folder, seed, general=general)
-    )
-    typer.echo(f"base model in {made}")
+    if expert:
+        build_expert(folder, expert, seed)
+    else:
+        build_base(folder, seed, general=general)
+    typer.echo(f"base model in {folder}")
 
 
 @errors_in_a_line()
@@ -185,11 +186,7 @@ def evaluate_run_command(
     episodes: Annotated[int, typer.Option(min=2, help="Incidents of each task.")] = 200,
     batch: Annotated[int, typer.Option(min=1, help="Incidents played at once.")] = 100,
 ) -> None:
-    """Play a run's model on held-out incidents of `test`, before and after training; keep the
-    episodes in RUN.
-
-    A run that is not finished is played as it started.
-    """
+    """Play a run's model on held-out incidents of `test`, before training and after its end."""
     from ..bench.score_tables import score_table, summary_table
     from .experiment import evaluate_run, summarise_run
 

@@ -47,8 +47,6 @@ def precision(config: TrainingConfig) -> dict[str, Any]:
 def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRPOConfig:
     """TRL's settings of a run in `folder`, the same on every route: all that matters is set, since
     Unsloth has other defaults, and checked once they are built, since Unsloth changes some.
-
-    `track` names a tracker; empty for none.
     """
     asked: dict[str, Any] = {
         "output_dir": str(folder),
@@ -140,7 +138,7 @@ class IncidentTrainer(GRPOTrainer):
 
 def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Regroup a step's micro-batches by length and cut their padding: TRL pads every episode to the
-    longest one of the step. The gradient is the sum over all of them whatever the order.
+    longest one. The gradient is a sum over all.
     """
     size = len(batches[0]["completion_ids"])
     # Tensors with one row per episode; the rest (numbers of the whole step) stays as it is.
@@ -172,9 +170,8 @@ class EpisodeRecorder:
     TRL shows whole completions to reward functions only, so it is one. It returns 0: TRL adds the
     reward of `TriageTools.get_reward`, which it calls after the reward functions.
 
-    `malformed` are the calls of an episode that were no valid action, `environment_seconds` is the
-    time spent in the simulator, `peak_memory_gb` the most that torch has reserved so far. `count`:
-    whether to count the calls that never reached a session, as in TRL's own loop.
+    `malformed` are the calls of an episode that were no valid action; `count`: also those that
+    never reached a session, as in TRL's own loop. `environment_seconds` are the simulator's.
     """
 
     __name__ = "episodes"
@@ -208,9 +205,8 @@ class EpisodeRecorder:
         append(self.folder / "completions.jsonl", [shown])
         return [0.0] * len(sessions)
 
-    def _log_means(
-        self, rows: list[dict[str, Any]], sessions: list[ToolSession], log_metric: Any
-    ) -> None:
+    @staticmethod
+    def _log_means(rows: list[dict[str, Any]], sessions: list[ToolSession], log: Any) -> None:
         values: dict[str, list[float]] = defaultdict(list)
         for row in rows:
             values[f"score/{row['task']}"].append(row["score"])
@@ -220,8 +216,8 @@ class EpisodeRecorder:
         if torch.cuda.is_available():
             values["peak_memory_gb"] = [torch.cuda.max_memory_reserved() / 1e9]
         for name, each in values.items():
-            log_metric(name, sum(each) / len(each))
-        log_metric("environment_seconds", sum(session.seconds for session in sessions))
+            log(name, sum(each) / len(each))
+        log("environment_seconds", sum(session.seconds for session in sessions))
 
 
 def append(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -230,9 +226,7 @@ def append(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def unreachable_calls(completion: list[Message]) -> int:
-    """Calls that TRL could not hand to the environment, and so no session has counted: unreadable
-    ones, unknown tools, wrong arguments.
-    """
+    """Calls that no session has counted: unreadable ones, unknown tools, wrong arguments."""
     unread = sum(message["role"] == "assistant" and unreadable(message) for message in completion)
     # TRL answers such a call itself, as it does when the environment raises because the incident is
     # closed; the latter is counted by the session.
@@ -240,25 +234,15 @@ def unreachable_calls(completion: list[Message]) -> int:
     return unread + sum(text.startswith("{'error'") and CLOSED not in text for text in answered)
 
 
-class StopAt(TrainerCallback):
-    """Ends training after a step before its last, with a checkpoint to go on from."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step >= self.step:
-            control.should_save = control.should_training_stop = True
-
-
 class MetricsLog(TrainerCallback):
-    """One line of `metrics.jsonl` per step; `seconds` and `cpu_seconds`, of this process, are sums
-    over attempts, each up to its last checkpoint. `progress`: whether to show a bar.
+    """One line of `metrics.jsonl` per step, and a bar for `progress`; training ends after the step
+    `until`, with a checkpoint. `seconds` and `cpu_seconds`, of this process, are sums over
+    attempts, each up to its last checkpoint.
     """
 
-    def __init__(self, folder: Path, steps: int, progress: bool) -> None:
+    def __init__(self, folder: Path, steps: int, progress: bool, until: int | None = None) -> None:
         self.path = folder / "metrics.jsonl"
-        self.steps, self.progress = steps, progress
+        self.steps, self.progress, self.until = steps, progress, until
         self.bar: tqdm[Any] = tqdm(disable=True)  # until training begins
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -269,6 +253,10 @@ class MetricsLog(TrainerCallback):
         self.bar = tqdm(
             desc="grpo", total=self.steps, initial=state.global_step, disable=not self.progress
         )
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == self.until:
+            control.should_save = control.should_training_stop = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if not logs or "reward" not in logs:  # the summary at the end belongs to no step

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import get_json_schema
 
 from logtriage.play.actions import ACTION_ARGUMENTS, Action
@@ -98,6 +98,15 @@ def test_what_is_nowhere_is_said(tiny_base, tmp_path):
         load_language_model("nobody/here")
     with pytest.raises(ValueError, match=rf"cannot load {tmp_path}: .*incomplete or damaged"):
         load_language_model(tiny_base, adapter=tmp_path)
+
+
+def test_a_full_gpu_is_no_damaged_folder(tiny_base, monkeypatch):
+    def fail(*args, **options):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        load_language_model(tiny_base)
 
 
 def test_a_short_template_loses_no_word_about_a_tool(tokenizers):

@@ -98,11 +98,6 @@ def test_the_published_base_is_recognised(tmp_path):
         build_base(folder, hidden=64)
 
 
-def test_wider_models_take_smaller_steps():
-    assert base_model.learning_rate_for(128) == 2.5e-3  # exactly: published bases are known by it
-    assert base_model.learning_rate_for(256) == 1.25e-3
-
-
 def test_a_second_process_waits_and_finds_the_base_finished(
     tiny_base, tmp_path, monkeypatch, capsys
 ):

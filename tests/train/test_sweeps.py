@@ -53,10 +53,7 @@ def run(*words):
         ({"seeds": [1, 1]}, "not all different"),
         ({"seeds": [-1]}, "seed: Input should be greater than or equal to 0"),
         ({"rows": {"../up": {}}}, "'../up' cannot name a row"),
-        (
-            {"rows": {"a b": {}, "a-b": {}}},
-            "folders of the rows ['a-b', 'a-b'] are not all different",
-        ),
+        ({"rows": {"a b": {}, "a-b": {}}}, "rows ['a-b', 'a-b'] are not all different"),
         ({"rows": {"one": {}}, "against": "two"}, "against 'two' is no row; choose one of one"),
         ({"sedes": [1]}, "sedes: Extra inputs are not permitted"),
     ],

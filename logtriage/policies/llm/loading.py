@@ -101,7 +101,7 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
     name = quantised_name(source) if load_in_4bit else str(source)
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
     # be loaded as saved.
-    with _explained(name):
+    with explained(name):
         generic = get_tokenizer_config(name).get("tokenizer_class") == "TokenizersBackend"
         fast, auto = transformers.PreTrainedTokenizerFast, transformers.AutoTokenizer
         tokenizer = (fast if generic else auto).from_pretrained(name)
@@ -120,23 +120,28 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
             **options,
         )
     if adapter is not None:
-        with _explained(str(adapter)):
+        with explained(str(adapter)):
             model = PeftModel.from_pretrained(model, str(adapter))
     return model.eval(), tokenizer
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Turn all that these libraries raise for what cannot be loaded into one `ValueError`."""
+def explained(name: str) -> Iterator[None]:
+    """Turn all that these libraries raise for what cannot be loaded into one `ValueError`, but a
+    GPU's memory that is full.
+    """
+    import torch
     from safetensors import SafetensorError
 
     try:
         yield
+    except torch.OutOfMemoryError:  # the folder is whole
+        raise
     except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
-        raise cannot_load(name, error) from error
+        raise _cannot_load(name, error) from error
 
 
-def cannot_load(name: str, error: Exception) -> ValueError:
+def _cannot_load(name: str, error: Exception) -> ValueError:
     """The error for a model that is in no folder and on no hub, or is damaged."""
     reason = str(error).strip().partition("\n")[0]
     if Path(name).is_dir():
