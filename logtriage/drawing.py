@@ -31,16 +31,14 @@ CHARACTER, PADDING, COLUMN_GAP, ROW_HEIGHT, MARGIN = 6.7, 10, 44, 56, 4
 
 
 class Box(NamedTuple):
-    """A service of the call graph: its left edge and its middle in pixels, whether it has an alert,
-    and its newest metrics with the step that brought them; None if not yet.
-    """
+    """A service of the call graph."""
 
     service: str
-    x: int
-    y: int
+    x: int  # of its left edge, in pixels
+    y: int  # of its middle
     alerted: bool
-    metric: Metric | None
-    step: int | None
+    metric: Metric | None  # the newest
+    step: int | None  # that brought it
 
     @property
     def health(self) -> str:
@@ -60,12 +58,7 @@ class Part(NamedTuple):
 def draw(
     topology: CallGraph, opening: Observation, history: Sequence[Step] = (), verdict: str = ""
 ) -> str:
-    """The episode so far as an HTML fragment.
-
-    Args:
-        opening, history: everything shown, see `BaseEpisode`.
-        verdict: `draw_verdict`'s HTML, once the episode is over; other text is escaped.
-    """
+    """The episode so far as an HTML fragment, with `draw_verdict`'s once it is over."""
     newest: dict[str, tuple[Metric, int]] = {}
     alerts: list[Alert] = []
     log = []

@@ -59,8 +59,7 @@ class TriageRubric(Rubric):
 
 
 class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState]):
-    """Incidents in a microservice cluster, to be traced to their root, fixed, and handed to the
-    right team.
+    """Incidents in a microservice cluster, to be traced, fixed, and handed to the right team.
 
     The reward is 0, and at the end the score in [0, 1]. In the task API the three tasks take turns:
     `reset(split=s, index=n)` opens `get_task(s, n)`.
@@ -69,9 +68,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         observation = env.reset(task="cascading_failure", split="test", index=7)
         observation = env.step(TriageAction(action_type="request_more_logs", value="user-db"))
 
-    Args:
-        topology: a custom call graph, on which all incidents are; the split unseen_topology,
-            which draws its own, is then refused, and not listed.
+    On a custom call graph there is no split unseen_topology, which draws its own.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True

@@ -104,9 +104,7 @@ class Server:
         self._client.close()
 
     def open(self, task: str | Task, split: str, index: int) -> RemoteEpisode:
-        """Open an incident in a session of its own; `ValueError` as `check_coordinates`,
-        `ConnectionError` where there is no server any more, or no room on it.
-        """
+        """Open an incident in a session of its own; `ValueError` where there is none."""
         task = str(task)  # a server knows none but its own, by their names
         settings = check_coordinates(task, split, index)
         session = self.idle.pop() if self.idle else self.ask(self._client.new_session)

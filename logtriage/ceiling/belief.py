@@ -22,9 +22,7 @@ WORTHWHILE = 1e-3  # gain in score below which a question is not worth its noise
 
 
 def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
-    """The prior of an incident's call graph, task and split, kept where incidents share a graph;
-    `ValueError` for one that was not simulated.
-    """
+    """The prior of an incident, kept where others share its graph; `ValueError` for a real one."""
     topology = simulated(graph)
     assert task is not None  # a simulated incident has settings
     make_prior = Prior if split == "unseen_topology" else cached_prior

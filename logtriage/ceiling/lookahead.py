@@ -1,8 +1,7 @@
 """One step of lookahead: the expected score of answering now, and of asking each question first.
 
-`score_table` is the score, on arrays: what each set of answers earns under each outcome of an
-incident. `Lookahead` weighs sets of answers by it, and a question by the expected score of the best
-answers afterwards, less the step that asking costs.
+`Lookahead` weighs sets of answers by their score under each outcome (`score_table`), and a question
+by the expected score of the best answers afterwards, less the step that asking costs.
 """
 
 from __future__ import annotations
@@ -115,9 +114,7 @@ def _multisets(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Lookahead:
-    """What an agent that has answered nothing yet can expect after `step` steps; its posterior must
-    not change while this is in use.
-    """
+    """What an agent that has answered nothing can expect, while its posterior stays the same."""
 
     def __init__(self, belief: Posterior, step: int) -> None:
         self.belief, self.step = belief, step
@@ -151,9 +148,7 @@ class Lookahead:
         return table @ self._outcomes.chance
 
     def _likeliest_outcomes(self) -> tuple[Outcomes, np.ndarray]:
-        """The `CLASSES` likeliest outcomes, and the index of each living hypothesis' outcome, (H,),
-        -1 where it is less likely.
-        """
+        """The likeliest outcomes, and which of them (-1: none) each living hypothesis has, (H,)."""
         prior, alive, kinds = self.belief.prior, self.belief.alive, len(SEVERITIES)
         root, fault, severity = prior.position[alive], prior.fault[alive], prior.severity[alive]
         # One number for (root, fault, severity), and -1 for a false alarm.
@@ -212,9 +207,7 @@ class Lookahead:
         ]
 
     def _value(self, at: int, later: np.ndarray) -> float:
-        """Expected score of the best answers after the lines that `at` would show next, over all
-        multisets of readings; `later`: scores after the question, (options, outcomes).
-        """
+        """Expected score after the lines that `at` shows next; `later`: (options, outcomes)."""
         belief, outcomes = self.belief, self._outcomes
         known, mass = self._outcome_of >= 0, belief.weight.sum(1)
 

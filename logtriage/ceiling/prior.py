@@ -119,9 +119,7 @@ class Prior:
     def _keep_hypotheses(
         self, pairs: Pairs, grid: Grid, leads: np.ndarray, severity: np.ndarray, chances: np.ndarray
     ) -> None:
-        """A hypothesis for each trajectory and arrival of some chance, and one for a false alarm,
-        where the task has any.
-        """
+        """One for each trajectory and arrival of some chance, and one for a false alarm, if any."""
         self.faults: list[Fault] = list(dict.fromkeys(fault for _, fault in pairs))
         fault_of_pair = np.array([self.faults.index(fault) for _, fault in pairs])
         run, lead = np.nonzero(chances)
@@ -188,9 +186,7 @@ class Prior:
     def _count(
         self, severity: np.ndarray, valid: np.ndarray, outage: bool | None, random: Generator
     ) -> np.ndarray:
-        """How many draws at each pair end in each cell of (pair, ramp, level, lead), when the
-        generator wants an outage, wants none, or takes either (None).
-        """
+        """How many draws end in each cell, when an outage is wanted, or none, or either (None)."""
         pairs, ramps, levels, leads = severity.shape
         low, high = self.task.intensity
         pair = np.repeat(np.arange(pairs), max(FEWEST_DRAWS, PRIOR_DRAWS // pairs))

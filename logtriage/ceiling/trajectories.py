@@ -41,19 +41,13 @@ def simulate(
     }
     idle, external = np.array(network.idle_latency), np.array(network.external)
 
-    def at_rest(values: Sequence[float]) -> np.ndarray:
-        return np.broadcast_to(values, (len(positions), size)).astype(float)
-
-    load, latency = at_rest(network.rest_load), at_rest(network.rest_latency)
-    pool, cpu = at_rest(network.rest_pool), at_rest(network.rest_cpu)
-    errors = np.zeros((len(positions), size))
-    history = [(load, latency, errors, pool, cpu)]
+    rest = [np.tile(values, (len(positions), 1)) for values in cluster.rest_state(topology)]
+    load, latency, errors, *_ = rest
+    history = [tuple(rest)]
     for tick in range(1, ticks + 1):
         strength = intensities * np.minimum(1.0, tick / ramps)
         demand = external + (load @ share) * (1.0 + cluster.RETRIES * errors)
-        demand[rows, positions] += (
-            effect["load"] * strength * np.array(network.rest_load)[positions]
-        )
+        demand[rows, positions] += effect["load"] * strength * rest[0][rows, positions]
         capacity = np.broadcast_to(network.capacity, demand.shape).copy()
         capacity[rows, positions] *= (1 - effect["capacity"] * strength) / (
             1 + cluster.CACHE_COST * effect["cache"] * strength

@@ -98,12 +98,8 @@ class Policy:
 
 
 class ConversationPolicy(Policy):
-    """Plays by conversation: reads messages, and writes the next, which may hold several calls.
-
-    Args:
-        name: shown in results.
-        seed: of sampling.
-        protocol: how tools are shown and called.
+    """Plays by conversation: reads messages, and writes the next, which may hold several calls;
+    `protocol` is how tools are shown and called.
     """
 
     def __init__(self, name: str, seed: int = 0, protocol: Protocol = NATIVE) -> None:

@@ -13,9 +13,7 @@ from .real_episode import REAL, TOP, RealEpisode, blames_root
 def open_incident(
     task: str | Task, split: str, index: int, topology: Topology | None = None
 ) -> Episode | RealEpisode:
-    """The episode at these coordinates: `RealEpisode.open` for the task `real`, which has no custom
-    call graph, else `Episode.open`.
-    """
+    """The episode at these coordinates; incidents of `real` have call graphs of their own."""
     if task != REAL:
         if isinstance(task, str):
             _check_name(task, topology)
@@ -26,9 +24,7 @@ def open_incident(
 
 
 def check_coordinates(task: str, split: str, index: int) -> Task | None:
-    """The settings of an incident's task, None for a real one; `ValueError` for an unknown task,
-    split or index, with those that exist.
-    """
+    """The settings of an incident's task, None for `real`; `ValueError` where there is none."""
     if task == REAL:
         load_case(split, index)
         return None

@@ -50,9 +50,7 @@ class Measure(NamedTuple):
         return f"{self.service} {self.name} {values}{self.unit} usual {number(self.usual)}{band}"
 
     def sigma(self, least: float) -> float:
-        """The standard deviation without an incident: by the deviation or by the band, whichever is
-        wider; at least this share of `usual`, for what never moved.
-        """
+        """The spread without an incident, by deviation or band; at least this share of `usual`."""
         wide = self.deviation or 0.0
         if self.low is not None and self.high is not None:
             wide = max(wide, (self.high - self.low) / BAND)

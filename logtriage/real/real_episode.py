@@ -124,9 +124,7 @@ def metrics(case: Case) -> list[Metric]:
 
 
 def worst(measure: Measure | None, zero: int) -> float | None:
-    """The value since `zero` that is farthest from the baseline; without a baseline the last. None
-    when nothing was measured since.
-    """
+    """The value since `zero` that is farthest from the baseline, if any; without one the last."""
     values = [value for value in measure.values[zero:] if value is not None] if measure else []
     usual = measure.usual if measure else None
     if usual is None:

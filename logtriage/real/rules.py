@@ -75,9 +75,7 @@ def worst_callee(evidence: Evidence) -> list[str]:
 
 
 def traversal(evidence: Evidence) -> list[str]:
-    """Anomalous services without an anomalous callee, by the sum of anomalies along the most
-    anomalous path from an alerted service. It reads the alerted measure alone.
-    """
+    """Anomalous services without an anomalous callee, by the most anomalous path from an alert."""
     graph = evidence.graph
     measure = {"errors": SUCCESSES, "latency": LATENCIES[:1]}.get(
         evidence.alerts[0].metric if evidence.alerts else "", LATENCIES[1:]

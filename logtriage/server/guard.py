@@ -44,9 +44,7 @@ def check_message(text: str | None) -> None:
 
 
 class Guard:
-    """ASGI middleware: answers bad messages, closes a WebSocket and so its session after so many
-    seconds without a message, and bounds the bodies of plain requests.
-    """
+    """ASGI middleware: answers bad messages, ends silent sessions, and bounds plain requests."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], idle_seconds: float) -> None:
         self.app, self.idle_seconds = app, idle_seconds

@@ -58,9 +58,7 @@ def page(
     index: str = "0",
     did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
 ) -> HTMLResponse:
-    """The incident after the actions in `did`, each `action_type:value`, and every next action as a
-    link; status 400 and what is wrong for an address that cannot be played.
-    """
+    """The incident after the actions in `did`, each `action_type:value`; mistakes get 400."""
     here = {"task": task, "split": split, "index": index}
     topology = request.app.state.topology
     tasks = tasks_on(topology)

@@ -66,9 +66,7 @@ class Alert(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """A row of the metrics table: error share in per cent, p95 and its usual value in ms; None
-    where it is not known.
-    """
+    """A row of the metrics table: errors in per cent, p95 and its usual value in ms, if known."""
 
     service: str
     errors: int | float | None

@@ -124,8 +124,7 @@ class Topology(CallGraph):
         return {}
 
     def reach(self, root: int) -> tuple[int, ...]:
-        """Positions whose state a fault at `root` can change: everything else stays exactly at
-        rest.
+        """Positions whose state a fault at `root` can change; all else stays exactly at rest.
 
         Latency and errors climb synchronous calls. Extra or retried load descends all calls, and
         may degrade services there, which climbs again: the closure of both.
@@ -139,8 +138,7 @@ class Topology(CallGraph):
             reached, frontier = {root}, [root]
             while frontier:
                 at = frontier.pop()
-                # A service with callers is retried, and the root may carry extra load: both push
-                # load down.
+                # Retries of a service with callers, and extra load of the root, go down.
                 down = list(self.below[at]) if at == root or network.callers[at] else []
                 for neighbour in above[at] + down:
                     if neighbour not in reached:
@@ -161,9 +159,7 @@ def simulated(graph: CallGraph) -> Topology:
 
 
 def callers_first(services: Iterable[Service]) -> tuple[Service, ...]:
-    """The services so that each stands after its callers, and otherwise in the order given;
-    `ValueError` for a cycle of calls.
-    """
+    """The services, each after its callers, else in the order given; `ValueError` for a cycle."""
     waiting, placed = list(services), []
     while waiting:
         called = {callee for service in waiting for callee in service.downstream}

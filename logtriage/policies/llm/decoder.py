@@ -117,13 +117,8 @@ def without_adapter(model: Any) -> Any:
 class Writer:
     """Reads and writes conversations with one model.
 
-    On a CPU the model's attention is set to `FOLDED`, and stays so; it is not saved with it.
-
-    Args:
-        model: a causal language model of `transformers` with full attention.
-        temperature: 0 for greedy, else of sampling, from the whole distribution.
-        turn_tokens: most new tokens of a turn.
-        eos: id that ends a turn.
+    The model is a causal one of `transformers` with full attention. On a CPU its attention is set
+    to `FOLDED`, and stays so; it is not saved with it. `eos` is the id that ends a turn.
     """
 
     def __init__(self, model: Any, temperature: float, turn_tokens: int, eos: int) -> None:
@@ -137,9 +132,7 @@ class Writer:
     def write(
         self, prompts: Sequence[list[int]], answer: Answer, streams: Sequence[Random] | None = None
     ) -> None:
-        """Write every conversation, from the ids of its prompt to its end; `streams` decide what
-        each samples, None for torch's random state.
-        """
+        """Write conversations, from the ids of their prompts; `streams` (or torch) decide."""
         self._cache = KeptCache()
         logits = self._read_prompts(prompts)
         self._length = torch.tensor([len(ids) for ids in prompts], device=self.device)
@@ -189,9 +182,7 @@ class Writer:
             logits = torch.cat(parts)
 
     def _choose(self, logits: Tensor, drawn: Sequence[float] | None) -> list[int]:
-        """The next token of each row of `logits`, (rows, vocabulary), by a uniform draw from [0, 1)
-        for each, or torch draws.
-        """
+        """The next token of each row of `logits`, by a uniform draw for each, or torch's."""
         if not self.temperature:
             return logits.argmax(-1).tolist()
         shares = torch.softmax(logits.float() / self.temperature, -1)
@@ -224,9 +215,8 @@ class Writer:
         return logits
 
     def _next(self, rows: list[int], tokens: list[int]) -> Tensor:
-        """Logits after one more token in each of these rows. All rows take part, which saves
-        copying them: what the others are fed is written beyond their end, and overwritten later.
-        """
+        """Logits after one more token in each of these rows."""
+        # All rows take part, which saves copying them: the others' are overwritten later.
         at = torch.tensor(rows, device=self.device)
         ids = torch.full((len(self._length), 1), self.eos, device=self.device)
         ids[at, 0] = torch.tensor(tokens, device=self.device)

@@ -82,16 +82,9 @@ class _Completion(BaseModel):
 class EndpointPolicy(ConversationPolicy):
     """A model behind an OpenAI-compatible endpoint.
 
-    The key is in the environment variable `OPENAI_API_KEY`; local servers need none.
-
-    Args:
-        base_url: e.g. `http://localhost:8000/v1`; `ValueError` for one that is none.
-        model: its name there.
-        workers: conversations at once.
-        temperature: 0 for greedy, else of sampling; then each request has its own seed.
-        seed: from which those are made.
-        protocol: `TEXT` for a server that does not parse tools.
-        timeout: seconds until an answer begins, and again until it is complete.
+    The key is in the environment variable `OPENAI_API_KEY`; local servers need none. With a
+    temperature each request has a seed of its own, made from `seed`. `TEXT` is the protocol for a
+    server that does not parse tools. `ValueError` for what is no URL.
     """
 
     def __init__(

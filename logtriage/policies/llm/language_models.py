@@ -26,9 +26,7 @@ SENTINEL = "SENTINEL"  # an assistant's turn, to be found in what a template ren
 
 
 class NativeChat:
-    """Messages to token ids and back, by a template that prints the tools and that TRL can parse;
-    `tokenizer` is from `loading.with_tool_calls`, and `end` the id that ends a turn.
-    """
+    """Messages to token ids and back, by a template that TRL can parse; `end` ends a turn."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer, self.end = tokenizer, tokenizer.eos_token_id
@@ -49,9 +47,7 @@ class NativeChat:
         return message
 
     def answers(self, answers: list[Message], ended: bool) -> list[int]:
-        """Ids of answers, up to the model's next turn; with the end of the turn before them, unless
-        that was `ended` by the model itself.
-        """
+        """Ids up to the model's next turn, from the end of the last, unless it `ended` that."""
         stem, end = self._stem(answers[0]["name"])
         return self._ids_of(stem + answers)[end + 1 if ended else end :]
 
@@ -78,9 +74,7 @@ class NativeChat:
 
 
 class TextChat:
-    """The same with tools as text, for any template with a user and an assistant; `end` is the
-    first special id that the template puts after a turn.
-    """
+    """The same with tools as text; `end` is the first special id after a turn."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
@@ -145,13 +139,10 @@ class LanguageModelPolicy(Policy):
     """A causal language model of `transformers`, whose tokenizer has a chat template.
 
     Args:
-        name: shown in results.
-        temperature: 0 for greedy, else of sampling.
-        turn_tokens: new tokens of a turn.
-        completion_tokens: of all turns and answers of an episode; an answer that would exceed it
-            ends the conversation. None for no bound.
-        seed: of sampling. Each attempt at an incident has its own random stream, so what is sampled
-            does not depend on the batch.
+        temperature: 0 for greedy, else of sampling. Each attempt at an incident has its own random
+            stream, so what is sampled does not depend on the batch.
+        turn_tokens: most new tokens of a turn.
+        completion_tokens: most of an episode, answers included; None for no bound.
         protocol: `TEXT` for a template that has no tools.
     """
 

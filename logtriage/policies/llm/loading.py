@@ -36,9 +36,7 @@ def quantised_name(source: str | Path) -> str:
 
 
 def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
-    """Name and precision (whether 4 bit, which needs an NVIDIA GPU) in which this machine can run a
-    model.
-    """
+    """Name and precision (whether 4 bit) in which this machine can run a model."""
     import torch
 
     name = str(source).lower()
@@ -53,11 +51,8 @@ def load_language_model(
 ) -> tuple[Any, Any]:
     """Load (model, tokenizer) from a folder or a hub; `ValueError` where that cannot be.
 
-    Args:
-        source: a folder, or a hub name such as `Qwen/Qwen2.5-3B-Instruct`.
-        load_in_4bit: take its weights in NF4 (see `QUANTISED`), or quantise them by bitsandbytes;
-            needs an NVIDIA GPU.
-        adapter: a LoRA adapter to put on top.
+    `load_in_4bit` takes weights in NF4 (see `QUANTISED`), or quantises them by bitsandbytes; it
+    needs an NVIDIA GPU. `adapter` is a LoRA adapter to put on top.
     """
     model, tokenizer = _loaded(source, load_in_4bit, adapter)
     return model, with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
@@ -153,9 +148,7 @@ def _cannot_load(name: str, error: Exception) -> ValueError:
 
 
 def computed_in_half(config: Any) -> Any:
-    """A config that computes with weights quantised beforehand in fp16, not in bf16, which a T4
-    only emulates.
-    """
+    """A config of quantised weights that computes in fp16: a T4 only emulates bf16."""
     quantisation = getattr(config, "quantization_config", None)
     if quantisation is not None:
         config.quantization_config = {**quantisation, "bnb_4bit_compute_dtype": "float16"}

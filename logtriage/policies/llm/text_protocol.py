@@ -100,9 +100,7 @@ PROTOCOLS = {protocol.name: protocol for protocol in (NATIVE, TEXT)}
 
 
 def protocol_of(messages: Sequence[Message], opening: str) -> Protocol | None:
-    """The protocol by which a conversation about an incident with this opening begins; None when it
-    begins as none does.
-    """
+    """The protocol by which a conversation about an incident with this opening begins, if any."""
     for protocol in PROTOCOLS.values():
         begun = protocol.opening(opening)
         if list(messages[: len(begun)]) == begun:
