@@ -1,4 +1,4 @@
-"""Figures of policies, of one agent over its training seeds, of a sweep, and of an incident.
+"""Figures of policies, of one agent over its training seeds, and of a sweep.
 
 Each function takes data, returns a figure, and decides nothing about the data. An agent's figures
 take one frame per training seed, all in one order, of what `train.experiment` has played: the
@@ -12,10 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
-from ..world.cluster import is_degraded
-from ..world.incidents import Incident
 from .analysis import rows_of, scores_of, seeds_of, tasks_of
 from .figure import (
     FAINT,
@@ -280,33 +277,4 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
     figure.supxlabel(
         f"mean held-out score (0 to 1; {seeds} a row; grey: before training{line})", fontsize=10
     )
-    return figure
-
-
-# -- one incident --------------------------------------------------------------------------------
-
-
-def plot_climb(incident: Incident) -> Picture:
-    """How an incident climbs when nobody acts: one row per service, users' edge on top, one column
-    per tick up to the agent's arrival. A degraded service is red, the deeper the more requests
-    fail; the true root is bold.
-    """
-    topology, states = incident.topology, incident.untreated[: incident.arrival + 1]
-    names = sorted(topology.names, key=topology.depth.__getitem__)
-    ill = [
-        [
-            (0.2 + 0.7 * state.errors[i]) if is_degraded(topology, state, i) else 0.0
-            for state in states
-        ]
-        for i in map(topology.position.__getitem__, names)
-    ]
-    figure, axes = new_figure(0.8 + 0.22 * len(names))
-    ax = axes[0, 0]
-    ax.pcolormesh(ill, cmap="Reds", vmin=0.0, vmax=1.0, edgecolors="white", lw=1.5)
-    ax.invert_yaxis()
-    ax.set_yticks(np.arange(len(names)) + 0.5, names, fontsize=SMALL)
-    if incident.root:
-        ax.get_yticklabels()[names.index(incident.root)].set(weight="bold")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("ticks of 30 s, until the agent arrives; red: degraded; bold: the root")
     return figure

@@ -1,18 +1,8 @@
-"""What a mean hides: results by what was true of each incident.
+"""What a mean hides: results by what was true of each incident (`STRATA`).
 
 A policy gains on silent degradation by dismissing everything, since some incidents are false
 alarms; another stops blaming the edge, even where the edge is at fault. Neither shows in a mean
 score. Strata show it, each with its paired change from before to after training.
-
-| stratum | mean of | groups |
-|---|---|---|
-| faults_detected | real faults whose root was blamed first | |
-| false_alarms_dismissed | false alarms ignored, nothing blamed, remediated or paged | |
-| faults_dismissed | real faults closed by `ignore` | |
-| root_by_kind | real faults whose root was blamed first | kind of the root |
-| root_by_depth | the same | calls from the nearest edge down to it |
-| severity_by_class | incidents whose severity was right | true severity |
-| steps | steps of an episode (no share) | |
 
 The truth of an incident is no column of a rollout: it is sampled again from (task, split, index).
 """

@@ -20,7 +20,6 @@ from logtriage.bench.figure import INK, POLICY_COLOURS, WIDTH, label_ends, new_f
 from logtriage.bench.intervals import mean_interval, two_way_mean
 from logtriage.bench.strata import label as label_of
 from logtriage.bench.strata import stratum_changes
-from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -70,13 +69,6 @@ def figures(frame, run, sweep):
         "sweep seeds": plots.plot_sweep_seeds(sweep, "recipe"),
         "rows alone": plots.plot_sweep_seeds(sweep),
     }
-    for task, split, index in (
-        ("cascading_failure", "train", 0),
-        ("silent_degradation", "test", 1),
-        ("cascading_failure", "unseen_topology", 3),
-    ):
-        incident = sample_incident(task, split, index)
-        drawn[f"climb of {task}/{split}/{index}"] = plots.plot_climb(incident)
     for figure in drawn.values():
         figure.draw_without_rendering()
     return drawn
@@ -146,23 +138,6 @@ def test_labels_find_room_where_lines_meet():
     figure.draw_without_rendering()
     for one, other in combinations(placed, 2):
         assert not core(one).overlaps(core(other))
-
-
-# -- one incident --------------------------------------------------------------------------------
-
-
-def test_the_climb_starts_with_the_root_alone(figures):
-    incident = sample_incident("cascading_failure", "train", 0)
-    ax = figures["climb of cascading_failure/train/0"].axes[0]
-    names = [label.get_text() for label in ax.get_yticklabels()]
-    (cells,) = ax.collections
-    red = np.asarray(cells.get_array()).reshape(len(names), -1)
-    assert red.shape[1] == incident.arrival + 1 and not red[:, 0].any()
-    first = red[:, red.any(axis=0)][:, 0]
-    assert [name for name, shade in zip(names, first, strict=True) if shade] == [incident.root]
-    assert (red[:, -1] > 0).sum() > 1 and names[0] == incident.topology.names[0]
-    (bold,) = [one.get_text() for one in ax.get_yticklabels() if one.get_weight() == "bold"]
-    assert bold == incident.root
 
 
 # -- the benchmark -------------------------------------------------------------------------------
