@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 from ..play.observation import render
 from ..world.tasks import BENCHMARK_VERSION
 from .rollouts import Key, Result
-from .runs import locked, write_text
+from .runs import differing, locked, write_text
 
 MOST_STEPS = 1_000  # of a line; no incident is as long
 
@@ -150,28 +150,21 @@ def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
         ValueError: when another process writes the file, when its episodes were played with other
             settings, when a line is none, and as `read_trajectories`.
     """
+    settings = {"benchmark": BENCHMARK_VERSION, **settings}
     with locked(path):
-        rows = _reopened(path, {"benchmark": BENCHMARK_VERSION, **settings})
+        if not path.exists():
+            write_text(path, Header(settings=settings).model_dump_json() + "\n")
+        before, lines, whole = read_trajectories(path)
+        differ = [
+            f"{name} ({before.get(name)!r:.60}, not {settings.get(name)!r:.60})"
+            for name in differing(before, settings)
+        ]
+        if differ:
+            raise ValueError(
+                f"{path} was played with another {', '.join(differ)}; ask for the same, or name "
+                "another file by --trajectories"
+            )
+        os.truncate(path, whole)  # after a whole line
+        rows = {key_of(line["row"]): line["row"] for line in lines if not line["row"]["error"]}
         with path.open("ab") as file:
             yield Journal(rows, file)
-
-
-def _reopened(path: Path, settings: dict[str, Any]) -> dict[tuple[str, Key], dict[str, Any]]:
-    """The scored rows in a file, which ends with a whole line from now on; a new one gets its
-    header.
-    """
-    if not path.exists():
-        write_text(path, Header(settings=settings).model_dump_json() + "\n")
-    before, lines, whole = read_trajectories(path)
-    differ = [
-        f"{name} ({before.get(name)!r:.60}, not {settings.get(name)!r:.60})"
-        for name in sorted({*before, *settings})
-        if before.get(name) != settings.get(name)
-    ]
-    if differ:
-        raise ValueError(
-            f"{path} was played with another {', '.join(differ)}; ask for the same, or name "
-            "another file by --trajectories"
-        )
-    os.truncate(path, whole)
-    return {key_of(line["row"]): line["row"] for line in lines if not line["row"]["error"]}

@@ -121,8 +121,8 @@ def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
 
 
 def probability_of_improvement(before: np.ndarray, after: np.ndarray) -> Interval:
-    """Chance that an episode of `after` (n,) scores above one of `before` (n,), ties half. All n^2
-    pairs count (Mann-Whitney U); incidents are resampled for both sides together.
+    """Chance that an episode of `after` (n,) scores above one of `before` (n,), ties half: over all
+    pairs (Mann-Whitney U); incidents are resampled for both together.
     """
     before, after = _checked([before, after])
     wins = (after > before[:, None]) + 0.5 * (after == before[:, None])

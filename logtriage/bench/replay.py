@@ -29,20 +29,13 @@ MOST_PLANNED = 1_000_000  # episodes among which missing ones are looked for
 
 
 class Replayed(NamedTuple):
-    """A line that was replayed, or an episode that no line holds.
+    """A line that was replayed, or an episode that no line holds."""
 
-    Attributes:
-        where: policy and `Key`.
-        verdict: one of the five above; `reason` says what differs.
-        row: as it stands in the file; None where it is missing.
-        episode: as it was played here; None where it could not be.
-    """
-
-    where: tuple[str, Key]
-    verdict: str
-    reason: str = ""
-    row: dict[str, Any] | None = None
-    episode: BaseEpisode | None = None
+    where: tuple[str, Key]  # with the policy
+    verdict: str  # one of the five above
+    reason: str = ""  # what differs
+    row: dict[str, Any] | None = None  # as it stands in the file; None where it is missing
+    episode: BaseEpisode | None = None  # as it was played here; None where it could not be
 
 
 class _DiffersError(Exception):

@@ -30,21 +30,13 @@ Frames: TypeAlias = pd.DataFrame | Sequence[pd.DataFrame]  # rollouts, of one or
 
 
 class Stratum(NamedTuple):
-    """What is averaged over which incidents.
+    """What is averaged over which incidents."""
 
-    Attributes:
-        answer: what is averaged, see `values_in`.
-        label: in words; `{}` is the group.
-        real: over real faults, over false alarms, or, for None, over all incidents.
-        by: column of the truth of which each value is a group; empty for one group of all.
-        better: 1 where more is better, -1 where less is, 0 where neither.
-    """
-
-    answer: str
-    label: str
-    real: bool | None
-    by: str = ""
-    better: int = 1
+    answer: str  # what is averaged, see `values_in`
+    label: str  # in words; `{}` is the group
+    real: bool | None  # over real faults, over false alarms, or, for None, over all incidents
+    by: str = ""  # column of the truth of which each value is a group; empty for one group of all
+    better: int = 1  # 1 where more is better, -1 where less is, 0 where neither
 
 
 STRATA = {
@@ -72,10 +64,7 @@ def group_order(group: object) -> int:
 def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.DataFrame:
     """Rollouts (on a custom call graph, if given) with the columns `TRUTH`: real (whether there was
     a fault), severity_true, and root_kind and root_depth (calls below the nearest edge), which a
-    false alarm lacks; unchanged where they have them.
-
-    Raises:
-        ValueError: for another version of the benchmark, whose incidents were others.
+    false alarm lacks. `ValueError` for another version of the benchmark, whose incidents differ.
     """
     if set(TRUTH) <= set(frame.columns):
         return frame
@@ -117,8 +106,8 @@ def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
 
 
 def _paired(base: Frames, trained: Frames) -> list[list[pd.DataFrame]]:
-    """The frames of base and trained with their truth, one per seed, all with the same incidents in
-    the same order; `ValueError` where they do not hold the same, or not as many seeds.
+    """The frames of both with their truth, one per seed, with the same incidents in one order;
+    `ValueError` where they do not hold the same, or not as many seeds.
     """
     sides = [[one] if isinstance(one, pd.DataFrame) else list(one) for one in (base, trained)]
     if len(sides[0]) != len(sides[1]):
@@ -142,8 +131,7 @@ def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
     have fallen by chance. Naming one too many costs a line; missing one costs the truth.
 
     Args:
-        base, trained: rollouts of the same incidents before and after training, or lists with one
-            per training seed: then incidents and seeds are both resampled.
+        base, trained: of the same incidents; of several seeds, both are resampled.
 
     Returns:
         One row per task, stratum and group: incidents, base, trained, change, low, high (the paired

@@ -157,12 +157,6 @@ def test_a_row_is_a_policy_with_its_interval(figures, frame):
 # -- learning ------------------------------------------------------------------------------------
 
 
-def test_the_number_of_seeds_is_said(figures):
-    for name in ("gain", "strata"):
-        assert "one training seed" in shown_text(figures[name])
-        assert "3 training seeds" in shown_text(figures[f"{name}, three seeds"])
-
-
 def test_gain_is_the_published_summary_and_says_how_each_side_was_played(figures):
     # The left panel starts at another value than "base" at the right: sampled against greedy.
     left, right = figures["gain"].axes
