@@ -28,13 +28,9 @@ MAX_TEXT = 4_000  # characters; the longest opening of the default call graph ha
 class TriageGym(gymnasium.Env[str, int]):
     """Incidents on the default call graph; `open_episode=remote.Server.open` plays on a server.
 
-    | | |
-    |---|---|
-    | observation | what a language model reads, a text of at most `MAX_TEXT` characters |
-    | action | a number: `actions` lists what each does |
-    | reward | 0, and at the end the score in [0, 1] |
-    | end | `resolve`, `ignore` or the last step, which the task sets and shows: `terminated` |
-    | info | `task`, `split`, `index`; once done the parts of the score |
+    Observations are what a language model reads, actions are numbers into `actions`, and the reward
+    is 0, and at the end (`terminated`, the last step too) the score in [0, 1]. `info` has `task`,
+    `split` and `index`, and once done the parts of the score.
     """
 
     def __init__(

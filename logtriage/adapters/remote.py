@@ -46,7 +46,7 @@ class RemoteEpisode(BaseEpisode):
         super().__init__(incident, opening)
 
     def abandon(self) -> None:
-        """See `BaseEpisode.abandon`: there is no message for it, so the steps left are wasted."""
+        """There is no message for it, so the steps left are wasted."""
         if not self.done:
             while not self._send(REFUSED).done:
                 pass

@@ -3,8 +3,7 @@
     env eval logtriage --env.taskset.split test --env.taskset.episodes 50 \\
         -m MODEL --client.base-url URL --no-push
 
-For `verifiers.v1` of 0.3.1, and of 0.4.0, where `eval` is `vf-eval`; but 0.4.0 needs mcp 2, with
-which OpenEnv fails.
+For `verifiers.v1` of 0.3.1; 0.4.0 needs mcp 2, with which OpenEnv fails.
 """
 
 from __future__ import annotations

@@ -78,11 +78,10 @@ class Posterior:
         return self.prior.position[self.alive]
 
     def see(self, observation: Observation, asked: str | None) -> None:
-        """Update on an observation: the opening, or what answers a question about the service (or
-        `all`) that was `asked`.
+        """Update on the opening, or on the answer about the service (or `all`) that was `asked`.
 
         One that no living hypothesis allows shows that a dropped one was true: the posterior starts
-        again from the prior, with this observation alone. `ValueError` when none allows it at all.
+        again, with this observation alone. `ValueError` when none allows it at all.
         """
         suppressed = observation.step < self.prior.quiet
         for _ in range(2):

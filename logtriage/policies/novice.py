@@ -28,10 +28,8 @@ ASKS_LOUDEST, FOLLOWS_REPORT = 0.35, 0.65
 
 
 class NovicePolicy(ReadingPolicy):
-    """Reads well, knows the runbook, asks at random, and blames the loudest half of the time.
-
-    It asks until the lines of a service show a fault there, or its patience ends. With no alert and
-    nothing shown, it often dismisses the incident. All draws are from one stream.
+    """Asks at random until a service shows a fault or its patience ends; blames the loudest half of
+    the time, and often dismisses what showed nothing. All draws are from one stream.
     """
 
     name = "novice"

@@ -80,11 +80,8 @@ class Policy:
     ) -> Iterator[Played]:
         """Play each episode, and yield it as soon as it has ended, in whatever order they end.
 
-        Args:
-            episodes: consumed lazily; end the iterable to stop.
-            batch: the most episodes that are open at once.
-            attempt: number of this attempt at these incidents. Language models sample differently
-                for each; scripted policies go on with their random stream.
+        At most `batch` of them, taken lazily, are open at once. Language models sample differently
+        for each `attempt`; scripted policies go on with their random stream.
         """
         for episode in episodes:
             began = time.perf_counter()

@@ -6,10 +6,9 @@
 | `nezha-trainticket` | 23 | 28 services: resources, latency, calls, log lines | MIT |
 | `nezha-onlineboutique` | 27 | 10 services: resources, latency, calls | MIT |
 
-A source is one file, `<source>.json.gz`, with its attribution; `LICENSES/` holds the licences. It
-holds the rows that an agent is shown, as arrays with the fields of `observed` and `telemetry`, in
-order.
-`scripts/real_cases.py` of commit 264b8c9 made the cases from the public repositories.
+A source is one file, `<source>.json.gz`, with its attribution and the rows that an agent is shown,
+as arrays; `LICENSES/` holds the licences. `scripts/real_cases.py` of commit 264b8c9 made the cases
+from the public repositories.
 """
 
 from __future__ import annotations

@@ -10,12 +10,9 @@ It knows no kind of fault, and reads several signals:
 | each further metric | its robust z-score |
 | error lines | their number above baseline, in standard deviations of a count |
 
-Waiting and failures add up along calls: every service above a root shows what the root adds. They
-are weighed by requests: 60 failures of many stand out from two of two. Alerts decide which of the
-two to look at. Each signal singles out a service by its share of the squared residuals (`shares`).
-A noisy or puts the signals together.
-
-Developed on one half of the real cases; see `bench.real_results`.
+Waiting and failures add up along calls, and are weighed by requests; alerts decide which of the two
+to look at. Each signal singles out a service by its share of the squared residuals (`shares`). A
+noisy or puts them together. Developed on one half of the real cases; see `bench.real_results`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The FastAPI application: OpenEnv's routes over `TriageEnvironment`, and the page.
 
-Sessions live on the WebSocket `/ws`; plain HTTP `/reset` and `/step` keep none, as OpenEnv has
-them. Run it with `python -m logtriage serve`; another ASGI server must bound WebSocket frames
-itself (`guard.MAX_MESSAGE`).
+Sessions live on the WebSocket `/ws`. Run it with `python -m logtriage serve`; another ASGI server
+must bound WebSocket frames itself (`guard.MAX_MESSAGE`).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from fastapi import HTTPException
@@ -58,9 +59,7 @@ class Guard:
             with suppress(OSError):  # the client is gone, and the next `receive` reports it
                 await send(event)
 
-        async def next_message() -> Event:
-            return await self._next_message(receive, send_if_open)
-
+        next_message = partial(self._next_message, receive, send_if_open)
         # Without its query: OpenEnv would attach the socket to the session that it names.
         await self.app({**scope, "query_string": b""}, next_message, send_if_open)
 

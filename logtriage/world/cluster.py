@@ -84,12 +84,8 @@ def next_state(
     tick: int,
     reach: tuple[int, ...],
 ) -> tuple[State, bool]:
-    """The state of `tick`, and whether anything moved.
-
-    Args:
-        previous: the state of the tick before.
-        injection: the fault at work, if any.
-        reach: positions that it could ever touch (`Topology.reach`); others stay as they are.
+    """The state of `tick`, and whether anything moved; `reach` has the positions that the injection
+    could ever touch (`Topology.reach`), and others stay as they are.
     """
     # The hot loop of the whole project: lists instead of objects, and names bound outside of it.
     network = topology.network
@@ -176,15 +172,8 @@ def untreated_states(topology: Topology, injection: Injection | None, ticks: int
 class Cluster:
     """A running cluster: it replays the untreated states until a remedy takes it off that path.
 
-    Args:
-        injection: the fault at work; None for a false alarm.
-        untreated: from `untreated_states`, long enough for the whole episode.
-        tick: at which the agent arrives.
-
-    Attributes:
-        active: the fault until it is remedied.
-        reach: positions that the fault could ever touch.
-        states: by tick, up to now at least.
+    It begins at `tick`, as the agent arrives; `untreated` must last for the whole episode. `active`
+    is the fault until it is remedied, and `states` go by tick, up to now at least.
     """
 
     def __init__(

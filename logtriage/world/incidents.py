@@ -36,24 +36,18 @@ FIXES = {
 
 @dataclass(frozen=True)
 class Incident:
-    """One incident, frozen.
-
-    `injection` is the fault, None for a false alarm; `severity` is that of the untreated world;
-    `arrival` is the tick at which the agent is called; `quiet_until` the tick from which the root
-    speaks by itself; `varied_wording` whether the logs use the templates that no split has (see
-    `wording`).
-    """
+    """One incident."""
 
     task: Task
     split: str
     index: int
     topology: Topology
-    injection: Injection | None
-    severity: str
-    arrival: int
-    quiet_until: int
+    injection: Injection | None  # None for a false alarm
+    severity: str  # of the untreated world
+    arrival: int  # the tick at which the agent is called
+    quiet_until: int  # the tick from which the root speaks by itself
     untreated: list[State] = field(repr=False, compare=False)
-    varied_wording: bool = False
+    varied_wording: bool = False  # whether the logs use the templates that no split has
 
     @property
     def task_name(self) -> str:

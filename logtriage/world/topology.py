@@ -198,12 +198,9 @@ DEFAULT_TOPOLOGY = Topology(
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What the services of a random call graph are named from.
+    """Names for a random call graph: a stem and, by kind of service, a suffix, as in `cart-svc`."""
 
-    `edges` are whole names; the others are a stem and, by kind of service, a suffix: `cart-svc`.
-    """
-
-    edges: tuple[str, ...]
+    edges: tuple[str, ...]  # whole names
     stems: tuple[str, ...]
     apps: tuple[str, ...]
     databases: tuple[str, ...]

@@ -38,17 +38,6 @@ def test_malformed_calls_are_answered_and_the_episode_goes_on(session, name, arg
     assert session.call("resolve", {}) == "Incident closed."
 
 
-def test_a_malformed_call_costs_a_step_and_nothing_else(session):
-    calls = [("rm", {}), ("escalate", []), ("resolve", {"now": 1}), ("escalate", {"team": "ceo"})]
-    for name, arguments in calls:
-        session.call(name, arguments)
-    session.refuse("that was no call")
-    record = session.episode.record
-    assert record.steps == session.malformed == 5
-    assert (record.severity, record.root_cause, record.team) == (None, None, None)
-    assert record.remediations == []
-
-
 def test_the_reward_takes_malformed_calls_off():
     tools = TriageTools()
     tools.reset(**ROW)

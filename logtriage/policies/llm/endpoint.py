@@ -1,10 +1,8 @@
 """A language model behind an OpenAI-compatible endpoint, as a policy.
 
 Each conversation has its own thread, so a slow one delays no other. The `openai` client sends a
-request again where that may help (408, 409, 429, 5xx, lost connections, timeouts), after the pause
-that `Retry-After` asks for. A request that fails for good ends its episode, which then has an error
-and no score; a key or a model that the server does not know ends the play.
-
+request again where that may help, after the pause that `Retry-After` asks for. One that fails for
+good ends its episode, which then has an error and no score; a refused key or model ends the play.
 All that a server answers is data: its shape is checked, and nothing of it is evaluated.
 """
 

@@ -64,10 +64,8 @@ def load_player(
     adapter: str | Path | None = None,
     protocol: Protocol = NATIVE,
 ) -> tuple[Any, Any, Protocol]:
-    """`load_language_model` for any model that can chat: (model, tokenizer, protocol).
-
-    The protocol is `TEXT` where TRL does not know the model's chat template, and so could not parse
-    its calls; without a template it is a `ValueError`.
+    """`load_language_model` for any model that can chat, with the protocol: `TEXT` where TRL does
+    not know the chat template, and so could not parse calls.
     """
     model, tokenizer = _loaded(source, load_in_4bit, adapter)
     if not tokenizer.chat_template:
