@@ -19,6 +19,9 @@ from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+# OpenEnv does without it where it is missing. It is for a page that ours replaces, and takes longer
+# to import than all else.
+sys.modules["gradio"] = None
 matplotlib.use("Agg")
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci")
@@ -88,7 +91,9 @@ def serving_here(app):
     """An application on a loopback port, in a thread of this process; yields its address."""
     import uvicorn
 
-    config = uvicorn.Config(app, port=free_port(), log_level="critical")
+    from logtriage.server.guard import MAX_MESSAGE
+
+    config = uvicorn.Config(app, port=free_port(), log_level="critical", ws_max_size=MAX_MESSAGE)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -104,11 +109,13 @@ def serving_here(app):
 
 
 @pytest.fixture(scope="session")
-def url(tmp_path_factory):
-    """The address of a running server with room for `SESSIONS`, the same for all tests that ask for
-    it.
+def url():
+    """The address of a server in this process, the same for all tests that ask for it; the tests of
+    the server itself have the real command.
     """
-    with serving(tmp_path_factory.mktemp("server") / "log") as (address, _):
+    from logtriage.server.app import make_app
+
+    with serving_here(make_app(SESSIONS)) as address:
         yield address
 
 

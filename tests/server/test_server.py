@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 import requests
-from conftest import SESSIONS
+from conftest import SESSIONS, serving
 from openenv.cli.__main__ import app as openenv
 from openenv.validation.parsers.openenv_yaml import OpenEnvYamlParser
 from openenv.validation.runtime.collector import collect_runtime_evidence
@@ -108,6 +108,14 @@ BAD_MESSAGES = {
     "no index": (reset(index=float("nan")), "index must be an integer"),
     "unknown argument": (reset(difficulty="easy"), "unknown argument 'difficulty'"),
 }
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """The address of a server as users start it."""
+    with serving(tmp_path_factory.mktemp("server") / "log") as (address, _):
+        yield address
+
 
 
 def test_a_bad_message_is_answered_and_changes_nothing(url):
