@@ -2,6 +2,7 @@
 `make test-slow`.
 """
 
+import json
 import os
 import signal
 import socket
@@ -43,6 +44,11 @@ def pytest_collection_modifyitems(items):
     """The tests of long files first, longest first; all else as it was."""
     place = {name: at for at, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: place.get(item.path.name, len(LONG_FILES)))
+
+
+def lines(path):
+    """The rows of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def free_port():

@@ -199,8 +199,6 @@ def _load(config: TrainingConfig) -> tuple[Any, Any]:
     adapter = {
         "r": config.lora_rank,
         "lora_alpha": config.lora_alpha,
-        "lora_dropout": 0.0,
-        "bias": "none",
         "target_modules": list(LORA_TARGETS),
     }
     if config.loader == "unsloth":

@@ -26,7 +26,6 @@ from .colab import dying_with_this
 if TYPE_CHECKING:  # slow to import
     from distributed import Client
 
-ORDER = ("interrupted", "waiting", "failed", "running")  # the last by somebody else
 LONGEST_ERROR = 600  # characters
 
 
@@ -151,16 +150,15 @@ def _kernel_manager(sockets: str) -> type:
 
 
 def run_points(
-    points: Sequence[Point], workers: int | None = None, scheduler: str = "", retries: int = 1
+    points: Sequence[Point], workers: int | None = None, scheduler: str = ""
 ) -> dict[Point, str]:
-    """Execute every point that is not finished, those begun before first; return those that failed,
-    with their last errors. Dask gives the point of a lost worker to another one.
+    """Execute every point that is not finished; return those that failed twice, with their last
+    errors. Dask gives the point of a lost worker to another one.
 
     Args:
         points: of a sweep.
         workers: processes on this machine, which share its cores out; None for one per core.
         scheduler: a Dask scheduler (`tcp://...`) whose workers do it instead; they come and go.
-        retries: how often a point that failed is tried again.
 
     Raises:
         ValueError: when no scheduler answers, or it is lost for good.
@@ -170,9 +168,7 @@ def run_points(
 
     if scheduler and workers:
         raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
-    states = {point: point.state() for point in points}
-    left = [point for point in points if states[point] != "finished"]
-    left.sort(key=lambda point: ORDER.index(states[point]))
+    left = [point for point in points if point.state() != "finished"]
     print(f"{len(points)} points, {len(points) - len(left)} finished before", flush=True)
     failures: dict[Point, str] = {}
     if not left:
@@ -181,9 +177,7 @@ def run_points(
         _client(workers, scheduler) as client,
         tqdm(total=len(points), initial=len(points) - len(left), unit="point") as bar,
     ):
-        asked = {
-            client.submit(execute, point, pure=False, retries=retries): point for point in left
-        }
+        asked = {client.submit(execute, point, pure=False, retries=1): point for point in left}
         for future in as_completed(asked):
             point = asked[future]
             if future.status == "cancelled":

@@ -9,7 +9,7 @@ finished, `summary-<sweep>/` holds
 | `episodes.parquet` | training by step, and every held-out episode (see `bench.analysis`) |
 | `summary.parquet` | one line per row and task: scores, gains, differences, with intervals |
 | `seeds.png` | the same as a figure |
-| `sweep.json` | what was varied, by which command, when, at which commits |
+| `sweep.json` | what was varied, when, at which commits |
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class Sweep:
     rows: dict[str, dict[str, Any]]  # name to the parameters in which it differs, in order
     # The first seed of every row first: a sweep that is stopped early has something of each.
     points: tuple[Point, ...]
-    command: str  # that runs it
 
 
 class UniqueKeys(yaml.SafeLoader):
@@ -113,9 +112,6 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
                 _check_training({**asked, "seed": seed}, where)
 
     whole = (Path(folder) if folder is not None else Path("runs") / path.stem).resolve()
-    command = f"python -m logtriage sweep {path.parent.name}/{path.name}"
-    if folder is not None:
-        command += f" --folder {folder}"
     points = tuple(
         Point(
             row=name,
@@ -126,7 +122,7 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
         for seed in file.seeds
         for name, asked in parameters.items()
     )
-    return Sweep(path.stem, whole, file, rows, points, command)
+    return Sweep(path.stem, whole, file, rows, points)
 
 
 def _validated(model: type[BaseModel], asked: Any, where: str) -> Any:
@@ -195,14 +191,8 @@ def _record(sweep: Sweep) -> dict[str, Any]:
     runs = [record_of(point.folder) for point in sweep.points]
     return {
         "name": sweep.name,
-        "about": sweep.file.about,
-        "command": sweep.command,
-        "notebook": Path(sweep.file.notebook).name,
-        "parameters": sweep.file.parameters,
+        **sweep.file.model_dump(),
         "rows": sweep.rows,
-        "against": sweep.file.against,
-        "seeds": sweep.file.seeds,
-        "points": len(sweep.points),
         "finished": datetime.now(UTC).date().isoformat(),
         "commits": sorted({run["commit"] for run in runs if run["commit"]}),
         "machine": runs[0]["machine"],

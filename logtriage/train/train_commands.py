@@ -27,9 +27,6 @@ def sweep(
     scheduler: Annotated[
         str, typer.Option(help="A Dask scheduler, tcp://host:8786, whose workers do it instead.")
     ] = "",
-    retries: Annotated[
-        int, typer.Option(min=0, help="How often a point that failed is tried again.")
-    ] = 1,
     folder: Annotated[
         Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
     ] = None,
@@ -46,7 +43,7 @@ def sweep(
         for point in asked.points:
             typer.echo(f"{point.state():>11}  {point.name:40} {point.outcome().get('error', '')}")
         return
-    failures = run_points(asked.points, workers, scheduler, retries)
+    failures = run_points(asked.points, workers, scheduler)
     for point, error in failures.items():
         typer.secho(f"failed: {point.name}: {error}", fg="red", err=True)
         typer.echo(f"  its notebook: {point.executed}", err=True)

@@ -58,12 +58,6 @@ def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
     assert written.count("<|im_end|>") == turns
 
 
-def test_the_chat_template_is_trls_to_the_letter(tokenizer):
-    from trl.chat_template_utils import qwen2_5_chat_template
-
-    assert tokenizer.chat_template == qwen2_5_chat_template and tokenizer.eos_token == "<|im_end|>"
-
-
 def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
     # AutoTokenizer would give a Qwen2 model Qwen's pre-tokenizer: the same text, other tokens, and
     # nothing works.

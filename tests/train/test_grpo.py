@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from conftest import free_port
+from conftest import free_port, lines
 from safetensors.torch import load_file, save_file
 from test_command_line import refusal
 from test_command_line import run as run_command
@@ -56,10 +56,6 @@ def either(request, run, tiny_base, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trl") / "seed-0"
     train(tiny(tiny_base, loop="trl", credit="episode"), folder, progress=False)
     return folder
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_a_run_leaves_what_it_says(either):

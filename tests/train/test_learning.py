@@ -8,6 +8,7 @@ import json
 
 import pytest
 import torch
+from conftest import lines
 from safetensors.torch import load_file
 
 from logtriage.train.base_model import build_base
@@ -29,10 +30,6 @@ def run(tmp_path_factory):
     train(config, folder / "seed-0", progress=False)
     torch.set_num_threads(threads)
     return folder / "seed-0"
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_training_learns(run):

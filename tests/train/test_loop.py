@@ -1,6 +1,5 @@
 """Our loop learns what TRL's would: the same gradient, from what is read once instead of often."""
 
-import inspect
 import itertools
 from functools import partial
 from types import SimpleNamespace
@@ -9,7 +8,6 @@ import pytest
 import torch
 from accelerate import Accelerator
 from datasets import Dataset
-from trl import GRPOTrainer
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
@@ -21,35 +19,6 @@ from logtriage.policies.llm.loading import load_language_model
 from logtriage.train.loop import KeptTrainer, calls_of_tokens
 from logtriage.train.settings import incident_rows, make_config
 from logtriage.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
-
-HOOKS = {  # private methods of TRL that `KeptTrainer` overrides
-    "_generate": ("self", "prompts"),
-    "_generate_and_score_completions": ("self", "inputs"),
-    "_compute_loss": ("self", "model", "inputs"),
-    "_get_per_token_logps_and_entropies": (
-        "self",
-        "model",
-        "args",
-        "batch_size",
-        "compute_aux_loss",
-        "kwargs",
-    ),
-}
-
-
-def test_trl_has_the_private_parts_that_are_relied_on():
-    for name, parameters in HOOKS.items():
-        assert name in vars(KeptTrainer)
-        found = tuple(inspect.signature(vars(GRPOTrainer)[name]).parameters)
-        assert found == parameters, name
-    source = inspect.getsource(GRPOTrainer)
-    for part in (
-        "images,\n            tool_images,\n        ) = self._generate(prompts)",
-        "per_token_logps, entropies, aux_loss = self._get_per_token_logps_and_entropies(",
-        "if advantages.dim() == 1:",  # they may have a column a token
-        '"advantages": advantages,',
-    ):
-        assert part in source, part
 
 
 def a_trainer(**attributes):

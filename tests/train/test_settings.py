@@ -28,15 +28,11 @@ RESULTS = Path(__file__).parents[2] / "results"
     "changes, answer",
     [
         ({"group": 1}, "group: .* greater than or equal to 2, got 1"),
-        ({"loader": "vllm"}, "loader: .* 'transformers' or 'unsloth', got 'vllm'"),
         ({"colour": 1}, "colour: Unexpected"),
         ({"max_grad_norm": float("nan")}, "max_grad_norm: .* finite"),
         ({"warm_up": "oracle:200", "lora_rank": 4}, "warm_up: .* match pattern"),
-        ({"warm_up": "trace:0", "lora_rank": 4}, "warm_up: .* match pattern"),
         # YAML reads 8e-4 as text, and a run would end in it only once its base was built.
         ({"learning_rate": "8e-4"}, "learning_rate: .* number, got '8e-4'"),
-        ({"seed": True}, "seed: .* integer"),
-        ({"varied": 1}, "varied: .* boolean"),
         ({"micro_batches": 7}, "micro_batches must divide"),
         ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
         ({"shares": {"single_crash": 0.0}}, "not all be 0"),
@@ -76,8 +72,6 @@ def test_presets_are_what_they_are_called():
     assert card.model == "Qwen/Qwen2.5-3B-Instruct" and card.load_in_4bit
     assert (card.lora_rank, card.lora_alpha, card.learning_rate) == (16, 32, 1e-5)
     assert card.at_once <= 4 and card.steps == 10
-    dealt = Counter(row["task"] for row in incident_rows(card))
-    assert {task: count * card.group for task, count in dealt.items()} == dict.fromkeys(TASKS, 30)
     with pytest.raises(ValueError, match="choose one of novice, expert, general, recommended"):
         make_config("fast")
 
@@ -102,10 +96,6 @@ def test_fewer_or_more_incidents_need_no_more_memory(preset):
         assert config.episodes % config.micro_batches == 0 and 1 <= config.at_once <= own.at_once
         larger = range(config.at_once + 1, own.at_once + 1)
         assert not any(config.episodes % size == 0 for size in larger)  # no slower than it must be
-
-
-def test_micro_batches_asked_for_are_taken():
-    assert make_config("novice", model="x", incidents=2, micro_batches=4).micro_batches == 4
 
 
 @given(
@@ -143,4 +133,5 @@ def test_a_command_counts_episodes_of_each_task():
 def test_what_is_not_asked_for_is_the_presets():
     plain = make_config("novice", model="x")
     assert asked_config("novice", [], None, None, {"model": "x", "warm_up": None}) == plain
-    assert asked_config("novice", [], None, 7, {"model": "x"}).steps == 7
+    config = asked_config("novice", [], None, 7, {"model": "x", "micro_batches": 4})
+    assert (config.steps, config.micro_batches) == (7, 4)

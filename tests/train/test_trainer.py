@@ -10,6 +10,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from logtriage.play.tools import MALFORMED_COST, TriageTools
 from logtriage.train import trainer
+from logtriage.train.loop import KeptTrainer
 from logtriage.train.settings import make_config
 from logtriage.train.trainer import (
     EpisodeRecorder,
@@ -20,20 +21,29 @@ from logtriage.train.trainer import (
     unreachable_calls,
 )
 
-HOOKS = {  # private methods of TRL that `IncidentTrainer` overrides
-    "_get_tool_suffix_ids": ("self", "tool_messages"),
-    "_prepare_inputs": ("self", "generation_batch"),
+HOOKS = {  # private methods of TRL that these override
+    IncidentTrainer: {
+        "_get_tool_suffix_ids": "self tool_messages",
+        "_prepare_inputs": "self generation_batch",
+    },
+    KeptTrainer: {
+        "_generate": "self prompts",
+        "_generate_and_score_completions": "self inputs",
+        "_compute_loss": "self model inputs",
+        "_get_per_token_logps_and_entropies": "self model args batch_size compute_aux_loss kwargs",
+    },
 }
 
 
 def test_trl_has_the_private_parts_that_are_relied_on():
     # Overriding what is no longer called would train on, a turn longer an episode and slower, and
     # say nothing. A newer TRL that fails here has to be read again.
-    for name, parameters in HOOKS.items():
-        assert name in vars(IncidentTrainer)
-        assert tuple(inspect.signature(vars(GRPOTrainer)[name]).parameters) == parameters
-    overridden = {name for name in vars(IncidentTrainer) if name.startswith("_")} - {"__module__"}
-    assert {name for name in overridden if not name.startswith("__")} == set(HOOKS)
+    theirs = vars(GRPOTrainer)
+    for kind, hooks in HOOKS.items():
+        own = {name for name in vars(kind) if name.startswith("_") and not name.startswith("__")}
+        assert own - {"_advantages_by_part"} == set(hooks)
+        for name, parameters in hooks.items():
+            assert [*inspect.signature(theirs[name]).parameters] == parameters.split(), name
     source = inspect.getsource(GRPOTrainer)
     for part in (
         "suffix_ids = self._get_tool_suffix_ids(tool_messages)",
@@ -43,6 +53,10 @@ def test_trl_has_the_private_parts_that_are_relied_on():
         "inputs = self._buffered_inputs[self._step % self.args.steps_per_generation]",
         "self.reward_funcs.append(get_reward)",  # after the recorder, which counts calls for it
         "nansum(dim=1)",  # rewards are summed up
+        "images,\n            tool_images,\n        ) = self._generate(prompts)",
+        "per_token_logps, entropies, aux_loss = self._get_per_token_logps_and_entropies(",
+        "if advantages.dim() == 1:",  # they may have a column a token
+        '"advantages": advantages,',
     ):
         assert part in source, part
 

@@ -14,6 +14,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from conftest import lines
 from safetensors.torch import load_file
 
 from logtriage.bench.runs import last_checkpoint
@@ -88,10 +89,6 @@ def runs(python, base, tmp_path_factory):
     plain = make_config("recommended", model=str(base), **{**SMALL, "loader": "transformers"})
     train(plain, folder / "trl", progress=False)
     return folder / "trl", train_with_unsloth(python, base, folder / "unsloth")
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_the_episodes_are_the_same(runs):
