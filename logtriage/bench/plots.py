@@ -1,4 +1,4 @@
-"""Figures of policies, of one agent over its training seeds, and of a sweep.
+"""Figures of policies, of one agent over its training seeds, of a sweep, and of an incident.
 
 Each function takes data, returns a figure, and decides nothing about the data. An agent's figures
 take one frame per training seed, all in one order, of what `train.experiment` has played: the
@@ -12,7 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
+from ..world.cluster import Cluster, is_degraded
+from ..world.incidents import Incident
 from .analysis import rows_of, scores_of, seeds_of, tasks_of
 from .figure import (
     FAINT,
@@ -278,3 +281,74 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
         f"mean held-out score (0 to 1; {seeds} a row; grey: before training{line})", fontsize=10
     )
     return figure
+
+
+# -- one incident --------------------------------------------------------------------------------
+
+
+def plot_climb(incident: Incident) -> Picture:
+    """How an incident climbs when nobody acts: one row per service, users' edge on top, one column
+    per tick up to the agent's arrival. A degraded service is red, the deeper the more requests
+    fail; the root is bold.
+    """
+    topology, states = incident.topology, incident.untreated[: incident.arrival + 1]
+    names = sorted(topology.names, key=topology.depth.__getitem__)
+    red = [
+        [
+            0.2 + 0.7 * state.errors[i] if is_degraded(topology, state, i) else 0.0
+            for state in states
+        ]
+        for i in map(topology.position.__getitem__, names)
+    ]
+    figure, axes = new_figure(0.8 + 0.22 * len(names))
+    ax = axes[0, 0]
+    ax.pcolormesh(red, cmap="Reds", vmin=0.0, vmax=1.0, edgecolors="white", lw=1.5)
+    ax.invert_yaxis()
+    ax.set_yticks(np.arange(len(names)) + 0.5, names, fontsize=SMALL)
+    if incident.root:
+        ax.get_yticklabels()[names.index(incident.root)].set(weight="bold")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("ticks of 30 s, until the agent arrives; red: degraded; bold: the root")
+    return figure
+
+
+def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
+    """Share of user requests that fail, up to `ticks` after the agent's arrival, when nothing is
+    done, when the edge is restarted, and when the right remedy is applied to the root.
+    """
+    edge, root, remedy = incident.topology.names[0], incident.root, incident.remedy
+    curves = {
+        "nothing done": (_user_errors(incident, ticks), {"color": FAINT, "lw": 9}),
+        f"restart {edge}": (
+            _user_errors(incident, ticks, "restart", edge),
+            {"color": INK, "lw": 1.8, "ls": (0, (2, 1.5))},
+        ),
+    }
+    if root and remedy:
+        healed = _user_errors(incident, ticks, remedy, root)
+        style = {"color": INK, "lw": 2.4, "marker": "o", "ms": 4}
+        curves[f"{remedy} {root}, the root"] = (healed, style)
+    figure, axes = new_figure(2.9)
+    ax = axes[0, 0]
+    for name, (errors, style) in curves.items():
+        minutes = 0.5 * (np.arange(len(errors)) - incident.arrival)
+        ax.plot(minutes, 100.0 * np.array(errors), label=name, **style)
+    ax.axvline(0.0, color=INK, lw=0.8, ls=":")
+    ax.set_xlabel("minutes after the agent arrives, and acts")
+    ax.set_ylabel("user requests that fail, %")
+    ax.legend(fontsize=9, frameon=False)
+    return figure
+
+
+def _user_errors(
+    incident: Incident, ticks: int, remedy: str = "", service: str = ""
+) -> list[float]:
+    """Share of user requests that fail (the worse of the edges), one value per tick."""
+    topology = incident.topology
+    cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
+    if remedy:
+        cluster.remediate(remedy, topology.position[service])
+    for _ in range(ticks):
+        cluster.advance()
+    played = cluster.states[: cluster.tick + 1]
+    return [max(state.errors[i] for i in topology.edges) for state in played]

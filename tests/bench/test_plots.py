@@ -20,6 +20,7 @@ from logtriage.bench.figure import INK, POLICY_COLOURS, WIDTH, label_ends, new_f
 from logtriage.bench.intervals import mean_interval, two_way_mean
 from logtriage.bench.strata import label as label_of
 from logtriage.bench.strata import stratum_changes
+from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -138,6 +139,24 @@ def test_labels_find_room_where_lines_meet():
     figure.draw_without_rendering()
     for one, other in combinations(placed, 2):
         assert not core(one).overlaps(core(other))
+
+
+# -- one incident --------------------------------------------------------------------------------
+
+
+def test_an_incident_climbs_from_its_root_and_only_the_right_remedy_heals_it():
+    incident = sample_incident("cascading_failure", "train", 0)
+    ax = plots.plot_climb(incident).axes[0]
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    (cells,) = ax.collections
+    red = np.asarray(cells.get_array()).reshape(len(names), -1)
+    assert red.shape[1] == incident.arrival + 1 and not red[:, 0].any()
+    first = red[:, red.any(axis=0)][:, 0]
+    assert [name for name, shade in zip(names, first, strict=True) if shade] == [incident.root]
+    nothing, symptom, root = (
+        line.get_ydata()[-1] for line in plots.plot_healing(incident).axes[0].get_lines()[:3]
+    )
+    assert root < 1.0 < symptom and nothing == pytest.approx(symptom, rel=0.2)
 
 
 # -- the benchmark -------------------------------------------------------------------------------

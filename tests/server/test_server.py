@@ -117,7 +117,6 @@ def url(tmp_path_factory):
         yield address
 
 
-
 def test_a_bad_message_is_answered_and_changes_nothing(url):
     env = TriageEnvironment()
     where = {"task": "silent_degradation", "split": "test", "index": 3}
