@@ -159,6 +159,14 @@ def test_a_play_that_was_stopped_asks_no_more(pauses):
         assert len(talk.requests) == 2
 
 
+def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
+    # Were it an error of the episode, it would be played again until the model gets it right.
+    failed = refused(400, code="tool_use_failed", failed_generation="<function=escalate")
+    (one,), _ = played(lambda body, number: RESOLVES if number else failed)
+    assert not one.error and one.episode.record.steps == 2
+    assert "could not be read" in one.messages[3]["content"]
+
+
 @pytest.mark.parametrize(
     "answer, error",
     [

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, ValidationError
 
 from ...play.actions import ACTION_TYPES
-from ...play.conversation import NATIVE, Message, Protocol, from_wire, to_wire
+from ...play.conversation import CALL_TAG, NATIVE, Message, Protocol, from_wire, to_wire
 from ...play.episode import BaseEpisode
 from ...play.tools import tool_schemas
 from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, UnusableEndpointError
@@ -169,6 +169,9 @@ class EndpointPolicy(ConversationPolicy):
         try:
             raw = self._client.chat.completions.with_raw_response.create(model=self.name, **options)
         except OpenAIError as error:
+            if isinstance(error, APIStatusError) and error.code == "tool_use_failed":
+                # The server could not read the model's call: it costs a step, as any such call.
+                return {"role": "assistant", "content": CALL_TAG}, None
             if isinstance(error, APIStatusError) and error.status_code in UNUSABLE:
                 hint = UNUSABLE[error.status_code]
                 raise UnusableEndpointError(f"{self._reason(error)}; {hint}") from error
