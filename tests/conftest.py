@@ -33,10 +33,14 @@ SESSIONS = 80  # room on the test server
 LONG_FILES = (
     "test_notebooks.py",
     "test_publication.py",
-    "test_sweeps.py",
-    "test_benchmark.py",
     "01_explore_the_environment.ipynb",
-    "test_scripted.py",
+    "test_grpo.py",
+    "test_card_command.py",
+    "test_command_line.py",
+    "test_learning.py",
+    "test_server.py",
+    "05_benchmark.ipynb",
+    "test_docs.py",
 )
 
 
