@@ -39,9 +39,7 @@ def check_profile(profile: str) -> None:
 
 
 def choose_preset(profile: str) -> str:
-    """The preset of a profile: `cpu`, `t4`, `l4`, `a100`, or `auto` for the GPU that is there;
-    `RuntimeError` for `auto` where there is none.
-    """
+    """The preset of a profile; `RuntimeError` for `auto` where there is no GPU."""
     check_profile(profile)
     if profile == "cpu":
         return "novice"

@@ -33,8 +33,7 @@ TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "merges.txt", "chat_template.jinja"),
 )
-# What of an earlier upload is deleted where it is not replaced: an adapter beside whole weights
-# would be loaded with them.
+# Of an earlier upload, deleted: an adapter beside whole weights would be loaded with them.
 REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]
 EXAMPLE = ("cascading_failure", "train", HOLDOUT_INDEX)  # which no run is trained on
 # What Qwen's research licence has whoever passes its models on write into this file.

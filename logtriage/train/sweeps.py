@@ -1,8 +1,7 @@
 """Sweeps: one notebook with many parameters and seeds, and a summary of what came out.
 
-A sweep is a YAML file, `sweeps/*.yaml` (see `SweepFile` and docs/sweeps.md). Every point is one
-execution of the notebook into `runs/<sweep>/<row>/seed-<seed>/` (see `points`). When all are
-finished, `summary-<sweep>/` holds
+A sweep is a YAML file, `sweeps/*.yaml` (see docs/sweeps.md). Every point is one execution of the
+notebook into `runs/<sweep>/<row>/seed-<seed>/`. When all are finished, `summary-<sweep>/` holds
 
 | file | what |
 |---|---|
