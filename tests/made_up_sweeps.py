@@ -10,9 +10,7 @@ EPISODES_A_STEP = 24
 
 
 def held_out(policy, skill, weights, incidents, random, hardness):
-    """Rows of `evaluation.parquet`: the higher the skill, the more roots are found; `hardness`
-    (tasks, incidents) is the same for all.
-    """
+    """Rows of `evaluation.parquet`: the higher the skill, the more roots are found."""
     rows = []
     for task, hard in zip(TASKS, hardness, strict=True):
         for index in range(incidents):

@@ -25,11 +25,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def write_sweep(folder, **changes):
-    """A sweep of the toy; what is None is left out."""
     write_toy(folder / "toy.ipynb")
     asked = {"about": "a toy", "notebook": "toy.ipynb", "seeds": [0, 1], **changes}
     path = folder / "toy.yaml"
-    path.write_text(yaml.safe_dump({key: one for key, one in asked.items() if one is not None}))
+    path.write_text(yaml.safe_dump(asked))
     return path
 
 
