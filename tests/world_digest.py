@@ -84,7 +84,10 @@ def main(option):
             wrong = [key for key, one in digests(view, incidents).items() if pinned[key] != one]
             if wrong:
                 version = sys.version.split()[0]
-                sys.exit(f"{name}: Python {version} sees another world in {', '.join(wrong)}")
+                sys.exit(
+                    f"{name}: Python {version} sees another world in {', '.join(wrong)}; if "
+                    "the world was meant to change, raise BENCHMARK_VERSION"
+                )
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ def evaluate_command(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="random, constant, loudest, novice, trace, belief, oracle; on real incidents the "
-            "rules of docs/real.md, too. Repeat for several."
+            help="A script, as loudest or trace (a wrong name lists all), or on real incidents a "
+            "rule of docs/real.md. Repeat for several."
         ),
     ] = None,
     model: Annotated[

@@ -52,35 +52,45 @@ class Fault:
 
 
 A, E, Q, D = "app", "edge", "queue", "database"
-_CATALOGUE = (
-    Fault("crash", (A, E, Q, D), "restart", OWNER, errors=0.95, capacity=0.5),
-    Fault("memory-leak", (A, E, Q), "restart", OWNER, latency=60.0, capacity=0.8, errors=0.25),
-    Fault("connection-leak", (A, D), "restart", OWNER, pool=1.6, latency=10.0),
-    Fault("bad-deploy", (A, E), "rollback", OWNER, errors=0.7, latency=4.0),
-    Fault("bad-config", (A, E, Q), "rollback", OWNER, errors=0.4, latency=50.0),
-    Fault(
-        "tampered-release", (A, E), "rollback", "security", capacity=0.75, latency=30.0, errors=0.2
-    ),
-    Fault("overload", (E, A, Q), "scale", "sre", load=3.0),
-    Fault("under-provisioned", (E, A, Q), "scale", "sre", capacity=0.85, latency=6.0),
-    Fault("credential-stuffing", (A,), "scale", "security", load=3.5, needs="handles_logins"),
-    Fault("traffic-flood", (E,), "scale", "security", load=3.5),
-    Fault("cache-thrash", (A, D), "flush-cache", OWNER, cache=1.0, latency=25.0),
-    Fault("poisoned-cache", (A,), "flush-cache", OWNER, errors=0.6),
-    Fault(
-        "stolen-sessions",
-        (A,),
-        "flush-cache",
-        "security",
-        errors=0.3,
-        load=1.5,
-        needs="session_cache",
-    ),
-    Fault("runaway-query", (D,), "kill-query", "dba", capacity=0.9, latency=60.0),
-    Fault("lock-convoy", (D,), "kill-query", "dba", latency=400.0, errors=0.25),
-    Fault("injected-query", (D,), "kill-query", "security", capacity=0.8, latency=90.0, load=0.5),
-)
-FAULTS = {fault.name: fault for fault in _CATALOGUE}
+FAULTS = {
+    fault.name: fault
+    for fault in (
+        Fault("crash", (A, E, Q, D), "restart", OWNER, errors=0.95, capacity=0.5),
+        Fault("memory-leak", (A, E, Q), "restart", OWNER, latency=60.0, capacity=0.8, errors=0.25),
+        Fault("connection-leak", (A, D), "restart", OWNER, pool=1.6, latency=10.0),
+        Fault("bad-deploy", (A, E), "rollback", OWNER, errors=0.7, latency=4.0),
+        Fault("bad-config", (A, E, Q), "rollback", OWNER, errors=0.4, latency=50.0),
+        Fault(
+            "tampered-release",
+            (A, E),
+            "rollback",
+            "security",
+            capacity=0.75,
+            latency=30.0,
+            errors=0.2,
+        ),
+        Fault("overload", (E, A, Q), "scale", "sre", load=3.0),
+        Fault("under-provisioned", (E, A, Q), "scale", "sre", capacity=0.85, latency=6.0),
+        Fault("credential-stuffing", (A,), "scale", "security", load=3.5, needs="handles_logins"),
+        Fault("traffic-flood", (E,), "scale", "security", load=3.5),
+        Fault("cache-thrash", (A, D), "flush-cache", OWNER, cache=1.0, latency=25.0),
+        Fault("poisoned-cache", (A,), "flush-cache", OWNER, errors=0.6),
+        Fault(
+            "stolen-sessions",
+            (A,),
+            "flush-cache",
+            "security",
+            errors=0.3,
+            load=1.5,
+            needs="session_cache",
+        ),
+        Fault("runaway-query", (D,), "kill-query", "dba", capacity=0.9, latency=60.0),
+        Fault("lock-convoy", (D,), "kill-query", "dba", latency=400.0, errors=0.25),
+        Fault(
+            "injected-query", (D,), "kill-query", "security", capacity=0.8, latency=90.0, load=0.5
+        ),
+    )
+}
 
 
 def faults_at(service: Service) -> tuple[Fault, ...]:

@@ -52,7 +52,9 @@ def test_scores_run_from_chance_to_the_oracle(scores):
     for task in TASKS:
         assert mean(scores["oracle", task]) == 1.0 and mean(scores["random", task]) < 0.15
     for name in PLAYED:  # no script solves it
-        assert name == "oracle" or mean(scores[name, "silent_degradation"]) <= 0.90, name
+        assert name == "oracle" or mean(scores[name, "silent_degradation"]) <= 0.90, (
+            f"{name} solves silent degradation: too easy a task, or a policy that knows too much"
+        )
 
 
 class Sealed:

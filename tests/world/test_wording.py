@@ -44,7 +44,9 @@ def test_every_section_has_varied_lines_of_its_own():
     ours = {template for _, _, template, varied in TEMPLATES if not varied}
     for kind, book in VARIED_BOOKS.items():
         for key, templates in book.items():
-            assert 4 <= len(set(templates)) == len(templates) <= 8, (kind, key)
+            assert 4 <= len(set(templates)) == len(templates) <= 8, (
+                f"wording_varied.txt: [{kind} {' '.join(key)}] needs 4 to 8 different lines"
+            )
             assert not ours & set(templates), (kind, key)
 
 
@@ -54,7 +56,9 @@ def test_varied_lines_stay_away_from_what_is_held_out():
         length = min(3, len(words(held_out)))
         kept = runs(held_out, length)
         for _, _, template, varied in TEMPLATES:
-            assert not varied or not kept & runs(template, length), (template, held_out)
+            assert not varied or not kept & runs(template, length), (
+                f"{template!r} shares {length} words in a row with {held_out!r}; write other words"
+            )
     # Nor may a line say the same with the words in another order.
     for kind, key, template, varied in TEMPLATES:
         kept = telling(HELD_OUT[kind, key])
