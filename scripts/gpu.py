@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from importlib.metadata import files
 from importlib.util import find_spec
 from multiprocessing import get_context
@@ -112,6 +113,7 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
 # -- a model that has learned nothing, and what it is made to say --------------------------------
 
 
+@cache
 def qwen_tokenizer() -> Any:
     """Qwen2.5's tokenizer with TRL's template. Its vocabulary is a file of the package `dashscope`,
     so no model hub is asked.

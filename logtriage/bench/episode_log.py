@@ -30,8 +30,8 @@ MOST_STEPS = 1_000  # of a line; no incident is as long
 class Header(BaseModel):
     """The first line of a file."""
 
-    logtriage: Literal["trajectories"] = "trajectories"
-    format: Literal[1] = 1
+    logtriage: Literal["trajectories"]
+    format: Literal[1]
     settings: dict[str, Any]
 
 
@@ -152,8 +152,9 @@ def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
     """
     settings = {"benchmark": BENCHMARK_VERSION, **settings}
     with locked(path):
-        if not path.exists():
-            write_text(path, Header(settings=settings).model_dump_json() + "\n")
+        if not path.exists() or not path.stat().st_size:
+            header = Header(logtriage="trajectories", format=1, settings=settings)
+            write_text(path, header.model_dump_json() + "\n")
         before, lines, whole = read_trajectories(path)
         differ = [
             f"{name} ({before.get(name)!r:.60}, not {settings.get(name)!r:.60})"

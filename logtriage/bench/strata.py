@@ -117,6 +117,8 @@ def _paired(base: Frames, trained: Frames) -> list[list[pd.DataFrame]]:
     first = sides[0][0]
     for frame in [*sides[0], *sides[1]]:
         matched(first, frame)
+        if set(frame["benchmark"]) != set(first["benchmark"]):
+            raise ValueError("results of two versions of the benchmark do not compare; play again")
     truth = with_truth(first)[[*KEYS, *TRUTH]]
     return [
         [truth.merge(one.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for one in side]

@@ -95,7 +95,9 @@ def _results(
     others, which are played. The file then holds them all, and what else it held of these models.
     """
     players, frames, added = list(players), [], False
-    kept = pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=["key", "split"])
+    kept = pd.read_parquet(path) if path.exists() else pd.DataFrame()
+    if "key" not in kept:  # written before rows had one
+        kept = pd.DataFrame(columns=["key", "split"])
     for split in splits:
         # Of `train` it is the slice which settings are chosen on, and nothing is trained on.
         first = TUNING_INDEX if split == "train" else 0

@@ -108,7 +108,8 @@ def _execute(point: Point) -> None:
     try:
         with (
             (point.folder / "notebook.log").open("a") as log,
-            TemporaryDirectory(prefix="point-") as sockets,
+            # The paths of sockets must be short, which those of TMPDIR need not be.
+            TemporaryDirectory(prefix="point-", dir="/tmp") as sockets,
         ):
             papermill.execute_notebook(
                 nbformat.read(point.notebook, as_version=4),

@@ -99,6 +99,8 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     check_name(name)
     subject = _subject(run, name, merged)
     folder = run / "hub"
+    if folder.exists() and any(folder.iterdir()) and not (folder / "run.json").exists():
+        raise ValueError(f"{folder} holds something else; move it away")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
 

@@ -17,6 +17,7 @@ from .drills import DRILL_INDEX
 MOST_TOGETHER = 48  # episodes of a step that `deal` makes: all are generated at once
 
 Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 # A policy of `drills.TEACHERS`, and how many of its conversations to imitate; empty for none.
 WarmUp = Annotated[str, Field(pattern=r"^((novice|trace):[1-9][0-9]{0,3})?$")]
@@ -31,25 +32,25 @@ class TrainingConfig:
     model: str  # folder or hub name of the model to start from
     loader: Literal["transformers", "unsloth"] = "transformers"  # unsloth: NVIDIA GPUs only
     load_in_4bit: bool = False  # quantise the frozen weights
-    lora_rank: int = 0  # of the adapter that is trained; 0 trains all weights
+    lora_rank: Natural = 0  # of the adapter that is trained; 0 trains all weights
     lora_alpha: int = 32  # the adapter's scale
-    seed: Annotated[int, Field(ge=0)] = 0  # of sampling and of the order of incidents
+    seed: Natural = 0  # of sampling and of the order of incidents
     steps: Count = 200  # optimizer steps
     incidents: Count = 8  # different ones per step
     group: Annotated[int, Field(ge=2)] = 8  # episodes of an incident; one has nothing to learn from
     micro_batches: Count = 1  # parts that a step's episodes are split into for the backward pass
     learning_rate: NotNegative = 4e-4  # peak; linear decay to 0 after `warmup` steps
-    warmup: int = 20
+    warmup: Natural = 20
     max_grad_norm: NotNegative = 1.0  # what the gradient's norm is clipped to; 0 for no clip
-    temperature: float = 1.0  # of sampling
+    temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0  # of sampling
     # Our own loop, for models of transformers (see `loop`), or TRL's, which reads the whole
     # conversation again at each turn, and which Unsloth needs.
     loop: Literal["kept", "trl"] = "kept"
     # Whether all calls of an episode get its reward, or each answer its own part of the score (see
     # `credit`), which needs the loop `kept`.
     credit: Literal["episode", "part"] = "part"
-    completion_tokens: int = 640  # of one episode, all turns and tool answers together
-    turn_tokens: int = 40  # new ones of one turn
+    completion_tokens: Count = 640  # of one episode, all turns and tool answers together
+    turn_tokens: Count = 40  # new ones of one turn
     shares: dict[str, NotNegative] = dataclasses.field(  # task to its share of the incidents
         default_factory=lambda: {
             "single_crash": 0.35,
@@ -62,8 +63,8 @@ class TrainingConfig:
     warm_up: WarmUp = ""  # supervised training of an adapter before GRPO, as `trace:200`
     # Half of the incidents on random call graphs, or in other words (see `drills.open_varied`).
     varied: bool = False
-    save_every: int = 40  # steps between checkpoints
-    keep_checkpoints: int = 0  # how many of the newest are kept; 0 for all
+    save_every: Count = 40  # steps between checkpoints
+    keep_checkpoints: Natural = 0  # how many of the newest are kept; 0 for all
 
     @property
     def episodes(self) -> int:
@@ -210,7 +211,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def make_config(preset: str, **changes: Any) -> TrainingConfig:
+def make_config(preset: str, /, **changes: Any) -> TrainingConfig:
     """A preset with changes; `ValueError` for an unknown preset or settings that cannot be.
 
     Without `micro_batches` among the changes, a micro-batch holds as many episodes as the preset's,

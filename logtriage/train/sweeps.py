@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -129,7 +130,8 @@ def _validated(model: type[BaseModel], asked: Any, where: str) -> Any:
         return model.model_validate(asked)
     except ValidationError as error:
         errors = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}, got {one['input']!r}"
+            f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}, got "
+            + reprlib.repr(one["input"])
             for one in error.errors()
         )
         raise ValueError(f"{where}: {errors}; known are {', '.join(model.model_fields)}") from None
@@ -158,13 +160,15 @@ def _parameters_of(notebook: Path) -> type[BaseModel]:
 def _check_training(parameters: dict[str, Any], where: str) -> None:
     """Raise `ValueError` for settings that notebook 03 cannot train with."""
     own = {name: parameters[name] for name in ("steps", "incidents") if parameters.get(name)}
-    own["seed"] = parameters["seed"]
+    own |= {"seed": parameters["seed"], "model": ""}
+    changes = parameters.get("changes", {})
+    twice = sorted({*own, "steps", "incidents"} & set(changes))
+    if twice:
+        raise ValueError(f"{where}: changes must not hold {twice[0]}, which the notebook sets")
     try:
         check_profile(parameters.get("profile", "auto"))
         check_split(parameters.get("split", "test"))
-        make_config(
-            parameters.get("preset") or "novice", model="", **own, **parameters.get("changes", {})
-        )
+        make_config(parameters.get("preset") or "novice", **own, **changes)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}: {error}") from None
 

@@ -64,6 +64,7 @@ def played(players, plan, path, **options):
 
 def test_scripted_policies_earn_what_they_earn_in_a_rollout(path):
     names = ("random", "trace")
+    path.touch()  # as mktemp leaves it
     found = played([*map(scripted, names)], Plan(list(TASKS), "test", 6, first=3), path)
     plain = pd.concat(
         [rollout(make_policy(name), list(TASKS), "test", 6, 3, progress=False) for name in names],

@@ -221,6 +221,8 @@ def test_a_change_is_paired_whatever_the_order_of_rows(dismisses_faults):
         stratum_changes(base, trained[1:])
     with pytest.raises(ValueError, match="of the same seeds, got 1 and 2"):
         stratum_changes(base, [trained, trained])
+    with pytest.raises(ValueError, match="two versions of the benchmark"):
+        stratum_changes(base, trained.assign(benchmark="1.0"))
 
 
 def test_too_few_incidents_have_not_fallen():

@@ -270,7 +270,7 @@ def test_no_more_are_at_work_than_there_are_workers():
     "content",
     [
         '<tool_call>{"name": "resolve", "arguments": {}}</tool_call>',
-        '{"name": "resolve", "parameters": {}}',
+        '{"name" : "resolve", "parameters": {}}',
         "<function=resolve></function>",
         '<|python_tag|>escalate.call(team="sre")',
         '[request_more_logs(service="all"), resolve()]',

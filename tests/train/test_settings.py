@@ -29,6 +29,9 @@ RESULTS = Path(__file__).parents[2] / "results"
     [
         ({"group": 1}, "group: .* greater than or equal to 2, got 1"),
         ({"colour": 1}, "colour: Unexpected"),
+        ({"preset": "expert"}, "preset: Unexpected"),  # `train --set` takes any word
+        ({"temperature": float("nan")}, "temperature: .* finite"),
+        ({"completion_tokens": -5}, "completion_tokens: .* greater than"),
         ({"max_grad_norm": float("nan")}, "max_grad_norm: .* finite"),
         ({"warm_up": "oracle:200", "lora_rank": 4}, "warm_up: .* match pattern"),
         # YAML reads 8e-4 as text, and a run would end in it only once its base was built.

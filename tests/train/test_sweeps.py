@@ -45,7 +45,7 @@ def run(*words):
         ({"parameters": {"seed": 3}}, "seed: Extra inputs are not permitted"),
         ({"parameters": {"profile": "cpux"}}, "unknown profile 'cpux'; choose one of auto, cpu"),
         ({"parameters": {"changes": {"credits": "part"}}}, "credits: Unexpected keyword argument"),
-        ({"parameters": {"changes": {"model": "a"}}}, "argument 'model'"),
+        ({"parameters": {"changes": {"model": "a"}}}, "changes must not hold model"),
         ({"seeds": [1, 1]}, "not all different"),
         ({"seeds": [-1]}, "seed: Input should be greater than or equal to 0"),
         ({"rows": {"../up": {}}}, "'../up' cannot name a row"),

@@ -24,7 +24,7 @@ from ...play.conversation import CALL_TAG, NATIVE, Message, Protocol, from_wire,
 from ...play.episode import BaseEpisode
 from ...play.tools import tool_schemas
 from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, UnusableEndpointError
-from .text_protocol import TEXT
+from .text_protocol import TEXT, written_calls
 
 CONCURRENCY = 8  # conversations at once
 TIMEOUT = 180.0  # seconds until an answer begins, and again until it is complete
@@ -33,11 +33,10 @@ PATIENCE = 600.0  # seconds after which a request is not sent again
 MOST_ANSWER = 4_000_000  # bytes of an answer that are read
 MOST_SHOWN = 300  # characters of an error that are kept
 UNUSABLE = {401: "check OPENAI_API_KEY", 404: "check the URL and the model's name"}
-# Calls that the server should have parsed, in JSON or in the syntax of a model:
-# <function=escalate>, <|python_tag|>escalate.call(...), [escalate(team="sre")].
-TOOLS = "|".join(ACTION_TYPES)
+# Calls in the syntax of a model, which the server should have parsed: <function=escalate>,
+# <|python_tag|>escalate.call(...), [escalate(team="sre")].
 UNPARSED = re.compile(
-    rf'"name":\s*"({TOOLS})"|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\A[\s\[]*({TOOLS})\('
+    rf"<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\A[\s\[]*({'|'.join(ACTION_TYPES)})\("
 )
 NOT_PARSED = (
     "the server does not parse tool calls: the model wrote one, and it came back as text; "
@@ -198,7 +197,7 @@ class EndpointPolicy(ConversationPolicy):
         self._parses = self._parses or bool(written.tool_calls)
         message = from_wire(written)
         # Where the server has parsed calls before, this is the model's own mistake.
-        if not self._parses and UNPARSED.search(message["content"]):
+        if not self._parses and _holds_a_call(message["content"]):
             raise EndpointError(NOT_PARSED)
         return message, tokens
 
@@ -241,3 +240,9 @@ class EndpointPolicy(ConversationPolicy):
         if len(self._key) >= 8:
             text = text.replace(self._key, "***")
         return repr(text)[1:-1][:MOST_SHOWN]
+
+
+def _holds_a_call(content: str) -> bool:
+    """Whether a text holds a call of one of the tools, in JSON or in a model's own syntax."""
+    written = (call[0] for call in written_calls(content) if call is not None)
+    return bool(UNPARSED.search(content)) or not set(ACTION_TYPES).isdisjoint(written)
