@@ -42,7 +42,7 @@ def test_03_and_04_train_and_report(tmp_path):
     run("03_grpo_training.ipynb", tmp_path, folder=str(folder), steps=2, incidents=2, **TINY)
     assert len((folder / "seed-0" / "metrics.jsonl").read_text().splitlines()) == 2
     demo.take_published(folder / "seed-0")  # of the scripts
-    run("04_learning_curves.ipynb", tmp_path, folder=str(folder), episodes=6, curve_episodes=3)
+    run("04_learning_curves.ipynb", tmp_path, folder=str(folder), episodes=2, curve_episodes=2)
     rows = json.loads((folder / "seed-0" / "summary.json").read_text())
     assert [row["task"] for row in rows] == list(TASKS)
     for row in rows:
