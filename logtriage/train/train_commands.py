@@ -189,7 +189,8 @@ def evaluate_run_command(
 
     frame = evaluate_run(run, episodes, batch=batch)
     if (frame["policy"] == "trained").any():
-        typer.echo(summary_table(summarise_run(run, frame)).to_string(index=False))
+        rows = summarise_run(run, frame)
+        typer.echo(summary_table(rows).to_string(index=False))
     else:
         typer.echo(score_table(frame).to_string(index=False))
         typer.echo("training has not ended: as it started")
