@@ -20,7 +20,7 @@ from logtriage.bench.intervals import (
     stratified_mean,
 )
 from logtriage.bench.leaderboard import FEWEST, Entry, check_entry, read_entry
-from logtriage.bench.score_tables import CEILING
+from logtriage.bench.score_tables import CEILING, markdown
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,10 +96,9 @@ def page(found: Sequence[Entry]) -> str:
         if ceiling is None:
             raise ValueError(f"benchmark {version} has no entry of {CEILING}; add one")
         rows = [table_row(one, ceiling) for one in own]
-        lines = [f"| {' | '.join(rows[0])} |", "|" + "---|" * len(rows[0])]
-        lines += [f"| {' | '.join(map(cell, row.values()))} |" for row in rows]
+        table = markdown([{head: cell(text) for head, text in row.items()} for row in rows])
         about = [f"- **{cell(one.name)}**: {cell(one.about)}" for one in own if one.about]
-        parts += [f"## Benchmark {version}", "\n".join(lines), "\n".join(about)]
+        parts += [f"## Benchmark {version}", table, "\n".join(about)]
     return "\n\n".join([*parts, HOW_TO_SUBMIT]) + "\n"
 
 

@@ -13,7 +13,7 @@ DID = ["request_more_logs:all", "request_more_logs:auth-service", "request_more_
 
 with (
     tempfile.TemporaryDirectory() as folder,
-    serving(Path(folder) / "log") as (url, _),
+    serving(Path(folder) / "log") as url,
     open_tab(url, 1180, 684) as tab,
 ):
     tab.goto(f"{url}/web?{urlencode({**WHERE, 'did': DID}, doseq=True)}")

@@ -362,7 +362,7 @@ def real_incidents_table() -> str:
 
     def cells(policy: str, part: str) -> list[str]:
         found = [table.get((policy, part, source)) for source in SOURCES]
-        return ["-" if one is None else "{:.2f} [{:.2f}, {:.2f}]".format(*one) for one in found]
+        return ["-" if one is None else f"{one:.2f}" for one in found]
 
     gone = ("largest_ratio", "deepest", "random_walk")  # rules whose numbers stay
     others = [name for name in (COMMONEST, *gone, *RANKED) if name != OURS]
@@ -370,7 +370,7 @@ def real_incidents_table() -> str:
     for source in SOURCES:
         rules = {name: table.get((name, "all", source)) for name in others}
         name = max(rules, key=lambda one: rules[one].mean if rules[one] else 0.0)
-        best.append("{:.2f} [{:.2f}, {:.2f}]".format(*rules[name]) + f" (`{name}`)")
+        best.append(f"{rules[name]:.2f} (`{name}`)")
         most = published[published["source"] == source].sort_values("top1").iloc[-1]
         reported.append(f"{most['top1']:.2f} ({most['method'].partition(',')[0]})")
     rows = {
@@ -379,8 +379,12 @@ def real_incidents_table() -> str:
         **{f"`{name}`, all cases": cells(name, "all") for name in ("trace", "belief")},
         "published, all cases of the source": reported,
     }
-    lines = [f"| root named first | {' | '.join(SOURCES)} |", "|---" * (1 + len(SOURCES)) + "|"]
-    return "\n".join([*lines, *(f"| {name} | {' | '.join(row)} |" for name, row in rows.items())])
+    return markdown(
+        [
+            {"root named first": name, **dict(zip(SOURCES, row, strict=True))}
+            for name, row in rows.items()
+        ]
+    )
 
 
 # File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.

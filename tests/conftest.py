@@ -64,9 +64,7 @@ def free_port():
 
 @contextmanager
 def serving(log, sessions=SESSIONS):
-    """A server on loopback: yields its address and process. `log`: where its output goes, and stays
-    clean.
-    """
+    """A server on loopback: yields its address. `log`: where its output goes, and stays clean."""
     port = free_port()
     options = ["--port", str(port), "--sessions", str(sessions)]
     command = [sys.executable, "-m", "logtriage", "serve", *options]
@@ -83,7 +81,7 @@ def serving(log, sessions=SESSIONS):
             except (requests.ConnectionError, requests.Timeout):
                 assert process.poll() is None and time.monotonic() < until, log.read_text()
                 time.sleep(0.1)
-        yield address, process
+        yield address
     finally:
         process.terminate()
         try:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..play.actions import Action
 from ..play.scoring import FALSE_PAGE_COST, FRUITLESS_COST, WEIGHTS
+from ..policies.scripted import answers
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.tasks import PAR_STEPS, SEVERITIES, Task
 from ..world.telemetry import DETAIL_LINES
@@ -53,19 +54,17 @@ class Answers(NamedTuple):
 
 
 def answer_actions(
-    answers: Answers, topology: CallGraph, confidence: float | None = None
+    given: Answers, topology: CallGraph, confidence: float | None = None
 ) -> list[Action]:
     """The steps that give these answers."""
-    actions = [Action("classify_severity", (SEVERITIES[answers.severity],))]
-    if answers.ignore:
-        return [*actions, Action("ignore", confidence=confidence)]
-    if answers.blame != NONE:
-        actions.append(Action("identify_root_cause", (topology.names[answers.blame],), confidence))
-    if answers.fix is not None:
-        actions.append(Action("remediate", (answers.fix[1], topology.names[answers.fix[0]])))
-    if answers.team != NONE:
-        actions.append(Action("escalate", (TEAMS[answers.team],)))
-    return [*actions, Action("resolve")]
+    severity, names = SEVERITIES[given.severity], topology.names
+    if given.ignore:
+        ignore = Action("ignore", confidence=confidence)
+        return [Action("classify_severity", (severity,)), ignore]
+    blamed = None if given.blame == NONE else names[given.blame]
+    fix = None if given.fix is None else (given.fix[1], names[given.fix[0]])
+    team = None if given.team == NONE else TEAMS[given.team]
+    return answers(severity, blamed, fix, team, confidence)
 
 
 def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:

@@ -31,12 +31,16 @@ EDGE_ERRORS_P2, REAL_SLOWDOWN = 0.4, 1.25
 
 
 def answers(
-    severity: str, blamed: str | None, fix: tuple[str, str] | None, team: str | None
+    severity: str,
+    blamed: str | None,
+    fix: tuple[str, str] | None,
+    team: str | None,
+    confidence: float | None = None,
 ) -> list[Action]:
     """The steps that give these answers (`fix`: remedy and service), and close the incident."""
     actions = [Action("classify_severity", (severity,))]
     if blamed:
-        actions.append(Action("identify_root_cause", (blamed,)))
+        actions.append(Action("identify_root_cause", (blamed,), confidence))
     if fix:
         actions.append(Action("remediate", fix))
     if team:

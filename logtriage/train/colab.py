@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 from huggingface_hub import get_token
 
-from ..bench.runs import find_gpu, read_jsonl, record_of
+from ..bench.runs import Gpu, find_gpu, read_jsonl, record_of
 from .cost import A100, L4, T4, KnownGpu
 
 # By a part of a GPU's name: what the cost model knows of it, and the preset.
@@ -45,24 +45,24 @@ def choose_preset(profile: str) -> str:
         return "novice"
     if profile != "auto":
         return PROFILES[profile.upper()][1]
-    if find_gpu() is None:
+    gpu = find_gpu()
+    if gpu is None:
         raise RuntimeError(
             "there is no NVIDIA GPU; on Colab choose Runtime > Change runtime type > T4 GPU"
         )
-    return PROFILES[_name_of_gpu()][1]
+    return _profile(gpu)[1]
 
 
 def choose_gpu() -> KnownGpu:
     """What the cost model knows of the GPU that is there, or of one like it; a T4 for none."""
-    return PROFILES[_name_of_gpu()][0]
-
-
-def _name_of_gpu() -> str:
-    """The key in `PROFILES`; of an unknown GPU that of an A100 where it has bf16, else of a T4."""
     gpu = find_gpu()
-    if gpu is None:
-        return "T4"
-    return next((name for name in PROFILES if name in gpu.name), "A100" if gpu.bf16 else "T4")
+    return T4 if gpu is None else _profile(gpu)[0]
+
+
+def _profile(gpu: Gpu) -> tuple[KnownGpu, str]:
+    """By its name; of an unknown GPU that of an A100 where it has bf16, else of a T4."""
+    like = "A100" if gpu.bf16 else "T4"
+    return PROFILES[next((name for name in PROFILES if name in gpu.name), like)]
 
 
 def problems() -> list[str]:

@@ -67,8 +67,13 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
         name,
         in_4bit,
         adapter,
-        turn_tokens=max(TURN_TOKENS, settings["turn_tokens"]),
+        turn_tokens=turn_tokens_of(settings),
     )
+
+
+def turn_tokens_of(settings: dict[str, Any]) -> int:
+    """New tokens of a turn when a run's model is evaluated or used: no fewer than in training."""
+    return max(TURN_TOKENS, settings["turn_tokens"])
 
 
 def before_and_after(run: Path) -> dict[str, Player]:

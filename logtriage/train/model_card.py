@@ -14,9 +14,8 @@ from .. import REPOSITORY, __version__
 from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
 from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
 from ..bench.strata import describe_falls, label, stratum_changes, with_truth
-from ..policies.llm.language_models import TURN_TOKENS
 from ..world.tasks import BENCHMARK_VERSION
-from .experiment import summarise_run
+from .experiment import summarise_run, turn_tokens_of
 
 TAGS = (
     *("logtriage", "incident-response", "root-cause-analysis", "tool-use"),
@@ -92,7 +91,7 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
         record=record,
         found=found,
         figures={name: said for name, said in CAPTIONS.items() if (folder / name).exists()},
-        turn_tokens=max(TURN_TOKENS, record["settings"]["turn_tokens"]),
+        turn_tokens=turn_tokens_of(record["settings"]),
         own_tokenizer=tokenizer.get("tokenizer_class") == "TokenizersBackend",
         run_named=f"{run.resolve().parent.name}/{run.name}",
         repository=REPOSITORY,

@@ -113,7 +113,7 @@ BAD_MESSAGES = {
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
     """The address of a server as users start it."""
-    with serving(tmp_path_factory.mktemp("server") / "log") as (address, _):
+    with serving(tmp_path_factory.mktemp("server") / "log") as address:
         yield address
 
 
