@@ -9,7 +9,7 @@ observation is:
 | who speaks in the stream | categorical over `log_volumes` |
 | what kind of line a service prints | categorical over `line_weights` |
 | callee that a `callee` line names | categorical over errors + slowness of those degraded |
-| template of a line | uniform over the split's templates, or over the varied ones |
+| template of a line | uniform over the split's, or over the varied ones, then over its choices |
 | age of a metric | uniform over `STALENESS` |
 | metric | the value of that age, times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
 | missing row of the table | Bernoulli(`task.gaps`), once; always that of a root quiet at first |
@@ -28,7 +28,7 @@ from .cluster import Cluster, State, is_degraded
 from .exact import total
 from .incidents import Incident
 from .topology import Topology
-from .wording import BOOKS, VARIED_BOOKS, Key
+from .wording import BOOKS, VARIED_BOOKS, Key, choices
 
 STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
 DETAIL_LINES = 3  # lines in an answer about one service
@@ -152,10 +152,11 @@ def _compile(template: str) -> Template:
 
 
 @cache
-def _templates(kind: str, key: Key, held_out: bool, varied: bool) -> tuple[Template, ...]:
+def _templates(kind: str, key: Key, held_out: bool, varied: bool) -> list[list[Template]]:
+    """Each with all that its choices make of it, where it has any."""
     every = BOOKS[kind][key]
     chosen = VARIED_BOOKS[kind][key] if varied else every[-1:] if held_out else every[:-1]
-    return tuple(_compile(template) for template in chosen)
+    return [[_compile(one) for one in choices(template)] for template in chosen]
 
 
 class Telemetry:
@@ -252,7 +253,8 @@ class Telemetry:
         key, other = self._subject(kind, position)
         held_out = self.incident.split == "unseen_wording"
         templates = _templates(kind, key, held_out, self.incident.varied_wording)
-        level, text, fields = templates[int(random() * len(templates))]
+        at, choice = divmod(random() * len(templates), 1.0)  # one draw for both
+        level, text, fields = templates[int(at)][int(choice * len(templates[int(at)]))]
         if fields:
             values = [
                 # A detail of no meaning keeps lines of one template from being equal.

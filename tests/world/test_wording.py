@@ -1,7 +1,6 @@
 """The varied wording: every section has it, never near what is held out, read without doubt."""
 
 import re
-import string
 from itertools import product
 
 import pytest
@@ -9,15 +8,17 @@ from test_telemetry import eyes
 
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
-from logtriage.world.wording import BOOKS, VARIED_BOOKS, Reading, read_line
+from logtriage.world.wording import BOOKS, VARIED_BOOKS, Reading, choices, read_line
 
-TEMPLATES = [  # (kind, key, template, whether it is varied)
-    (kind, key, template, books is VARIED_BOOKS)
+BOOK, VARIED = (  # (kind, key, template, every line it stands for)
+    [
+        (kind, key, template, choices(template))
+        for kind, book in books.items()
+        for key, templates in book.items()
+        for template in templates
+    ]
     for books in (BOOKS, VARIED_BOOKS)
-    for kind, book in books.items()
-    for key, templates in book.items()
-    for template in templates
-]
+)
 HELD_OUT = {(kind, key): lines[-1] for kind, book in BOOKS.items() for key, lines in book.items()}
 CALLEE = "cart-svc"
 
@@ -41,57 +42,56 @@ def test_every_section_has_varied_lines_of_its_own():
     assert {kind: set(book) for kind, book in VARIED_BOOKS.items()} == {
         kind: set(book) for kind, book in BOOKS.items()
     }
-    ours = {template for _, _, template, varied in TEMPLATES if not varied}
-    for kind, book in VARIED_BOOKS.items():
-        for key, templates in book.items():
-            assert 4 <= len(set(templates)) == len(templates) <= 8, (
-                f"wording_varied.txt: [{kind} {' '.join(key)}] needs 4 to 8 different lines"
-            )
-            assert not ours & set(templates), (kind, key)
+    sections, lines = {}, {template: ("a split",) for _, _, template, _ in BOOK}
+    for kind, key, template, every in VARIED:
+        assert not set("<|>") & set("".join(every)), f"{template!r}: choices are <a|b>, not nested"
+        sections.setdefault((kind, key), []).extend(every)
+        for line in every:
+            section = lines.setdefault(re.sub(r"{(?!callee)\w+}", "7", line), (kind, key))
+            assert section == (kind, key), f"{line!r} is also a line of {section}"
+            fields = re.findall(r"{(\w+)}", line)
+            assert fields.count("callee") == (kind == "callee"), line
+            assert kind == "callee" or not {"wait", "failures"} & set(fields), line
+            assert "  " not in line and len(line.split()) <= 17, f"{line!r} is too long, or gapes"
+    for section, every in sections.items():
+        assert len(set(every)) == len(every) >= 60, f"{section} needs 60 lines, none of them twice"
 
 
 def test_varied_lines_stay_away_from_what_is_held_out():
-    # Or `unseen_wording` would measure what was trained. Lines of one or two words count whole.
-    for held_out in HELD_OUT.values():
-        length = min(3, len(words(held_out)))
-        kept = runs(held_out, length)
-        for _, _, template, varied in TEMPLATES:
-            assert not varied or not kept & runs(template, length), (
-                f"{template!r} shares {length} words in a row with {held_out!r}; write other words"
-            )
-    # Nor may a line say the same with the words in another order.
-    for kind, key, template, varied in TEMPLATES:
-        kept = telling(HELD_OUT[kind, key])
-        if varied and len(kept) > 2:
-            assert len(kept & telling(template)) < len(kept) / 2, (template, HELD_OUT[kind, key])
-
-
-def filled(template, number):
-    values = {name: number for _, name, _, _ in string.Formatter().parse(template) if name}
-    return template.format(**{**values, "callee": CALLEE, "n": "7"})  # {n} is one digit
+    # Or `unseen_wording` would measure what was trained. Lines of one or two words count whole. Nor
+    # may a line say the same with the words in another order. No message shows what is held out.
+    kept = {n: set() for n in (1, 2, 3)}
+    for line in HELD_OUT.values():
+        length = min(3, len(words(line)))
+        kept[length] |= runs(line, length)
+    for kind, key, _, every in VARIED:
+        theirs = telling(HELD_OUT[kind, key])
+        for line in every:
+            near = any(runs(line, length) & kept[length] for length in kept)
+            same = len(theirs) > 2 and len(theirs & telling(line)) >= len(theirs) / 2
+            assert not (near or same), f"{line!r} is near a held-out line; write other words"
 
 
 def test_no_line_can_be_read_in_two_ways():
-    # Whatever book it is from: every template that could have printed a line says the same.
+    # Whatever section it is from: every template that could have printed a line says the same.
+    def meaning(kind, key):
+        return Reading(kind, CALLEE if kind == "callee" else key[0] if len(key) > 1 else "")
+
     patterns = []
-    for kind, key, template, _ in TEMPLATES:
-        pattern = "".join(
-            re.escape(text) + {None: "", "callee": r"\S+"}.get(field, r"[\d.]+")
-            for text, field, _, _ in string.Formatter().parse(template)
-        )
-        subject = CALLEE if kind == "callee" else key[0] if len(key) > 1 else ""
-        patterns.append((re.compile(pattern), Reading(kind, subject)))
-    for (_, right), (_, _, template, _) in zip(patterns, TEMPLATES, strict=True):
-        for number in ("7", "12", "3.4", "100"):
-            line = filled(template, number)
-            said = {(one.kind, one.subject) for pattern, one in patterns if pattern.fullmatch(line)}
-            if right.kind == "own":  # fails or slow: `read_line` tells them apart, nobody needs it
-                said = {(kind, "") for kind, _ in said}
-                assert said == {("own", "")}, line
-            else:
-                assert said == {(right.kind, right.subject)}, line
+    for kind, key, template, _ in BOOK:
+        pattern = re.escape(template).replace(r"\{callee\}", r"\S+")
+        patterns.append((re.compile(re.sub(r"\\{\w+\\}", r"[\\d.]+", pattern)), meaning(kind, key)))
+    for (kind, key, template, every), number in product(BOOK + VARIED, ("7", "12", "3.4", "100")):
+        right = meaning(kind, key)
+        for line in every:
+            line = line.replace("{callee}", CALLEE).replace("{n}", "7")  # {n} is one digit
+            line = re.sub(r"{\w+}", number, line)
             level, _, text = line.partition(" ")
             assert read_line(f"{level} payment-core {text}") == ("payment-core", right), line
+        if template in BOOKS[kind][key]:
+            said = {reading for pattern, reading in patterns if pattern.fullmatch(line)}
+            # fails or slow: `read_line` tells them apart, nobody needs it
+            assert said == {right} or {one.kind for one in said} == {"own"}, line
 
 
 def test_varied_wording_changes_the_words_alone():
