@@ -8,6 +8,8 @@ READY_DEV := $(VENV)/.ready-dev
 # Most of what is installed is never imported, so compiling it all would only take time.
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
 SOURCES := logtriage tests notebooks scripts
+# Images of containers set this. Tests start dozens of processes: what they import is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo serve test test-slow lint format benchmark seeds real speed gpu results notebooks clean
 

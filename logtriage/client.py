@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from openenv.core import EnvClient
-from openenv.core.client_types import StepResult
-
 from .models import TriageAction, TriageObservation, TriageState
+from .openenv_base import EnvClient, StepResult
 
 
 class LogtriageEnv(EnvClient[TriageAction, TriageObservation, TriageState]):

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from openenv.core.env_server.interfaces import Environment
-from openenv.core.env_server.types import EnvironmentMetadata
-from openenv.core.rubrics import Rubric
-
 from . import REPOSITORY, __version__
 from .drawing import draw
 from .models import TriageAction, TriageObservation, TriageState
+from .openenv_base import Environment, EnvironmentMetadata, Rubric
 from .play.actions import Action, action_values, shown
 from .play.episode import Episode
 from .play.observation import Observation, render

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from openenv.core.env_server.types import Action, Observation, State
 from pydantic import Field
 
+from .openenv_base import Action, Observation, State
 from .play.actions import ACTION_TYPES
 from .real.observed import CallTime, LineCount, Measure
 from .world.call_graph import Service

@@ -20,9 +20,6 @@ from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-# OpenEnv does without it where it is missing. It is for a page that ours replaces, and takes longer
-# to import than all else.
-sys.modules["gradio"] = None
 matplotlib.use("Agg")
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from openenv.core.sync_client import SyncEnvClient
 from pydantic import ValidationError
 from websockets.exceptions import WebSocketException
 
 from ..client import LogtriageEnv
 from ..models import TriageAction, TriageObservation
+from ..openenv_base import SyncEnvClient
 from ..play.actions import Action
 from ..play.episode import BaseEpisode
 from ..play.observation import Observation

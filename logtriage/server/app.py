@@ -13,12 +13,10 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute, APIWebSocketRoute
-from openenv.core.env_server.http_server import create_fastapi_app
-from openenv.core.env_server.mcp_types import JsonRpcErrorCode, JsonRpcResponse
-from openenv.core.env_server.types import ConcurrencyConfig
 
 from ..environment import TriageEnvironment
 from ..models import TriageAction, TriageObservation, TriageState
+from ..openenv_base import ConcurrencyConfig, JsonRpcErrorCode, JsonRpcResponse, create_fastapi_app
 from ..world.topology import Topology
 from . import CAPACITY, serve
 from .guard import Guard

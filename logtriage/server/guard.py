@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from fastapi import HTTPException
-from openenv.core.env_server.types import WSErrorCode, WSErrorResponse
 
+from ..openenv_base import WSErrorCode, WSErrorResponse
 from ..play.actions import shown
 
 # Bytes of a frame and of a body; above the longest `reasoning` allowed. A longer frame ends its
