@@ -65,6 +65,10 @@ def evaluate_command(
         int | None, typer.Option(min=1, help="Incidents at once: 50, with an endpoint 8.")
     ] = None,
     tools: Annotated[str, typer.Option(help="How models call: native, or text.")] = "native",
+    constrained: Annotated[
+        bool,
+        typer.Option("--constrained/--free", help="Let a --model write only calls that exist."),
+    ] = True,
     task: Annotated[
         list[str] | None, typer.Option(help="Task, or all; or real, by itself. Repeat for several.")
     ] = None,
@@ -102,6 +106,7 @@ def evaluate_command(
     command again goes on where it was stopped, and plays again what ended in an error.
     """
     from ..logs.lines import visible
+    from ..play.conversation import NATIVE
     from ..policies.llm.text_protocol import check_protocol
     from ..policies.policy import BATCH
     from ..real.catalogue import open_incident
@@ -136,7 +141,8 @@ def evaluate_command(
         raise ValueError("--adapter goes on one --model; name that one")
     if bool(endpoint) != bool(endpoint_model):
         raise ValueError("--endpoint and --endpoint-model go together; give both")
-    models = [in_memory(source, "", load_in_4bit, adapter, **sampling) for source in sources]
+    options = {**sampling, "constrained": constrained and protocol is NATIVE}
+    models = [in_memory(source, "", load_in_4bit, adapter, **options) for source in sources]
     if endpoint:
         models.append(behind_endpoint(endpoint, endpoint_model, concurrency or 8, **sampling))
     known = REAL_POLICIES if real else POLICIES

@@ -111,6 +111,7 @@ def in_memory(
     temperature: float = 0.0,
     seed: int = 0,
     turn_tokens: int = TURN_TOKENS,
+    constrained: bool = False,
 ) -> Player:
     """A language model in memory, called `name` or like its source; options as of `load_player` and
     `LanguageModelPolicy`. Weights in a folder are known by their digest, those of a hub by name.
@@ -119,6 +120,7 @@ def in_memory(
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
     def make(begun: int) -> Policy:
+        from ..policies.llm.grammar import writes_as_qwen
         from ..policies.llm.language_models import LanguageModelPolicy
         from ..policies.llm.loading import load_player
 
@@ -126,7 +128,10 @@ def in_memory(
         if spoken is not protocol:
             print(f"{name}: TRL does not know its chat template, so its tools are listed as text")
         options = {"turn_tokens": turn_tokens, "protocol": spoken, **sampling}
-        return LanguageModelPolicy(model, tokenizer, name=name, **options)
+        checked = constrained and spoken is NATIVE and writes_as_qwen(tokenizer)
+        if checked is not constrained:
+            print(f"{name}: it calls in a way of its own, so what it writes is not constrained")
+        return LanguageModelPolicy(model, tokenizer, name=name, constrained=checked, **options)
 
     settings = {
         "weights": weights_digest(Path(source)) or str(source),
@@ -136,6 +141,8 @@ def in_memory(
         "turn tokens": turn_tokens,
         **sampling,
     }
+    if constrained:  # not for False: published results have no such entry
+        settings["constrained"] = True
     return Player(name, settings, make)
 
 

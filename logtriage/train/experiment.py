@@ -68,6 +68,7 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
         in_4bit,
         adapter,
         turn_tokens=turn_tokens_of(settings),
+        constrained=settings.get("constrained", False),  # runs from before there was a choice
     )
 
 

@@ -157,7 +157,8 @@ def _trained(
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
         callbacks=[metrics],
     )
-    trainer.credit = config.credit  # TRL's constructor takes no setting of ours
+    # TRL's constructor takes no setting of ours.
+    trainer.credit, trainer.constrained = config.credit, config.constrained
     trainer.remove_callback(PrinterCallback)
     if progress:
         print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")

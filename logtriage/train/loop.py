@@ -23,6 +23,7 @@ from trl.trainer.utils import selective_log_softmax_and_entropy
 
 from ..play.conversation import Message, unreadable
 from ..policies.llm.decoder import without_adapter
+from ..policies.llm.grammar import masked
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy
 from .credit import group_advantages
 from .trainer import IncidentTrainer
@@ -32,7 +33,7 @@ READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
 
 
 class KeptTrainer(IncidentTrainer):
-    credit = "part"  # of `TrainingConfig`
+    credit, constrained = "part", True  # of `TrainingConfig`
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
         """Play the sessions that the environments have just opened, and return what TRL's tool loop
@@ -45,12 +46,14 @@ class KeptTrainer(IncidentTrainer):
             temperature=self.temperature,
             turn_tokens=self.generation_kwargs["max_new_tokens"],
             completion_tokens=self.max_completion_length,
+            constrained=self.constrained,
         )
         sessions = [tools.session for tools in self.environments]
         self.model.eval()
         conversations = policy.converse(sessions)
         if self.credit == "part":
             self._calls = [calls_of_tokens(one, self.processing_class) for one in conversations]
+        self._allowed = [one.allowed for one in conversations]
         self.model.train()
         written = [sum(one.own) for one in conversations]
         read = sum(len(one.prompt) for one in conversations)
@@ -73,6 +76,8 @@ class KeptTrainer(IncidentTrainer):
         if self.credit == "part":
             table = self._advantages_by_part(output["completion_ids"].shape[1])
             output["advantages"] = table.to(output["completion_ids"].device)
+        # TRL shuffles the episodes: each keeps its number, by which `_allowed` is found.
+        output["episode"] = torch.arange(len(output["completion_ids"]))
         return output
 
     def _advantages_by_part(self, width: int) -> torch.Tensor:
@@ -97,6 +102,7 @@ class KeptTrainer(IncidentTrainer):
         self._unequal = unequal
         inputs = {**inputs, "tool_mask": inputs["tool_mask"] * unequal[:, None]}
         self._own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+        self._episode = inputs["episode"].tolist() if self.constrained else []
         return super()._compute_loss(model, inputs)
 
     def _get_per_token_logps_and_entropies(
@@ -109,7 +115,8 @@ class KeptTrainer(IncidentTrainer):
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor, None]:
         """Log-probabilities and entropies, of shape (episodes, logits_to_keep), of the tokens that
-        the model wrote in the episodes that differ from their group; 0 elsewhere.
+        the model wrote in the episodes that differ from their group; 0 elsewhere. Both are of what
+        was allowed, as when it was sampled.
         """
         inner = without_adapter(model)
         width = input_ids.shape[1] - logits_to_keep
@@ -146,8 +153,12 @@ class KeptTrainer(IncidentTrainer):
                 cache.update(layer.keys[of_rows], layer.values[of_rows], number)
             hidden = read_on(rows, before, until, cache)
             own = self._own[rows, : until - before]
+            logits = inner.get_output_embeddings()(hidden[own])
+            if self.constrained:
+                written = [self._allowed[self._episode[row]] for row in rows.tolist()]
+                logits = masked(logits, [ids for one in written for ids in one])
             logps, entropies = selective_log_softmax_and_entropy(
-                inner.get_output_embeddings()(hidden[own]),
+                logits,
                 input_ids[rows, width : until + 1][own],
                 entropy_requires_grad=False,
                 temperature=self.temperature,

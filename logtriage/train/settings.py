@@ -49,6 +49,9 @@ class TrainingConfig:
     # Whether all calls of an episode get its reward, or each answer its own part of the score (see
     # `credit`), which needs the loop `kept`.
     credit: Literal["episode", "part"] = "part"
+    # Whether only calls that exist are written (see `policies.llm.grammar`), which needs the loop
+    # `kept`: Unsloth computes log-probabilities in kernels of its own, which know no mask.
+    constrained: bool = True
     completion_tokens: Count = 640  # of one episode, all turns and tool answers together
     turn_tokens: Count = 40  # new ones of one turn
     shares: dict[str, NotNegative] = dataclasses.field(  # task to its share of the incidents
@@ -105,6 +108,8 @@ class TrainingConfig:
             raise ValueError("the loader 'unsloth' needs the loop 'trl'; choose that")
         if self.loop == "trl" and self.credit == "part":
             raise ValueError("credit 'part' needs the loop 'kept'; choose 'episode', or that loop")
+        if self.loop == "trl" and self.constrained:
+            raise ValueError("constrained needs the loop 'kept'; choose False, or that loop")
         if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
             raise ValueError(
                 "lora_rank 0 trains all weights, which 4 bit and Unsloth freeze; choose another"
@@ -157,6 +162,7 @@ _GPU: dict[str, Any] = {
     "lora_alpha": 32,
     "loop": "trl",
     "credit": "episode",
+    "constrained": False,
     "completion_tokens": 2048,
     "turn_tokens": 128,
     "shares": dict.fromkeys(TASKS, 1.0),

@@ -70,9 +70,10 @@ def test_a_key_knows_precision_prompt_sampling_and_version(monkeypatch):
         in_memory("a/model", protocol=TEXT).key,
         in_memory("a/model", temperature=0.5).key,
         in_memory("a/model", turn_tokens=64).key,
+        in_memory("a/model", constrained=True).key,
     ]
     monkeypatch.setattr(registry, "BENCHMARK_VERSION", "0.9")
-    assert len({*keys, in_memory("a/model").key}) == 6
+    assert len({*keys, in_memory("a/model").key}) == 7
 
 
 def test_no_two_players_share_a_key():

@@ -18,7 +18,7 @@ from test_command_line import run as run_command
 
 from logtriage.adapters import remote
 from logtriage.adapters.remote import Server
-from logtriage.bench.runs import Gpu, last_checkpoint, locked, model_of, weights_digest
+from logtriage.bench.runs import Gpu, last_checkpoint, locked, model_of, record_of, weights_digest
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from logtriage.policies.llm.loading import load_language_model
@@ -48,13 +48,14 @@ def run(tiny_base, tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module", params=["kept", "trl"])
+@pytest.fixture(scope="module", params=["constrained", "free", "trl"])
 def either(request, run, tiny_base, tmp_path_factory):
-    """A run by each loop."""
-    if request.param == "kept":
+    """A run by each loop, by ours with and without a grammar."""
+    if request.param == "constrained":
         return run
-    folder = tmp_path_factory.mktemp("trl") / "seed-0"
-    train(tiny(tiny_base, loop="trl", credit="episode"), folder, progress=False)
+    folder = tmp_path_factory.mktemp(request.param) / "seed-0"
+    changes = {"loop": "trl", "credit": "episode"} if request.param == "trl" else {}
+    train(tiny(tiny_base, constrained=False, **changes), folder, progress=False)
     return folder
 
 
@@ -79,7 +80,8 @@ def test_the_reward_is_the_score_less_what_malformed_calls_cost(either):
     # whether malformed calls reach the environment, or TRL answers them without asking it.
     scores = pd.DataFrame(lines(either / "episodes.jsonl")).groupby("step")["score"].mean()
     metrics = lines(either / "metrics.jsonl")
-    assert any(row["malformed"] for row in metrics)
+    constrained = record_of(either)["settings"]["constrained"]
+    assert any(row["malformed"] for row in metrics) is not constrained
     for row in metrics:
         expected = scores[row["step"]] - MALFORMED_COST * row["malformed"]
         assert row["reward"] == pytest.approx(expected, abs=1e-6)
@@ -254,7 +256,7 @@ def test_what_a_gpu_cannot_train_is_refused(monkeypatch):
 
 
 def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
-    changes = {"lora_rank": 4, "steps": 1, "loop": "trl", "credit": "episode"}
+    changes = {"lora_rank": 4, "steps": 1, "loop": "trl", "credit": "episode", "constrained": False}
     config = tiny(tiny_base, warm_up="trace:8", **changes)
     run, again = tmp_path / "run", tmp_path / "again"
     model = train(config, run, progress=False)

@@ -14,6 +14,7 @@ from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode, final_score
 from logtriage.play.scoring import WEIGHTS
 from logtriage.play.tools import TriageTools
+from logtriage.policies.llm.decoder import Writer
 from logtriage.policies.llm.language_models import LanguageModelPolicy
 from logtriage.policies.llm.loading import load_language_model
 from logtriage.train.loop import KeptTrainer, calls_of_tokens
@@ -28,10 +29,10 @@ def a_trainer(**attributes):
     return trainer
 
 
-def groups_of_episodes(tiny_base, incidents=3, group=4):
+def groups_of_episodes(tiny_base, incidents=3, group=4, **options):
     """Sampled conversations of a few groups, as the padded tensors that TRL makes of them."""
     model, tokenizer = load_language_model(tiny_base)
-    policy = LanguageModelPolicy(model, tokenizer, name="tiny", temperature=1.5)
+    policy = LanguageModelPolicy(model, tokenizer, name="tiny", temperature=1.5, **options)
     torch.manual_seed(0)
     tools = []
     for index in range(incidents):
@@ -82,6 +83,7 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
             reward_funcs=[EpisodeRecorder(tmp_path, count=False)],
         )
         trainer.credit, trainer.current_gradient_accumulation_steps = "episode", 1
+        trainer.constrained = False
         loss = trainer._compute_loss(model.train(), dict(inputs))
         loss.backward()
         found.append((loss.item(), [one.grad for one in model.parameters()]))
@@ -102,10 +104,46 @@ def test_an_episode_without_advantage_is_not_read_again(tiny_base):
         read.append(len(given["input_ids"])) or forward(**given)
     )
     own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
-    trainer = a_trainer(_own=own, _unequal=torch.arange(len(ids)) < 5, temperature=1.0)
+    trainer = a_trainer(
+        _own=own, _unequal=torch.arange(len(ids)) < 5, temperature=1.0, constrained=False
+    )
     logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, own.shape[1])
     assert read == [2, 5]  # the prompts of two groups, once each, and five episodes
     assert (logps[5:] == 0).all() and (logps[:5][own[:5]] < 0).all()
+
+
+def test_log_probabilities_are_those_that_were_sampled_from(tiny_base, monkeypatch):
+    # What may not be written has no share in them: an importance ratio would not begin at 1.
+    sampled, choose = [], Writer._choose
+
+    def chosen(self, logits, drawn):
+        tokens = choose(self, logits, drawn)
+        logps = torch.log_softmax(logits / self.temperature, -1)
+        sampled.extend(logps[range(len(tokens)), tokens].tolist())
+        return tokens
+
+    monkeypatch.setattr(Writer, "_choose", chosen)
+    model, _, _, written, inputs = groups_of_episodes(tiny_base, constrained=True)
+    ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
+    mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
+    order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(0))  # TRL shuffles
+    own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()[order]
+    trainer = a_trainer(
+        _own=own,
+        _unequal=torch.ones(len(ids), dtype=torch.bool),
+        _episode=order.tolist(),
+        _allowed=[one.allowed for one in written],
+        temperature=1.5,
+    )
+    logps, entropies, _ = trainer._get_per_token_logps_and_entropies(
+        model, ids[order], mask[order], own.shape[1]
+    )
+    found = logps[own].sort().values
+    # The writer's order is another.
+    assert torch.allclose(found, torch.tensor(sampled).sort().values, atol=1e-3)
+    forced = [len(ids) == 1 for i in order.tolist() for ids in written[i].allowed]
+    assert (logps[own] == 0.0)[forced].all() and (found < -1.0).any()
+    assert entropies.isfinite().all() and (entropies[own][forced] == 0.0).all()
 
 
 def written_by(tokenizer, *turns):

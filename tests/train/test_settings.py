@@ -21,6 +21,7 @@ from logtriage.train.settings import (
 )
 from logtriage.world.tasks import TASKS
 
+TRL = {"loop": "trl", "credit": "episode", "constrained": False}
 RESULTS = Path(__file__).parents[2] / "results"
 
 
@@ -44,8 +45,9 @@ RESULTS = Path(__file__).parents[2] / "results"
         ({"warm_up": "trace:200"}, "choose a lora_rank > 0"),
         ({"load_in_4bit": True}, "lora_rank 0 trains all"),
         ({"loader": "unsloth"}, "needs the loop 'trl'"),
-        ({"loader": "unsloth", "loop": "trl", "credit": "episode"}, "lora_rank 0 trains all"),
+        ({**TRL, "loader": "unsloth"}, "lora_rank 0 trains all"),
         ({"loop": "trl"}, "credit 'part' needs the loop 'kept'"),
+        ({"loop": "trl", "credit": "episode"}, "constrained needs the loop 'kept'"),
     ],
 )
 def test_bad_settings_are_answered(changes, answer):

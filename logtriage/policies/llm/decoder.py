@@ -18,6 +18,8 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
+from .grammar import Turn, masked
+
 TOGETHER = 0.25  # share of the open conversations that must wait before their answers are read
 CROWDED = 0.75  # share of open conversations among the rows below which the others are dropped
 PADDED = 1.5  # longest answer that is read together with the shortest, as a multiple of it
@@ -130,9 +132,16 @@ class Writer:
 
     @torch.inference_mode()
     def write(
-        self, prompts: Sequence[list[int]], answer: Answer, streams: Sequence[Random] | None = None
+        self,
+        prompts: Sequence[list[int]],
+        answer: Answer,
+        streams: Sequence[Random] | None = None,
+        grammars: Sequence[Turn] = (),
     ) -> None:
-        """Write conversations, from the ids of their prompts; `streams` (or torch) decide."""
+        """Write conversations, from the ids of their prompts; `streams` (or torch) decide.
+
+        `grammars` say what each may write in its turn; `answer` puts that of the next turn there.
+        """
         self._cache = KeptCache()
         logits = self._read_prompts(prompts)
         self._length = torch.tensor([len(ids) for ids in prompts], device=self.device)
@@ -143,11 +152,15 @@ class Writer:
         over: set[int] = set()
         while True:
             drawn = [streams[seats[row]].random() for row in writing] if streams else None
+            if grammars:
+                logits = masked(logits, [grammars[seats[row]].next() for row in writing])
             tokens = self._choose(logits, drawn)
             fed: list[int] = []
             for row, token in zip(writing, tokens, strict=True):
                 turn = turns[seats[row]]
                 turn.append(token)
+                if grammars:
+                    grammars[seats[row]].add(token)
                 if token != self.eos and len(turn) < self.turn_tokens:
                     fed.append(row)
                     continue

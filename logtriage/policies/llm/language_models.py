@@ -13,13 +13,16 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...play.conversation import NATIVE, UNREADABLE, Message, Protocol, is_deep
 from ...play.episode import BaseEpisode
 from ...play.tools import ToolSession, tool_schemas
 from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
 from .text_protocol import TEXT
+
+if TYPE_CHECKING:
+    from .grammar import Allowed
 
 TURN_TOKENS = 128  # new tokens of a turn; five calls of the embedded model need 24, of Qwen 110
 SENTINEL = "SENTINEL"  # an assistant's turn, to be found in what a template renders
@@ -124,6 +127,7 @@ class Conversation:
     ids: list[int] = field(default_factory=list)  # of all that followed
     own: list[bool] = field(default_factory=list)  # for each of `ids`, whether the model wrote it
     turns: int = 0  # how many the model wrote
+    allowed: list[Allowed] = field(default_factory=list)  # before each own id, if constrained
 
     def add(self, ids: list[int], own: bool) -> None:
         self.ids += ids
@@ -144,6 +148,7 @@ class LanguageModelPolicy(Policy):
         turn_tokens: most new tokens of a turn.
         completion_tokens: most of an episode, answers included; None for no bound.
         protocol: `TEXT` for a template that has no tools.
+        constrained: only calls that exist are written (see `grammar`); for `NATIVE` only.
     """
 
     def __init__(
@@ -156,11 +161,17 @@ class LanguageModelPolicy(Policy):
         completion_tokens: int | None = None,
         seed: int = 0,
         protocol: Protocol = NATIVE,
+        constrained: bool = False,
     ) -> None:
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
         self.completion_tokens, self.protocol = completion_tokens, protocol
         self._chat = TextChat(tokenizer) if protocol is TEXT else NativeChat(tokenizer)
+        self._grammar = None
+        if constrained:
+            from .grammar import TurnGrammar
+
+            self._grammar = TurnGrammar(tokenizer)
 
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
@@ -185,11 +196,14 @@ class LanguageModelPolicy(Policy):
         `streams` decide what is sampled in each session; None for torch's random state.
         """
         from .decoder import Writer
+        from .grammar import Turn
 
         conversations, eos = self._opened(sessions), self._chat.end
         # Many turns are equal, and their meaning does not depend on the prompt, which always ends
         # the same.
         parsed: dict[tuple[int, ...], Message] = {}
+        grammar = self._grammar
+        grammars = [Turn(grammar, one, self.turn_tokens) for one in sessions] if grammar else []
 
         def answer(seat: int, turn: list[int]) -> list[int] | None:
             session, conversation = sessions[seat], conversations[seat]
@@ -197,6 +211,8 @@ class LanguageModelPolicy(Policy):
                 parsed[tuple(turn)] = self._chat.parse(turn, conversation.prompt)
             message = deepcopy(parsed[tuple(turn)])
             conversation.add(turn, own=True)
+            if grammar:
+                conversation.allowed += grammars[seat].allowed
             conversation.messages.append(message)
             conversation.turns += 1
             answers = self.protocol.answers(session, message)
@@ -208,10 +224,12 @@ class LanguageModelPolicy(Policy):
             if self.completion_tokens is not None and length >= self.completion_tokens:
                 return None
             conversation.add(ids, own=False)
+            if grammar:
+                grammars[seat] = Turn(grammar, session, self.turn_tokens)
             return ids
 
         writer = Writer(self.model, self.temperature, self.turn_tokens, eos)
-        writer.write([one.prompt for one in conversations], answer, streams)
+        writer.write([one.prompt for one in conversations], answer, streams, grammars)
         return conversations
 
     def _opened(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
