@@ -16,6 +16,7 @@ from ..play.actions import Action
 from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.observation import render
 from ..play.tools import ToolSession
+from ..policies.llm.path_names import incident_names
 from ..policies.llm.text_protocol import protocol_of
 from ..policies.policy import Played
 from ..world.tasks import BENCHMARK_VERSION
@@ -150,11 +151,14 @@ def _converse(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -
     """Say again what the agent said, in a second episode: the same answers must come, and the steps
     be those of the one that was `played`.
     """
-    protocol = protocol_of(line["messages"], line["opening"])
-    if protocol is None:
+    # With the real names of services, or with the agent's.
+    for session in (ToolSession(episode), ToolSession(episode, incident_names)):
+        protocol = protocol_of(line["messages"], session.opening)
+        if protocol is not None:
+            break
+    else:
         raise _DiffersError("the messages begin as no conversation about this incident does")
-    session = ToolSession(episode)
-    left, over = line["messages"][len(protocol.opening(line["opening"])) :], False
+    left, over = line["messages"][len(protocol.opening(session.opening)) :], False
     while left:
         if over or left[0].get("role") != "assistant":
             raise _DiffersError("a message comes where the agent's turn is, or after the end")

@@ -17,9 +17,11 @@ import time
 from inspect import Parameter, Signature
 from typing import Any
 
+from ..world.call_graph import CallGraph
 from .actions import ACTION_ARGUMENTS, ACTION_TYPES, Action, shown
 from .episode import BaseEpisode, Episode, OpenEpisode, final_score
-from .observation import CLOSED, render
+from .observation import CLOSED, Observation, render
+from .renaming import Names, renamed_graph, renamed_observation
 
 # Of the training reward, for each call that is no valid action; without it training drifts to call
 # spam.
@@ -34,7 +36,10 @@ SIGNATURES = {
 class ToolSession:
     """One incident, just opened, being played by tool calls, each of which is a step.
 
+    With `names`, the agent reads and calls services by these, and never sees their real names.
+
     Attributes:
+        services: their names, as the agent reads them.
         opening: what the agent reads first.
         malformed: calls that were no valid action. Whoever sees calls that never get here, as a
             trainer may, adds them.
@@ -42,9 +47,14 @@ class ToolSession:
         seconds: spent in the simulator.
     """
 
-    def __init__(self, episode: BaseEpisode) -> None:
+    def __init__(self, episode: BaseEpisode, names: Names | None = None) -> None:
         self.episode = episode
-        self.opening = render(episode.opening, episode.incident.topology)
+        graph = episode.incident.topology
+        self._names = names(episode) if names else {}
+        self._real = {name: real for real, name in self._names.items()}
+        shown = renamed_graph(graph, self._names) if self._names else graph
+        self.services = shown.names
+        self.opening = self._rendered(episode.opening, shown)
         self.malformed = 0
         self.late = 0
         self.seconds = 0.0
@@ -75,9 +85,9 @@ class ToolSession:
             return self.refuse(f"{name}: {error}; it takes {takes}")
         began = time.perf_counter()
         # A value of another type than text is answered by its text, as any other wrong value.
-        value = ":".join(map(str, bound.args))
+        value = ":".join(self._real.get(str(one), str(one)) for one in bound.args)
         observation = self.episode.act(Action.parse(name, value))
-        answer = render(observation)
+        answer = self._rendered(observation)
         self.seconds += time.perf_counter() - began
         self.malformed += bool(observation.error)
         return answer
@@ -85,7 +95,14 @@ class ToolSession:
     def refuse(self, error: str) -> str:
         """Answer what was no call of a tool: it costs a step, like every invalid action."""
         self.malformed += 1
-        return render(self.episode.refuse(error))
+        return self._rendered(self.episode.refuse(error))
+
+    def _rendered(self, observation: Observation, opening: CallGraph | None = None) -> str:
+        """An observation as the agent reads it, below the call graph in the `opening`."""
+        if self._names:
+            graph = self.episode.incident.topology
+            observation = renamed_observation(observation, graph, self._names)
+        return render(observation, opening)
 
     def reward(self) -> float:
         """The training reward: the score, less `MALFORMED_COST` a malformed call.
@@ -104,8 +121,10 @@ class TriageTools:
             instance for many incidents, and each has a session of its own.
     """
 
-    def __init__(self, open_episode: OpenEpisode = Episode.open) -> None:
-        self._open_episode = open_episode
+    def __init__(
+        self, open_episode: OpenEpisode = Episode.open, names: Names | None = None
+    ) -> None:
+        self._open_episode, self._names = open_episode, names
         self.session: ToolSession | None = None
 
     def reset(self, task: str, split: str, index: int, **row: Any) -> str:
@@ -113,7 +132,7 @@ class TriageTools:
         began = time.perf_counter()
         if self.session is not None:
             self.session.episode.leave()
-        self.session = ToolSession(self._open_episode(task, split, int(index)))
+        self.session = ToolSession(self._open_episode(task, split, int(index)), self._names)
         self.session.seconds = time.perf_counter() - began
         return self.session.opening
 

@@ -5,8 +5,8 @@ A Qwen2 decoder of about one million parameters with its own tokenizer, built fr
 only. It first learns to *read* (see `drills`), then imitates a *novice on-call* who knows the
 runbook but blames the loudest service, and is often wrong. Neither shows it the right answer of an
 incident; what GRPO adds, it learns from reward. A *general* base learns from other call graphs and
-words, too, spells names and words out, and begins with copying invented names. An *expert* base is
-a finished one that has then imitated `trace`.
+words, too, and reads services by path names. An *expert* base is a finished one that has then
+imitated `trace`.
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
@@ -32,15 +32,12 @@ from ..policies.llm.language_models import LanguageModelPolicy
 from ..policies.llm.loading import load_language_model
 from ..policies.novice import NovicePolicy
 from ..world.tasks import TASKS
-from .drills import HOLDOUT_INDEX, copying, drill, expert_episode, novice_episode, open_varied
+from .drills import HOLDOUT_INDEX, drill, expert_episode, novice_episode, open_varied
 from .supervised import encode, train_on
 from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 
 DIGESTED = 40  # examples of each kind by which a finished model is recognised
 NOVICES, GENERAL_NOVICES = 3000, 4500  # examples; general ones teach more, and take more
-# The lessons in copying that a general base begins with: names from, names to, steps.
-COPYING = ((2, 2, 300), (1, 4, 200), (1, 12, 200))
-COPYING_BATCH = 32  # examples per step of these
 # Peak, and the width at which it was chosen. It goes by 1 / width, as muP has it for hidden weights
 # (Yang et al. 2022).
 LEARNING_RATE, TUNED_WIDTH = 2.5e-3, 128
@@ -133,33 +130,18 @@ def build_base(
         ),
     }
     if general:
-        settings |= {
-            "general": True,
-            "copying": [list(lesson) for lesson in COPYING],
-            "copying_batch": COPYING_BATCH,
-            "copied": _digest(
-                copying(i, fewest, most) for i in range(DIGESTED) for fewest, most, _ in COPYING
-            ),
-        }
+        settings["general"] = True
 
     def make(log: Log) -> Made:
         torch.manual_seed(seed)
-        tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES, general), spelled=general)
+        tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES, general), general=general)
         model = new_model(tokenizer, hidden, layers)
+        model.config.path_names = general
         schemas = tool_schemas()
         rate = settings["learning_rate"]
         teach = partial(train_on, model, seed=seed, learning_rate=rate, log=log)
         reading = [encode(tokenizer, drill(i, general), None) for i in range(drills)]
         triage = [encode(tokenizer, novice_episode(i, general), schemas) for i in range(novices)]
-        for fewest, most, steps in COPYING if general else ():
-            lesson = (copying(index, fewest, most) for index in range(steps * COPYING_BATCH))
-            teach(
-                examples=[encode(tokenizer, messages, None) for messages in lesson],
-                epochs=1,
-                batch_size=COPYING_BATCH,
-                observation_weight=0.0,  # what is drawn at random cannot be predicted
-                label=f"copying up to {most}",
-            )
         teach(examples=reading, epochs=drill_epochs, label="drills")
         teach(examples=triage, epochs=novice_epochs, label="novice", stream="junior")
         check = compare_with_novice(model, tokenizer, open_varied if general else Episode.open)

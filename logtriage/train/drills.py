@@ -5,9 +5,9 @@ None of them ever sees the right answer of an incident: all look only at what an
 the runbook (`faults.FAULTS`), which is true in the simulated world. Every example is a function of
 its number alone: another draw, or name of a random stream, makes another base model.
 
-Plain examples are of the default call graph in the words of `train`. Half of the *general* ones are
-plain, the others on random call graphs, in varied wording, or both. Names and words of the splits
-that hold such things out occur in neither.
+Plain examples are of the default call graph in the words of `train`. So are some of the *general*
+ones; the others are on random call graphs, in varied wording, or both, and in all of them services
+have path names. Words of the split that holds such out occur in neither.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode
 from ..play.observation import Observation, call_graph_line, render
+from ..play.renaming import renamed_graph
+from ..policies.llm.path_names import incident_names, path_names
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
 from ..world.incidents import sample_incident
 from ..world.tasks import Task, check_task
-from ..world.topology import UNSEEN_NAMES, Topology, Vocabulary, random_topology
+from ..world.topology import random_topology
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
 DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
@@ -32,15 +34,14 @@ EXPERT_INDEX = 4_000_000
 TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
-# Kinds of drill: their share of plain and of general ones, and their questions. Call graph and
-# owners are asked about on random graphs, where both must be read and cannot be remembered.
+# Kinds of drill: their share of plain and of general ones, and their questions. The call graph is
+# asked about on random graphs, where it must be read and cannot be remembered.
 KINDS = {
-    "lines": (0.28, 0.26, 8),
-    "blocks": (0.28, 0.26, 4),
+    "lines": (0.28, 0.28, 8),
+    "blocks": (0.28, 0.28, 4),
     "edges": (0.12, 0.08, 8),
     "opening": (0.06, 0.06, 1),
-    "graph": (0.0, 0.06, 6),
-    "owners": (0.0, 0.06, 4),
+    "graph": (0.0, 0.08, 6),
     "slow": (0.12, 0.1, 5),
     "rounds": (0.14, 0.12, 0),
 }
@@ -48,48 +49,15 @@ KINDS = {
 # the questions: drawn blindly, nearly all lines would say nothing.
 SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 
-PLAIN_SHARE = 0.5  # of general examples; the others vary in one of these ways, each as often
+PLAIN_SHARE = 0.4  # of general examples; the others vary in one of these ways, each as often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
-GRAPH_SIZES = (5, 20)  # services of a random call graph: prompts grow with them
-
-# What a syllable of an invented word begins with, sounds of, and ends with, if with anything.
-_SYLLABLES = (
-    "b,bl,c,ch,cl,d,dr,f,g,gr,h,j,k,l,m,n,p,pl,qu,r,s,sh,st,t,th,tr,v,w,z",
-    "a,e,i,o,u,a,e,i,o,u,ai,ea,oo,y",
-    ",,,d,l,ll,m,n,nd,ng,p,r,rt,s,st,t,x,ck",
-)
+GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
 
 
-def invented_words(count: int, longest: int) -> tuple[str, ...]:
-    """Different words of one to `longest` syllables that mean nothing, none of which is part of a
-    word of `UNSEEN_NAMES`, or has one as a part.
-    """
-    random, words = Random(f"invented/{longest}"), dict[str, None]()
-    unseen = {
-        part for names in vars(UNSEEN_NAMES).values() for name in names for part in name.split("-")
-    }
-    while len(words) < count:
-        word = "".join(
-            random.choice(part.split(","))
-            for _ in range(random.randint(1, longest))
-            for part in _SYLLABLES
-        )
-        if not any(word in part or part in word for part in unseen):
-            words[word] = None
-    return tuple(words)
-
-
-# They say nothing of the kind of a service, which must be read from call graph, latency and lines.
-_SUFFIXES = invented_words(60, 1)
-_EDGES = invented_words(800, 2)
-# Of random call graphs for training: invented, so that none is of `unseen_topology`.
-TRAINING_NAMES = Vocabulary(
-    edges=tuple(map("-".join, zip(_EDGES[::2], _EDGES[1::2], strict=True))),
-    stems=invented_words(1500, 3),
-    apps=("service", "api", "app", "server", "backend", "worker", *_SUFFIXES),
-    databases=("db", "sql", "postgres", "database", *_SUFFIXES),
-    queues=("queue", "broker", "mq", "topic", *_SUFFIXES),
-)
+def renamed(episode: Episode) -> Episode:
+    """The same incident, just opened, on a call graph of path names (see `path_names`)."""
+    names, incident = incident_names(episode), episode.incident
+    return Episode(incident.renamed(renamed_graph(incident.topology, names)))
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
@@ -102,7 +70,7 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
     if random.random() < PLAIN_SHARE:
         return Episode(sample_incident(task, split, index))
     new_graph, new_words = random.choice(VARIATIONS)
-    graph = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES) if new_graph else None
+    graph = random_topology(random, *GRAPH_SIZES) if new_graph else None
     return Episode(sample_incident(task, split, index, graph, new_words))
 
 
@@ -117,8 +85,8 @@ def drill(index: int, general: bool = False) -> list[Message]:
     first = DRILL_INDEX + 10 * index
     if kind == "rounds":
         return _rounds(_open(general, random, first), random)
-    if kind in ("graph", "owners"):
-        exchange = _questions_of_a_graph(kind, random, first)
+    if kind == "graph":
+        exchange = _questions_of_a_graph(random, index)
     else:
         exchange = []
         for question in range(KINDS[kind][2]):
@@ -133,20 +101,6 @@ def drill(index: int, general: bool = False) -> list[Message]:
     for text, answer in exchange:
         messages += [{"role": "user", "content": text}, {"role": "assistant", **answer}]
     return messages
-
-
-def copying(index: int, fewest: int, most: int) -> list[Message]:
-    """`fewest` to `most` invented names, to be said again: drills alone do not teach that."""
-    random, stems = Random(f"copying/{fewest}/{most}/{index}"), TRAINING_NAMES.stems
-    names = " ".join(
-        f"{random.choice(stems)}-{random.choice(stems)}"
-        for _ in range(random.randint(fewest, most))
-    )
-    return [
-        {"role": "system", "content": DRILL_PROMPT},
-        {"role": "user", "content": names},
-        {"role": "assistant", "content": names},
-    ]
 
 
 def _rounds(episode: Episode, random: Random) -> list[Message]:
@@ -171,43 +125,28 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
 def _open(general: bool, random: Random, index: int) -> Episode:
     """An episode of `train` of a task that `random` draws."""
     task = _draw_task(random)
-    return open_varied(task, "train", index) if general else Episode.open(task, "train", index)
+    if general:
+        return renamed(open_varied(task, "train", index))
+    return Episode.open(task, "train", index)
 
 
 def _draw_task(random: Random) -> str:
     return random.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0]
 
 
-def _questions_of_a_graph(kind: str, random: Random, index: int) -> list[tuple[str, Message]]:
-    """Questions about a random call graph, which is shown once, with the first of them."""
-    topology = random_topology(random, *GRAPH_SIZES, TRAINING_NAMES)
-    ask = _questions_of_calls if kind == "graph" else _questions_of_owners
-    (text, answer), *rest = ask(topology, random, index)
-    return [(f"{call_graph_line(topology)}\n{text}", answer), *rest]
-
-
-def _questions_of_calls(topology: Topology, random: Random, _: int) -> list[tuple[str, Message]]:
-    """Whom a service calls and who calls it; the answer asks each for its logs."""
+def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message]]:
+    """Whom a service of a random call graph calls and who calls it; the answer asks each for its
+    logs. The graph is shown with the first question.
+    """
+    graph = random_topology(random, *GRAPH_SIZES)
+    topology = renamed_graph(graph, path_names(graph, f"drill/{index}"))
     below = [(f"called by {one.name}", one.downstream) for one in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
-    questions: list[tuple[str, Message]] = []
+    shown, questions = f"{call_graph_line(topology)}\n", []
     for text, asked in random.sample(below + above, KINDS["graph"][2]):
         answer = _calls("", *[Action("request_more_logs", (one,)) for one in asked])
-        questions.append((text, answer if asked else {"content": "nothing"}))
-    return questions
-
-
-def _questions_of_owners(
-    topology: Topology, random: Random, index: int
-) -> list[tuple[str, Message]]:
-    """Who owns a service, by its lines, its baseline latency and its place in the graph."""
-    new_words = random.random() < 0.5
-    episode = Episode(sample_incident(_draw_task(random), "train", index, topology, new_words))
-    questions: list[tuple[str, Message]] = []
-    for name in random.sample(topology.names, KINDS["owners"][2]):
-        answer = render(episode.act(Action("request_more_logs", (name,))))
-        team = topology.service(name).owner
-        questions.append((f"{answer}\nowner of {name}", _calls("", Action("escalate", (team,)))))
+        questions.append((shown + text, answer if asked else {"content": "nothing"}))
+        shown = ""
     return questions
 
 

@@ -42,6 +42,7 @@ from ..bench.runs import (
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
 from ..policies.llm.loading import explained, load_language_model, quantised_name, with_tool_calls
+from ..policies.llm.path_names import names_for
 from .drills import open_varied
 from .settings import TrainingConfig, incident_rows
 
@@ -153,7 +154,7 @@ def _trained(
         args=grpo_arguments(config, folder, track),
         processing_class=tokenizer,
         train_dataset=dataset,
-        environment_factory=partial(TriageTools, open_episode),
+        environment_factory=partial(TriageTools, open_episode, names_for(model)),
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
         callbacks=[metrics],
     )

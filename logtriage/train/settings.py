@@ -185,7 +185,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "novice": {},
     # A few large steps are enough to ruin these two: the clip is a little above their median norm.
     "expert": {"learning_rate": 3e-4, "max_grad_norm": 0.006},
-    # Names and words are spelled, and graphs are larger, which takes more than twice the tokens.
+    # Graphs are larger, which takes more tokens.
     "general": {
         "learning_rate": 3e-4,
         "max_grad_norm": 0.006,

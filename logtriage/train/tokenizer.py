@@ -1,7 +1,7 @@
 """The embedded model's tokenizer: byte-level BPE, made from text of the `train` split.
 
-Prompts are what training costs, so what never varies is one token. The general base spells names
-and words out instead, which costs twice the tokens and reads what was never seen.
+Prompts are what training costs, so what never varies is one token. The general base reads unknown
+words in parts, and services by their path names.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ..play.actions import ACTION_ARGUMENTS
 from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import with_tool_calls
+from ..policies.llm.path_names import KIND_WORDS
 from ..world.call_graph import TEAMS
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES
@@ -20,21 +21,17 @@ from ..world.topology import DEFAULT_TOPOLOGY
 from .drills import DRILL_PROMPT, drill, novice_episode
 
 VOCABULARY = 1400  # tokens, before the fixed pieces
-# Likewise, when names and words are spelled: few, so that unknown words fall into parts that were
-# trained. Chosen on `train`: of the tokens of its varied wording 5 % are rare with 800, 31 % with
-# 2,000.
-SPELLED_VOCABULARY = 800
-LONGEST_SUFFIX = 16  # letters of a suffix that are spelled; what follows is read as a word
+# Likewise, of the general base, whose unknown words must fall into parts that were trained: of the
+# tokens that it reads 0.3 % are rare with 1,400, 1.1 % with 2,000.
+GENERAL_VOCABULARY = 1400
 TOKENIZER_EXAMPLES = 400  # drills, and as many junior episodes, that the tokenizer is trained on
 
 
-def build_tokenizer(texts: Iterator[str], spelled: bool = False) -> Any:
+def build_tokenizer(texts: Iterator[str], general: bool = False) -> Any:
     """Byte-level BPE on simulator text, digits one by one, service names and fixed phrases whole.
     Phrases may span spaces, since a log template is one unit of meaning.
 
-    `spelled` is for names and wording that were never seen: no token crosses the border of a word,
-    and a name is spelled in pairs of letters, the same way wherever it stands, but for the suffixes
-    of the default call graph.
+    `general` is for call graphs and wording that were never seen: see `PATH_PIECES`.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -44,7 +41,7 @@ def build_tokenizer(texts: Iterator[str], spelled: bool = False) -> Any:
     pieces = r"\n[A-Z]* ?|[a-z]+(?:-[a-z]+)+|[0-9]"
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_spelled_pieces() if spelled else pieces), "isolated"),
+            pre_tokenizers.Split(Regex(PATH_PIECES if general else pieces), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -53,7 +50,7 @@ def build_tokenizer(texts: Iterator[str], spelled: bool = False) -> Any:
     tokenizer.train_from_iterator(
         texts,
         trainers.BpeTrainer(
-            vocab_size=SPELLED_VOCABULARY if spelled else VOCABULARY,
+            vocab_size=GENERAL_VOCABULARY if general else VOCABULARY,
             special_tokens=special,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
@@ -63,38 +60,32 @@ def build_tokenizer(texts: Iterator[str], spelled: bool = False) -> Any:
         tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )
     with_tool_calls(fast)
-    fixed = _fixed_pieces(fast, spelled)
+    fixed = _fixed_pieces(fast, general)
     fast.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in fixed])
     return fast
 
 
-def _spelled_pieces() -> str:
-    """The pieces that no token of a spelled tokenizer crosses, as a regular expression. Pairs of
-    letters are counted from the start of each word of a name.
-    """
-    suffixes = {name.rpartition("-")[2] for name in DEFAULT_TOPOLOGY.names}
-    remedies = [remedy for remedy in REMEDIES if "-" in remedy]
-    # What stands before a pair of an unknown suffix: a lookbehind has alternatives of fixed length.
-    before = "|".join(["-", *(f"-[a-z]{{{pairs}}}" for pairs in range(2, LONGEST_SUFFIX, 2))])
-    in_name = "[a-z0-9]*-[a-z0-9]"  # what follows a letter of any word of a name but the last
-    return "|".join(
-        [
-            r"\n[A-Z]* ?",  # a line start with its level
-            f"(?:{'|'.join(remedies)})(?![a-z0-9-])",  # these look like names, and are none
-            f"[a-z]{{1,2}}(?={in_name})",
-            f"-(?:{'|'.join(sorted(suffixes))})(?![a-z0-9-])",
-            "-(?=[a-z0-9])",
-            f"(?<={before})[a-z]{{1,2}}",
-            "[0-9]",
-            "ms (?=[0-9])",  # between two figures of the metrics table
-            f" ?(?:[A-Z][a-z]+|[A-Z]+|[a-z]+(?!{in_name}))",  # a word, or a part in CamelCase
-            r"[^A-Za-z0-9\n]+",
-        ]
-    )
+# Pieces that no token crosses, where services have path names: such a name is a kind and numbers.
+KIND = "|".join(KIND_WORDS.values())
+PATH_PIECES = "|".join(
+    [
+        "step [0-9]+ of [0-9]+",
+        rf"[ \n]?(?<![a-z0-9-])(?:{KIND})(?=(?:-[0-9]+)*(?![a-z0-9-]))",
+        r"(?<=[a-z0-9])-[0-9]+",
+        r"\n[A-Z]* ?",  # a line start with its level
+        f" ?(?:{'|'.join(remedy for remedy in REMEDIES if '-' in remedy)})(?![a-z0-9-])",
+        # A figure of two digits: the digits, then its zeros with the unit.
+        "(?<=[0-9])0*(?:ms |% |%)",
+        r" ?(?:[0-9]\.[0-9](?![0-9])|[0-9]{1,2})",
+        " ?(?:[A-Z][a-z]+|[A-Z]+|[a-z]+)",  # a word, or a part in CamelCase
+        r" ?[^A-Za-z0-9\n ]+(?: (?=[0-9]))?",
+        " ",
+    ]
+)
 
 
-def _fixed_pieces(tokenizer: Any, spelled: bool) -> list[str]:
-    """Text that never varies: system prompt, tool schemas, call graph (not when names are spelled),
+def _fixed_pieces(tokenizer: Any, general: bool) -> list[str]:
+    """Text that never varies: system prompt, tool schemas, call graph (where it does not vary),
     headers, and what surrounds the values in a call.
     """
     prompt = tokenizer.apply_chat_template(
@@ -110,7 +101,7 @@ def _fixed_pieces(tokenizer: Any, spelled: bool) -> list[str]:
         before + "<tools>\n",
         *schemas.split("\n"),
         "\n</tools>" + after.removesuffix("<|im_end|>\n"),
-        *(("step ", "\ncalls: ", "\nalerts: ") if spelled else [call_graph_line(DEFAULT_TOPOLOGY)]),
+        *(("\ncalls: ", "\nalerts: ") if general else [call_graph_line(DEFAULT_TOPOLOGY)]),
         f"\n{TABLE_HEADER}\n",
         "assistant\n",
         "user\n",

@@ -1,4 +1,4 @@
-"""Sums and draws that are the same, to the last bit, in every version of Python.
+"""Sums and shuffles that are the same, to the last bit, in every version of Python.
 
 Python promises that of `Random.random` and `getrandbits` alone. 3.12 changed `sum` for floats, and
 `shuffle` and `choice` have changed before. These are those of 3.11, with which everything published
@@ -7,7 +7,7 @@ was made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
 from operator import add
 from random import Random
@@ -19,11 +19,6 @@ Item = TypeVar("Item")
 def total(values: Iterable[float]) -> float:
     """Added from left to right."""
     return reduce(add, values, 0.0)
-
-
-def choose(random: Random, items: Sequence[Item]) -> Item:
-    """One of the items, uniformly."""
-    return items[_below(random, len(items))]
 
 
 def shuffled(random: Random, items: Iterable[Item]) -> list[Item]:

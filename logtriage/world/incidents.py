@@ -70,6 +70,11 @@ class Incident:
             return None
         return self.injection.fault.owner_at(self.topology.services[self.injection.position])
 
+    def renamed(self, topology: Topology) -> Incident:
+        """The same incident under the names of `topology`, an equal call graph otherwise."""
+        course = (self.injection, self.severity, self.arrival, self.quiet_until, self.untreated)
+        return Incident(self.task, self.split, self.index, topology, *course, self.varied_wording)
+
     def stream(self, name: str) -> Random:
         """A fresh random stream of this incident under `name`."""
         return Random(f"{self.task.name}/{self.split}/{self.index}/{name}")

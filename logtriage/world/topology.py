@@ -14,7 +14,7 @@ from functools import cached_property
 from random import Random
 
 from .call_graph import KINDS, CallGraph, Service
-from .exact import choose, shuffled, total
+from .exact import shuffled, total
 
 # Judgements about the hardware, one place. Milliseconds at an idle service, and requests per second
 # at the edge.
@@ -196,35 +196,17 @@ DEFAULT_TOPOLOGY = Topology(
 )
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """Names for a random call graph: a stem and, by kind of service, a suffix, as in `cart-svc`."""
-
-    edges: tuple[str, ...]  # whole names
-    stems: tuple[str, ...]
-    apps: tuple[str, ...]
-    databases: tuple[str, ...]
-    queues: tuple[str, ...]
-
-
-_UNSEEN_STEMS = """
-cart catalog search billing profile shipping inventory pricing review login coupon ledger quote
-refund media geo tax audit
-"""
-UNSEEN_NAMES = Vocabulary(
-    edges=("edge-proxy", "web-gateway", "mobile-gateway"),
-    stems=tuple(_UNSEEN_STEMS.split()),
-    apps=("svc",),
-    databases=("store",),
-    queues=("events",),
+# Names of random call graphs: of an edge, and a stem with a suffix by kind, as in `cart-svc`.
+RANDOM_EDGES = ("edge-proxy", "web-gateway", "mobile-gateway")
+RANDOM_STEMS = (
+    *("cart", "catalog", "search", "billing", "profile", "shipping", "inventory", "pricing"),
+    *("review", "login", "coupon", "ledger", "quote", "refund", "media", "geo", "tax", "audit"),
 )
+SUFFIXES = {"app": "svc", "database": "store", "queue": "events"}
 
 
 def random_topology(
-    random: Random,
-    smallest: int = SMALLEST_RANDOM,
-    largest: int = MOST_SERVICES,
-    names: Vocabulary = UNSEEN_NAMES,
+    random: Random, smallest: int = SMALLEST_RANDOM, largest: int = MOST_SERVICES
 ) -> Topology:
     """Draw a connected layered call graph of `smallest` to `largest` services under names the
     default never uses.
@@ -238,16 +220,13 @@ def random_topology(
         )
     size = smallest + int(random.random() * (largest - smallest + 1))
     apps = max(2, (size - 1) // 2)
-    stems = shuffled(random, names.stems)
-    app_names: list[str] = []
-    for stem in stems[:apps]:
-        app_names.append(_name(stem, names.apps, app_names, random))
-    leaf_stems = shuffled(random, names.stems)
+    stems = shuffled(random, RANDOM_STEMS)
+    app_names = [f"{stem}-{SUFFIXES['app']}" for stem in stems[:apps]]
+    leaf_stems = shuffled(random, RANDOM_STEMS)
     leaves: dict[str, str] = {}
     for stem in leaf_stems[: size - 1 - apps]:
         kind = "database" if random.random() < 0.75 else "queue"
-        suffixes = names.databases if kind == "database" else names.queues
-        leaves[_name(stem, suffixes, app_names, random)] = kind
+        leaves[f"{stem}-{SUFFIXES[kind]}"] = kind
     calls: dict[str, list[str]] = {name: [] for name in app_names}
     front = max(2, apps // 3)  # the apps that the edge itself routes to
     for i in range(front, apps):
@@ -257,16 +236,10 @@ def random_topology(
         owner = app_names[int(random.random() * apps)]
         (calls if kind == "database" else publishes)[owner].append(name)
     logins, cached = app_names[int(random.random() * front)], app_names[int(random.random() * apps)]
-    edges = [name for name in names.edges if name not in calls and name not in leaves]
-    edge = Service(edges[int(random.random() * len(edges))], "edge", calls=tuple(app_names[:front]))
+    edge_name = RANDOM_EDGES[int(random.random() * len(RANDOM_EDGES))]
+    edge = Service(edge_name, "edge", calls=tuple(app_names[:front]))
     middle = []
     for name in app_names:
         down = tuple(calls[name]), tuple(publishes[name])
         middle.append(Service(name, "app", *down, name == logins, name in (logins, cached)))
     return Topology((edge, *middle, *(Service(name, kind) for name, kind in leaves.items())))
-
-
-def _name(stem: str, suffixes: tuple[str, ...], taken: list[str], random: Random) -> str:
-    """A name of that stem that is not taken; a suffix is drawn only where there is a choice."""
-    free = [suffix for suffix in suffixes if f"{stem}-{suffix}" not in taken]
-    return f"{stem}-{free[0] if len(free) == 1 else choose(random, free)}"

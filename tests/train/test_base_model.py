@@ -6,7 +6,6 @@ import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from random import Random
 
 import pytest
 from filelock import FileLock
@@ -17,13 +16,14 @@ from logtriage.play.episode import Episode
 from logtriage.play.observation import render
 from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import load_language_model
+from logtriage.policies.llm.path_names import incident_names, names_for
 from logtriage.train import base_model
 from logtriage.train.base_model import build_base, build_expert
-from logtriage.train.drills import GRAPH_SIZES, TRAINING_NAMES, novice_episode, open_varied
+from logtriage.train.drills import novice_episode, open_varied
 from logtriage.train.supervised import encode
 from logtriage.train.tokenizer import build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
-from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
+from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 RESULTS = Path(__file__).parents[2] / "results"
 TINY = {"drills": 16, "drill_epochs": 1, "novices": 16, "novice_epochs": 1, "layers": 1}
@@ -137,21 +137,21 @@ def test_a_base_that_cannot_read_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def spelled():
-    return build_tokenizer(tokenizer_texts(150, general=True), spelled=True)
+def general():
+    return build_tokenizer(tokenizer_texts(150, general=True), general=True)
 
 
 def ids_of(tokenizer, text):
     return tokenizer.encode(text, add_special_tokens=False)
 
 
-def test_a_spelled_tokenizer_is_lossless(spelled):
+def test_a_general_tokenizer_is_lossless(general):
     for index in range(5):
         messages = novice_episode(index, general=True)
-        text = spelled.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
-        assert spelled.decode(ids_of(spelled, text)) == text
-    other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s"
-    assert spelled.decode(ids_of(spelled, other)) == other
+        text = general.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
+        assert general.decode(ids_of(general, text)) == text
+    other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
+    assert general.decode(ids_of(general, other)) == other
 
 
 # Wherever a name stands in what an agent reads and writes.
@@ -166,34 +166,33 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *DEFAULT_TOPOLOGY.names,
-        *random_topology(Random(0), *GRAPH_SIZES, TRAINING_NAMES).names,
-        *random_topology(Random(0)).names,
-        "a-b-c",
-        "orders-v2",
-        "read-replica-of-west",
-    ],
-)
-def test_a_spelled_name_is_the_same_wherever_it_stands(spelled, name):
-    alone = ids_of(spelled, name)
+@pytest.mark.parametrize("name", ["edge", "app-1", "app-2-3", "db-1-2-1", "queue-3-1-1-2"])
+def test_a_path_name_is_a_kind_and_a_token_for_each_number(general, name):
+    kind, *numbers = [general.decode([token]) for token in ids_of(general, name)]
+    assert [kind, *numbers] == re.findall(r"[a-z]+|-\d+", name)
     for place in PLACES:
-        ids = ids_of(spelled, place.format(name))
-        found = sum(ids[i : i + len(alone)] == alone for i in range(len(ids)))
+        tokens = [general.decode([token]) for token in ids_of(general, place.format(name))]
+        # A blank or a line break before a name is part of its first token.
+        starts = [i for i, token in enumerate(tokens) if token.strip() == kind]
+        found = sum(tokens[i + 1 : i + 1 + len(numbers)] == numbers for i in starts)
         assert found == place.count("{0}"), place
 
 
-def test_no_spelled_token_crosses_a_word(spelled):
-    fixed = set(spelled.get_added_vocab().values())
-    tokens = [spelled.decode([token]) for token in range(len(spelled)) if token not in fixed]
-    across = [token for token in tokens if re.search(r"[a-z][^A-Za-z]+[A-Za-z]|[0-9].", token)]
-    assert all(any(token in remedy for remedy in REMEDIES) for token in across), across
+def test_a_figure_is_its_digits_and_its_unit(general):
+    tokens = [general.decode([token]) for token in ids_of(general, "app-1 7% 1100ms 52\nedge")]
+    assert tokens == ["app", "-1", " 7", "% ", "11", "00ms ", "52", "\nedge"]
+
+
+def test_no_token_of_a_general_tokenizer_crosses_a_word(general):
+    fixed = set(general.get_added_vocab().values())
+    tokens = [general.decode([token]) for token in range(len(general)) if token not in fixed]
+    across = [token for token in tokens if re.search(r"[a-z][^A-Za-z]+[A-Za-z]", token)]
+    whole = [token for token in across if not re.match(r"step \d+ of", token)]
+    assert all(any(token.strip() in one for one in REMEDIES) for token in whole), whole
     assert {" failed", " requests", "ERROR ", "% "} <= {token.lstrip("\n") for token in tokens}
 
 
-def test_a_general_base_learns_to_copy_first(tmp_path, monkeypatch):
+def test_a_general_base_is_compared_on_what_it_was_taught(tmp_path, monkeypatch):
     compared = []
 
     def compare(model, tokenizer, open_episode):
@@ -202,15 +201,10 @@ def test_a_general_base_learns_to_copy_first(tmp_path, monkeypatch):
 
     monkeypatch.setattr(base_model, "compare_with_novice", compare)
     monkeypatch.setattr(base_model, "TOKENIZER_EXAMPLES", 30)
-    monkeypatch.setattr(base_model, "COPYING", ((2, 2, 20), (1, 3, 20)))
-    monkeypatch.setattr(base_model, "COPYING_BATCH", 2)
     sizes = {**TINY, "drills": 4, "novices": 5}
     folder = build_base(tmp_path / "base", **sizes, general=True)
-    assert compared == [open_varied]  # measured on what it was taught, not on the default graph
-    record = json.loads((folder / "base.json").read_text())
-    assert record["settings"]["general"] is True
-    assert record["settings"]["copying"] == [[2, 2, 20], [1, 3, 20]]
-    assert [row["phase"] for row in record["log"]] == ["copying up to 2", "copying up to 3"]
-    _, loaded = load_language_model(folder)
-    assert len(ids_of(loaded, DEFAULT_TOPOLOGY.names[0])) > 1
+    assert compared == [open_varied]  # not on the default graph alone
+    assert json.loads((folder / "base.json").read_text())["settings"]["general"] is True
+    model, _ = load_language_model(folder)
+    assert names_for(model) is incident_names
     assert build_base(folder, **sizes, general=True) == folder

@@ -2,15 +2,8 @@ from random import Random
 
 import pytest
 
-from logtriage.train.drills import GRAPH_SIZES, TRAINING_NAMES
 from logtriage.world.call_graph import Service
-from logtriage.world.topology import (
-    DEFAULT_TOPOLOGY,
-    UNSEEN_NAMES,
-    Topology,
-    callers_first,
-    random_topology,
-)
+from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology, callers_first, random_topology
 
 
 @pytest.mark.parametrize(
@@ -67,33 +60,3 @@ def test_equal_graphs_are_one_key():
     other = Topology((Service("web", "edge", ("a",)), Service("a", "app")))
     cached = Topology((Service("web", "edge", ("a",)), Service("a", "app", session_cache=True)))
     assert other != cached
-
-
-def words(names):
-    whole = (*names.edges, *names.stems, *names.apps, *names.databases, *names.queues)
-    return {word for name in whole for word in name.split("-")}
-
-
-def test_training_and_unseen_graphs_share_no_name():
-    # Or a name of `unseen_topology` would have been seen. No word of one is part of a word of the
-    # other, so that no stem can occur within a name either.
-    assert len(TRAINING_NAMES.stems) == len(set(TRAINING_NAMES.stems)) >= 1000
-    for trained in words(TRAINING_NAMES):
-        for unseen in words(UNSEEN_NAMES):
-            assert trained not in unseen and unseen not in trained, (trained, unseen)
-    for vocabulary in (TRAINING_NAMES, UNSEEN_NAMES):
-        graphs = [random_topology(Random(i), 30, 30, vocabulary) for i in range(20)]
-        drawn = {part for graph in graphs for name in graph.names for part in name.split("-")}
-        assert drawn <= words(vocabulary)
-        assert not {name for graph in graphs for name in graph.names} & set(DEFAULT_TOPOLOGY.names)
-
-
-def test_a_name_of_training_does_not_always_tell_the_kind():
-    # In an unknown graph no suffix does: an agent must learn to look elsewhere.
-    kinds = {}
-    for i in range(150):
-        for service in random_topology(Random(i), *GRAPH_SIZES, TRAINING_NAMES).services:
-            suffix = service.name.rpartition("-")[2]
-            kinds.setdefault(suffix, set()).add(service.kind)
-    assert sum(found == {"app", "database", "queue"} for found in kinds.values()) >= 5
-    assert {"app"} in kinds.values() and {"database"} in kinds.values()

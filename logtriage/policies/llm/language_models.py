@@ -19,6 +19,7 @@ from ...play.conversation import NATIVE, UNREADABLE, Message, Protocol, is_deep
 from ...play.episode import BaseEpisode
 from ...play.tools import ToolSession, tool_schemas
 from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
+from .path_names import names_for
 from .text_protocol import TEXT
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ class LanguageModelPolicy(Policy):
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
         self.completion_tokens, self.protocol = completion_tokens, protocol
+        self._names = names_for(model)
         self._chat = TextChat(tokenizer) if protocol is TEXT else NativeChat(tokenizer)
         self._grammar = None
         if constrained:
@@ -181,7 +183,8 @@ class LanguageModelPolicy(Policy):
         while together := list(islice(opened, batch)):
             began = time.perf_counter()
             streams = [Random(seed_of(self.seed, attempt, *coordinates(one))) for one in together]
-            conversations = self.converse([ToolSession(one) for one in together], streams)
+            sessions = [ToolSession(one, self._names) for one in together]
+            conversations = self.converse(sessions, streams)
             for episode in together:
                 episode.abandon()
             seconds = (time.perf_counter() - began) / len(together)

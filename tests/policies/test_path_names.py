@@ -1,0 +1,92 @@
+"""Path names: an agent that reads them cannot know what its services are called."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logtriage.play.episode import Episode
+from logtriage.play.renaming import renamed_graph
+from logtriage.play.tools import ToolSession
+from logtriage.policies.llm.path_names import incident_names, path_names
+from logtriage.world.call_graph import CallGraph, Service
+from logtriage.world.tasks import SPLITS, TASKS
+from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
+
+
+def read(session, services):
+    """All that an agent reads that asks these services, and answers in the end."""
+    texts = [session.opening]
+    calls = [("request_more_logs", {"service": service}) for service in services]
+    calls += [
+        ("identify_root_cause", {"service": services[-1]}),
+        ("remediate", {"remedy": "restart", "service": services[-1]}),
+        ("resolve", {}),
+    ]
+    for name, arguments in calls:
+        if not session.episode.done:
+            texts.append(session.call(name, arguments))
+    return texts
+
+
+def under(episode, names):
+    """The same incident on a call graph with these names."""
+    incident = episode.incident
+    return Episode(incident.renamed(renamed_graph(incident.topology, names)))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_agent_reads_what_a_cluster_of_these_names_would_print(task, split):
+    for index in range(3):
+        names = incident_names(Episode.open(task, split, index))
+        services = [*list(names.values())[:5], "all"]
+        translated = ToolSession(Episode.open(task, split, index), incident_names)
+        printed = ToolSession(under(Episode.open(task, split, index), names))
+        assert translated.services == printed.services
+        assert read(translated, services) == read(printed, services)
+        score = translated.episode.score
+        assert score is not None and score == printed.episode.score
+
+
+@given(st.integers(0, 10_000), st.sampled_from(list(TASKS)), st.sampled_from(list(SPLITS)))
+def test_other_names_change_nothing_that_the_agent_reads(number, task, split):
+    # The words are such that occur in log lines, too.
+    words = Random(number).sample([f"{one}-{two}" for one in WORDS for two in WORDS], 30)
+    episode = Episode.open(task, split, number % 20)
+    given_names = dict(zip(episode.incident.topology.names, words, strict=False))
+    asked = [*incident_names(episode).values()][::-1][:4]
+    first = ToolSession(episode, incident_names)
+    second = ToolSession(under(Episode.open(task, split, number % 20), given_names), incident_names)
+    assert read(first, asked) == read(second, asked)
+
+
+WORDS = ("error", "connection", "user", "db", "app", "cache", "queue", "request", "edge", "pool")
+
+
+def test_a_path_name_says_where_a_service_stands():
+    names = path_names(DEFAULT_TOPOLOGY, "any")
+    assert names["api-gateway"] == "edge"
+    assert names["user-db"] == names["auth-service"].replace("app", "db") + "-1"
+    assert len({path_names(DEFAULT_TOPOLOGY, str(seed))["user-db"] for seed in range(20)}) == 3
+
+
+def test_every_call_graph_gets_different_names():
+    shared = CallGraph(
+        (
+            Service("Web", "edge", calls=("a_1", "b")),
+            Service("a_1", "app", calls=("db.local",)),
+            Service("b", "app", calls=("db.local", "c")),
+            Service("db.local", "database"),
+            Service("c", "unknown", calls=("b",)),  # calls may go in circles
+            Service("island", "app", calls=("reef",)),
+            Service("reef", "queue", calls=("island",)),
+        )
+    )
+    names = path_names(shared, "seed")
+    assert names["Web"] == "edge-1" and names["island"] == "app-2" and names["reef"] == "queue-2-1"
+    assert names["db.local"].count("-") == 3 and names["c"].startswith("service-1-")
+    for seed in range(20):
+        graph = random_topology(Random(seed))
+        assert len(set(path_names(graph, str(seed)).values())) == len(graph.names)
