@@ -59,11 +59,6 @@ class ToolSession:
         self.late = 0
         self.seconds = 0.0
 
-    @property
-    def services(self) -> tuple[str, ...]:
-        """The services' names, as the agent reads them."""
-        return self.episode.incident.topology.names
-
     def call(self, name: str, arguments: object) -> str:
         """The answer to a call; a malformed one costs a step, and its answer says what is wrong."""
         if self.episode.done:
