@@ -253,8 +253,9 @@ class Telemetry:
         key, other = self._subject(kind, position)
         held_out = self.incident.split == "unseen_wording"
         templates = _templates(kind, key, held_out, self.incident.varied_wording)
-        at, choice = divmod(random() * len(templates), 1.0)  # one draw for both
-        level, text, fields = templates[int(at)][int(choice * len(templates[int(at)]))]
+        draw = random() * len(templates)  # its fraction decides among the template's choices
+        versions = templates[int(draw)]
+        level, text, fields = versions[int(draw % 1.0 * len(versions))]
         if fields:
             values = [
                 # A detail of no meaning keeps lines of one template from being equal.
