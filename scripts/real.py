@@ -22,6 +22,7 @@ from logtriage.bench.real_results import (
     real_table,
 )
 from logtriage.bench.registry import make_policy
+from logtriage.bench.runs import record_of
 from logtriage.real.cases import SOURCES, load_source
 from logtriage.real.rules import RankingPolicy, commonest
 
@@ -60,7 +61,8 @@ def main() -> None:
     frames = [play_scripted()]
     for name, folder in AGENTS.items():
         if folder.is_dir():
-            agent = load_agent(folder)
+            settings = record_of(folder.parent)["settings"]
+            agent = load_agent(folder, settings.get("constrained", False))
             agent.name = name
             frames += [play_cases(agent, source) for source in SOURCES]
     played = pd.concat(frames)

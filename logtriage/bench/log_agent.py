@@ -49,18 +49,26 @@ class Diagnosis(NamedTuple):
         return "\n".join([*rows, f"{turns}, {each:.2f} s each"])
 
 
-def load_agent(source: str | Path) -> LanguageModelPolicy:
+def load_agent(source: str | Path, constrained: bool = True) -> LanguageModelPolicy:
     """A trained agent as a greedy policy: in 4 bit where it was trained so and there is an NVIDIA
     GPU, else whole. The source is a folder or a hub name, of a model or of an adapter.
+
+    `constrained`: it writes only calls that exist (see `policies.llm.grammar`), where its template
+    is one for which that can be said.
     """
     from peft import PeftConfig
     from transformers.utils import find_adapter_config_file
 
+    from ..policies.llm.grammar import writes_as_qwen
+
     name = str(source)
     if find_adapter_config_file(name) is None:
-        return LanguageModelPolicy(*load_language_model(name), name=name)
-    base, in_4bit = runnable(PeftConfig.from_pretrained(name).base_model_name_or_path, False)
-    return LanguageModelPolicy(*load_language_model(base, in_4bit, adapter=name), name=name)
+        model, tokenizer = load_language_model(name)
+    else:
+        base, in_4bit = runnable(PeftConfig.from_pretrained(name).base_model_name_or_path, False)
+        model, tokenizer = load_language_model(base, in_4bit, adapter=name)
+    checked = constrained and writes_as_qwen(tokenizer)
+    return LanguageModelPolicy(model, tokenizer, name=name, constrained=checked)
 
 
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:

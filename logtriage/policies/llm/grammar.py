@@ -31,6 +31,7 @@ from ...play.tools import ToolSession
 # entropy is, too; its probability is exactly 0.
 NEVER = -1e4
 CLOSING = ("resolve", "ignore")
+BLANK = "BLANK_{}"  # stands for the value of an argument
 
 Allowed: TypeAlias = "list[int] | np.ndarray"  # ids that may come next
 
@@ -50,14 +51,6 @@ class Node:
     next: dict[int, Node] = field(default_factory=dict)  # none: the call is whole
     longest: int = 0  # tokens to the end of the longest call from here
     closes: bool = False  # whether the incident is over after this call
-
-    def put(self, ids: Sequence[int], closes: bool) -> None:
-        """Add a call from here on."""
-        node = self
-        for left, token in zip(range(len(ids), 0, -1), ids, strict=True):
-            node.longest = max(node.longest, left)
-            node = node.next.setdefault(token, Node())
-        node.closes = closes
 
 
 class TurnGrammar:
@@ -96,18 +89,22 @@ class TurnGrammar:
                 text = form
                 for argument, value in zip(arguments, values, strict=True):
                     shown = json.dumps(value, ensure_ascii=False)[1:-1]
-                    text = text.replace(_blank(argument), shown)
+                    text = text.replace(BLANK.format(argument), shown)
                 texts.append(text)
                 closing.append(name in CLOSING)
         root = Node()
         for ids, closes in zip(self._ids(texts), closing, strict=True):
-            root.put(ids, closes)
+            node = root
+            for left, token in zip(range(len(ids), 0, -1), ids, strict=True):
+                node.longest = max(node.longest, left)
+                node = node.next.setdefault(token, Node())
+            node.closes = closes
         return root
 
     def _written(self, *names: str) -> str:
         """What the template makes of these calls, with a blank for each value."""
         calls = [
-            {"name": name, "arguments": {one: _blank(one) for one in ACTION_ARGUMENTS[name]}}
+            {"name": name, "arguments": {one: BLANK.format(one) for one in ACTION_ARGUMENTS[name]}}
             for name in names
         ]
         messages: list[Message] = [{"role": "user", "content": ""}]
@@ -118,10 +115,6 @@ class TurnGrammar:
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-
-
-def _blank(argument: str) -> str:
-    return f"BLANK_{argument}"
 
 
 def writes_as_qwen(tokenizer: Any) -> bool:
