@@ -191,6 +191,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "max_grad_norm": 0.006,
         "varied": True,
         "completion_tokens": 1280,
+        "turn_tokens": 64,  # five calls that name services of a deep graph
     },
     "recommended": _T4,
     # Plain transformers in bf16, which these GPUs have and a T4 has not.
