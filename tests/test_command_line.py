@@ -130,6 +130,18 @@ def test_evaluate_plays_a_model_through_text_too(tiny_base, tmp_path, monkeypatc
         assert "needs an NVIDIA GPU" in refusal(*asked, "--load-in-4bit", "--trajectories", "c")
 
 
+def test_evaluate_says_whether_a_model_was_constrained(tiny_base, tmp_path):
+    asked = ("evaluate", "--model", tiny_base, "--task", "single_crash", "--episodes", 2)
+    found = {}
+    for how in ("--constrained", "--free"):
+        result = run(*asked, how, "--trajectories", tmp_path / how)
+        assert result.exit_code == 0, result.output
+        header = json.loads((tmp_path / how).read_text().splitlines()[0])
+        (found[how],) = header["settings"]["policies"].values()
+    assert found["--constrained"] == {**found["--free"], "constrained": True}
+    assert "constrained" not in found["--free"]  # as in what was published
+
+
 LOUDEST = ("evaluate", "--policy", "loudest", "--episodes", 2)
 NOVICE = ("train", "{}/run", "--preset", "novice")
 
