@@ -37,7 +37,9 @@ from .supervised import encode, train_on
 from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 
 DIGESTED = 40  # examples of each kind by which a finished model is recognised
-NOVICES, GENERAL_NOVICES = 3000, 4500  # examples; general ones teach more, and take more
+# Numbers of examples, and passes over them. General ones teach more, so none is read twice.
+PLAIN_SIZES = {"drills": 3000, "drill_epochs": 2, "novices": 3000, "novice_epochs": 2}
+GENERAL_SIZES = {"drills": 10_000, "drill_epochs": 1, "novices": 5500, "novice_epochs": 1}
 # Peak, and the width at which it was chosen. It goes by 1 / width, as muP has it for hidden weights
 # (Yang et al. 2022).
 LEARNING_RATE, TUNED_WIDTH = 2.5e-3, 128
@@ -87,39 +89,34 @@ def compare_with_novice(model: Any, tokenizer: Any, open_episode: OpenEpisode) -
 def build_base(
     folder: str | Path,
     seed: int = 0,
-    drills: int = 3000,
-    drill_epochs: int = 2,
-    novices: int | None = None,
-    novice_epochs: int = 2,
     hidden: int = 128,
     layers: int = 4,
     parity: float = 0.9,
     general: bool = False,
+    **sizes: int,
 ) -> Path:
     """Build the base model and save it; a finished folder is returned as it is.
 
     Args:
         folder: of the model, its tokenizer and `base.json` (settings, seconds, losses).
         seed: of initialisation and batch order.
-        drills, novices: numbers of examples; None for `NOVICES`, or `GENERAL_NOVICES`.
-        drill_epochs, novice_epochs: passes over them.
         hidden, layers: the model's width (dimensions per token) and depth.
         parity: share of the novice's mean score that the model must reach, played greedily.
         general: whether to learn from general examples, and to reach `parity` on such.
+        sizes: changes of `PLAIN_SIZES`, or `GENERAL_SIZES`.
 
     Raises:
         ValueError: when the folder holds another base, or the model fails to reach `parity`.
     """
     import torch
 
-    if novices is None:
-        novices = GENERAL_NOVICES if general else NOVICES
+    usual = GENERAL_SIZES if general else PLAIN_SIZES
+    if unknown := sizes.keys() - usual:
+        raise TypeError(f"unknown sizes {sorted(unknown)}; choose of {', '.join(usual)}")
+    sizes = usual | sizes
     settings: dict[str, Any] = {
         "seed": seed,
-        "drills": drills,
-        "drill_epochs": drill_epochs,
-        "novices": novices,
-        "novice_epochs": novice_epochs,
+        **sizes,
         "learning_rate": LEARNING_RATE * (TUNED_WIDTH / hidden),
         "hidden": hidden,
         "layers": layers,
@@ -140,10 +137,11 @@ def build_base(
         schemas = tool_schemas()
         rate = settings["learning_rate"]
         teach = partial(train_on, model, seed=seed, learning_rate=rate, log=log)
-        reading = [encode(tokenizer, drill(i, general), None) for i in range(drills)]
-        triage = [encode(tokenizer, novice_episode(i, general), schemas) for i in range(novices)]
-        teach(examples=reading, epochs=drill_epochs, label="drills")
-        teach(examples=triage, epochs=novice_epochs, label="novice", stream="junior")
+        reading = [encode(tokenizer, drill(i, general), None) for i in range(sizes["drills"])]
+        novices = [novice_episode(i, general) for i in range(sizes["novices"])]
+        triage = [encode(tokenizer, messages, schemas) for messages in novices]
+        teach(examples=reading, epochs=sizes["drill_epochs"], label="drills")
+        teach(examples=triage, epochs=sizes["novice_epochs"], label="novice", stream="junior")
         check = compare_with_novice(model, tokenizer, open_varied if general else Episode.open)
         if check["base"] < parity * check["novice"]:
             raise ValueError(

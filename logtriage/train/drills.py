@@ -37,13 +37,13 @@ DRILL_PROMPT = "Read what the cluster prints and say what it means."
 # Kinds of drill: their share of plain and of general ones, and their questions. The call graph is
 # asked about on random graphs, where it must be read and cannot be remembered.
 KINDS = {
-    "lines": (0.28, 0.28, 8),
-    "blocks": (0.28, 0.28, 4),
-    "edges": (0.12, 0.08, 8),
-    "opening": (0.06, 0.06, 1),
-    "graph": (0.0, 0.08, 6),
+    "lines": (0.28, 0.42, 8),
+    "blocks": (0.28, 0.25, 4),
+    "edges": (0.12, 0.06, 8),
+    "opening": (0.06, 0.04, 1),
+    "graph": (0.0, 0.06, 6),
     "slow": (0.12, 0.1, 5),
-    "rounds": (0.14, 0.12, 0),
+    "rounds": (0.14, 0.07, 0),
 }
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
 # the questions: drawn blindly, nearly all lines would say nothing.
@@ -51,6 +51,7 @@ SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 
 PLAIN_SHARE = 0.4  # of general examples; the others vary in one of these ways, each as often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
+REWORDED = 0.6  # of questions about general lines; words are many, and drills are cheap
 GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
 
 
@@ -90,7 +91,13 @@ def drill(index: int, general: bool = False) -> list[Message]:
     else:
         exchange = []
         for question in range(KINDS[kind][2]):
-            episode = _open(general, random, first + question)
+            if general and kind == "lines" and random.random() < REWORDED:
+                incident = sample_incident(
+                    _draw_task(random), "train", first + question, None, True
+                )
+                episode = renamed(Episode(incident))
+            else:
+                episode = _open(general, random, first + question)
             if kind in ("lines", "blocks"):
                 exchange.append(_question_of_logs(kind, episode, random))
             elif kind == "slow":
