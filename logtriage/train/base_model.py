@@ -103,7 +103,7 @@ def build_base(
         hidden, layers: the model's width (dimensions per token) and depth.
         parity: share of the novice's mean score that the model must reach, played greedily.
         general: whether to learn from general examples, and to reach `parity` on such.
-        sizes: changes of `PLAIN_SIZES`, or `GENERAL_SIZES`.
+        sizes: changes of `PLAIN_SIZES`, or `GENERAL_SIZES`; negative ones change nothing.
 
     Raises:
         ValueError: when the folder holds another base, or the model fails to reach `parity`.
@@ -113,7 +113,7 @@ def build_base(
     usual = GENERAL_SIZES if general else PLAIN_SIZES
     if unknown := sizes.keys() - usual:
         raise TypeError(f"unknown sizes {sorted(unknown)}; choose of {', '.join(usual)}")
-    sizes = usual | sizes
+    sizes = usual | {name: size for name, size in sizes.items() if size >= 0}
     settings: dict[str, Any] = {
         "seed": seed,
         **sizes,
