@@ -54,7 +54,9 @@ VARIED_BOOKS = _read_file("wording_varied.txt")  # their templates hold choices,
 
 def choices(template: str) -> list[str]:
     """Every template that a template of `VARIED_BOOKS` stands for."""
-    return ["".join(one) for one in product(*(part.split("|") for part in _CHOICE.split(template)))]
+    parts = _CHOICE.split(template)  # text and choices by turns
+    versions = [part.split("|") if i % 2 else [part] for i, part in enumerate(parts)]
+    return ["".join(one) for one in product(*versions)]
 
 
 class Reading(NamedTuple):
