@@ -47,7 +47,7 @@ RESULTS = Path(__file__).parents[2] / "results"
         ({"loader": "unsloth"}, "needs the loop 'trl'"),
         ({**TRL, "loader": "unsloth"}, "lora_rank 0 trains all"),
         ({"loop": "trl"}, "credit 'part' needs the loop 'kept'"),
-        ({"loop": "trl", "credit": "episode"}, "constrained needs the loop 'kept'"),
+        ({**TRL, "constrained": True}, "constrained needs the loop 'kept'"),
     ],
 )
 def test_bad_settings_are_answered(changes, answer):
