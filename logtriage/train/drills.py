@@ -92,10 +92,7 @@ def drill(index: int, general: bool = False) -> list[Message]:
         exchange = []
         for question in range(KINDS[kind][2]):
             if general and kind == "lines" and random.random() < REWORDED:
-                incident = sample_incident(
-                    _draw_task(random), "train", first + question, None, True
-                )
-                episode = renamed(Episode(incident))
+                episode = _open_reworded(random, first + question)
             else:
                 episode = _open(general, random, first + question)
             if kind in ("lines", "blocks"):
@@ -135,6 +132,12 @@ def _open(general: bool, random: Random, index: int) -> Episode:
     if general:
         return renamed(open_varied(task, "train", index))
     return Episode.open(task, "train", index)
+
+
+def _open_reworded(random: Random, index: int) -> Episode:
+    """The same on the default call graph, in varied wording and under path names."""
+    words = sample_incident(_draw_task(random), "train", index, varied_wording=True)
+    return renamed(Episode(words))
 
 
 def _draw_task(random: Random) -> str:
