@@ -45,7 +45,7 @@ TUNED = range(5)  # the training seeds on which the recipe was chosen; others ar
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
     *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
-    *("credit", "shares", "completion_tokens", "varied"),
+    *("credit", "shares", "completion_tokens", "varied", "constrained"),
 )
 # Preset and GPU of the costs in docs/t4.md, with so many held-out incidents a task before and
 # after, as notebook 08 has them.
