@@ -136,8 +136,9 @@ def _open(general: bool, random: Random, index: int) -> Episode:
 
 def _open_reworded(random: Random, index: int) -> Episode:
     """The same on the default call graph, in varied wording and under path names."""
-    words = sample_incident(_draw_task(random), "train", index, varied_wording=True)
-    return renamed(Episode(words))
+    new_words = True
+    incident = sample_incident(_draw_task(random), "train", index, None, new_words)
+    return renamed(Episode(incident))
 
 
 def _draw_task(random: Random) -> str:
