@@ -78,6 +78,9 @@ class ToolSession:
         except TypeError as error:
             takes = ", ".join(ACTION_ARGUMENTS[name]) or "nothing"
             return self.refuse(f"{name}: {error}; it takes {takes}")
+        if {*map(str, bound.args)} & (self._names.keys() - self._real.keys()):
+            # A real name, which is not repeated: the agent does not read it.
+            return self.refuse(f"unknown service; choose one of {', '.join(self.services)}")
         began = time.perf_counter()
         # A value of another type than text is answered by its text, as any other wrong value.
         value = ":".join(self._real.get(str(one), str(one)) for one in bound.args)

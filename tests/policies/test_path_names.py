@@ -69,6 +69,13 @@ def test_other_names_change_nothing_that_the_agent_reads(number, task, split):
 WORDS = ("error", "connection", "user", "db", "app", "cache", "queue", "request", "edge", "pool")
 
 
+def test_a_real_name_is_unknown_to_an_agent_with_names_of_its_own():
+    session = ToolSession(Episode.open("single_crash", "test", 0), incident_names)
+    answer = session.call("identify_root_cause", {"service": "user-db"})
+    assert "unknown service; choose one of edge, app-" in answer and "user-db" not in answer
+    assert session.malformed == 1 and not session.episode.record.root_causes
+
+
 def test_a_path_name_says_where_a_service_stands():
     names = path_names(DEFAULT_TOPOLOGY, "any")
     assert names["api-gateway"] == "edge"
