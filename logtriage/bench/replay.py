@@ -152,7 +152,8 @@ def _converse(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -
     be those of the one that was `played`.
     """
     # With the real names of services, or with the agent's.
-    for session in (ToolSession(episode), ToolSession(episode, incident_names)):
+    for names in (None, incident_names):
+        session = ToolSession(episode, names)
         protocol = protocol_of(line["messages"], session.opening)
         if protocol is not None:
             break
