@@ -64,9 +64,8 @@ benchmark: $(READY)  ## every scripted policy on all tasks and splits: results/b
 	$(RUN) -m logtriage benchmark
 	$(RUN) scripts/tables.py
 
-seeds: $(READY)  ## ten seeds of both tracks of the embedded agent, and one of the general (hours, resumable)
+seeds: $(READY)  ## six seeds of both tracks of the embedded agent (hours, resumable)
 	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
-	$(RUN) -m logtriage sweep sweeps/general.yaml --folder runs
 
 real: $(READY)  ## every policy on the 76 real incidents: results/real (1 min)
 	$(RUN) scripts/real.py

@@ -39,9 +39,8 @@ class Track(NamedTuple):
 TRACKS = {
     "novice": Track("novice, then GRPO", "novice"),
     "expert": Track("expert, then GRPO", "expert"),
-    "general": Track("general", "general"),
 }
-TUNED = range(5)  # the training seeds on which the recipe was chosen; others are the headline
+TUNED = (0,)  # training seeds with which settings were chosen; others are the headline
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
     *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
@@ -133,13 +132,13 @@ def _before_and_after(row: dict[str, Any], stratum: str) -> str:
 
 
 def tuned_line(track: str) -> str:
-    """A sentence on the seeds that the recipe was tuned on."""
+    """A sentence on the seeds that settings were chosen with."""
     runs = [run for run in seeds_of(track) if run not in headline(track)]
     (trained,) = rows_of(runs, "evaluation", ("trained",))
     means = pd.concat(trained).groupby("task", sort=False)["score"].mean()
     scores = ", ".join(f"{words(task)} {mean:.2f}" for task, mean in means.items())
-    first, last = runs[0].name[5:], runs[-1].name[5:]
-    return f"The recipe was tuned on seeds {first} to {last}, which reach {scores}."
+    seeds = ", ".join(run.name.removeprefix("seed-") for run in runs)
+    return f"Settings were chosen with seed {seeds}, which reaches {scores}."
 
 
 def beyond_line(runs: Sequence[Path]) -> str:
@@ -394,11 +393,7 @@ TABLES = {
         "splits": splits_table,
         "benchmark": benchmark_table,
     },
-    "docs/training.md": {
-        "recipe": recipe_table,
-        "expert": partial(track_table, "expert"),
-        "general": partial(track_table, "general"),
-    },
+    "docs/training.md": {"recipe": recipe_table, "expert": partial(track_table, "expert")},
     "docs/real.md": {"real": real_incidents_table},
     "docs/t4.md": {"cost": cost_table},
 }

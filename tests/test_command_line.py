@@ -162,8 +162,7 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         (NOVICE, "`build-base`.*--model"),
         ((*NOVICE, "--model", "{}/nowhere"), "{}/nowhere"),
         (("train", "{}/run", "--preset", "expert"), "`build-base --expert`.*--model"),
-        (("train", "{}/run", "--preset", "general"), "`build-base --general`.*--model"),
-        (("train", "{}/run", "--preset", "large"), "novice, expert, general, recommended"),
+        (("train", "{}/run", "--preset", "large"), "novice, expert, recommended"),
         (("build-base", "{}/run", "--expert", "{}/nowhere"), "nowhere"),
     ],
 )

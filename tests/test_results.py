@@ -34,7 +34,7 @@ def test_the_headline_is_of_seeds_that_the_recipe_was_not_tuned_on(tmp_path, mon
         assert row[heads.index("trained")] == "1.00 [1.00, 1.00]"
     means = frame[frame["policy"] == "trained"].groupby("task", sort=False)["score"].mean()
     tuned = ", ".join(f"{task.replace('_', ' ')} {mean:.2f}" for task, mean in means.items())
-    assert f"tuned on seeds 0 to 0, which reach {tuned}." in text
+    assert f"Settings were chosen with seed 0, which reaches {tuned}." in text
 
 
 def test_every_fall_is_named():

@@ -10,7 +10,7 @@ ticks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..world.cluster import NOTICED_ERRORS, NOTICED_SLOWDOWN, OUTAGE_ERRORS
 from ..world.faults import Fault
 from ..world.incidents import INTENSITY_DRAWS, candidate_pairs
 from ..world.tasks import SEVERITIES, Task
-from ..world.topology import Topology
+from ..world.topology import DEFAULT_TOPOLOGY, Topology
 from .trajectories import is_degraded, simulate
 
 MOST_LEVELS = 32  # intensities of a (service, fault) pair; fewer when there are many pairs ...
@@ -215,4 +215,13 @@ class Prior:
 
 
 # For the next incident on that call graph; one has 4 to 25 MB on 7 services, 50 to 100 MB on 30.
-cached_prior = lru_cache(maxsize=8)(Prior)
+# The default graph's are not lost to random graphs that are played in between.
+_of_default = lru_cache(maxsize=None)(partial(Prior, DEFAULT_TOPOLOGY))
+of_recent = lru_cache(maxsize=8)(Prior)
+
+
+def cached_prior(topology: Topology, task: Task, split: str) -> Prior:
+    """The prior of that call graph, kept for the next incident on it."""
+    if topology == DEFAULT_TOPOLOGY:
+        return _of_default(task, split)
+    return of_recent(topology, task, split)

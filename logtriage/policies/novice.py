@@ -17,7 +17,7 @@ from .scripted import ReadingPolicy
 # service and all seven actions, patiently often enough for patience to be worth rewarding, and
 # blames wrongly often enough to leave reward much to teach.
 ANSWER_STEPS = PAR_STEPS[1]
-MOST_ASKED = 9  # its patience: 1 to this many questions, uniformly, if there are steps for it
+MOST_ASKED = 12  # its patience: 1 to this many questions, uniformly, if there are steps for it
 MAKES_SURE = 0.5  # chance to ask the same again where its lines hint at a fault and prove none
 STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
 DISMISSES = 0.5  # chance, with no alert in the opening and nothing shown by the last one asked

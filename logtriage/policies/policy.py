@@ -85,12 +85,12 @@ class Policy:
         """
         for episode in episodes:
             began = time.perf_counter()
-            self._open(episode)
+            self.open(episode)
             while not episode.done:
                 self.see(episode.act(self.act()))
             yield Played(episode, time.perf_counter() - began)
 
-    def _open(self, episode: BaseEpisode) -> None:
+    def open(self, episode: BaseEpisode) -> None:
         self.begin(episode.incident.topology, episode.opening)
 
 

@@ -88,14 +88,14 @@ class TrainedConstantPolicy(ConstantPolicy):
     def prepare(self, task: str | Task, split: str) -> None:
         best_constant_script(check_task(task), self._incidents, DEFAULT_TOPOLOGY)
 
-    def _open(self, episode: BaseEpisode) -> None:
+    def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
         assert incident.task is not None  # a simulated incident has settings
         # A random call graph occurs once, so the default graph's script plays there.
         random = incident.split == "unseen_topology"
         graph = DEFAULT_TOPOLOGY if random else simulated(incident.topology)
         self.script = best_constant_script(incident.task, self._incidents, graph)
-        super()._open(episode)
+        super().open(episode)
 
 
 class OraclePolicy(ConstantPolicy):
@@ -106,7 +106,7 @@ class OraclePolicy(ConstantPolicy):
     def __init__(self) -> None:
         super().__init__(())
 
-    def _open(self, episode: BaseEpisode) -> None:
+    def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
         if not isinstance(incident, Incident):
             raise ValueError(
@@ -118,7 +118,7 @@ class OraclePolicy(ConstantPolicy):
             self.script = tuple(answers(incident.severity, root, (remedy, root), incident.team))
         else:
             self.script = (Action("classify_severity", (incident.severity,)), Action("ignore"))
-        super()._open(episode)
+        super().open(episode)
 
 
 class ReadingPolicy(Policy):

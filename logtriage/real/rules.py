@@ -128,7 +128,7 @@ class RankingPolicy(Policy):
     def __init__(self, rule: Rule, name: str) -> None:
         self.rule, self.name = rule, name
 
-    def _open(self, episode: BaseEpisode) -> None:
+    def open(self, episode: BaseEpisode) -> None:
         self._episode = episode
         self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
 

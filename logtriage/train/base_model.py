@@ -2,11 +2,11 @@
 a download.
 
 A Qwen2 decoder of about one million parameters with its own tokenizer, built from text of `train`
-only. It first learns to *read* (see `drills`), then imitates a *novice on-call* who knows the
-runbook but blames the loudest service, and is often wrong. Neither shows it the right answer of an
-incident; what GRPO adds, it learns from reward. A *general* base learns from other call graphs and
-words, too, and reads services by path names. An *expert* base is a finished one that has then
-imitated `trace`.
+only, on many call graphs and in many words; it reads services by path names. It first learns to
+*read* (see `drills`), then imitates a *novice on-call* who knows the runbook but blames the loudest
+service, and is often wrong. Neither shows it the right answer of an incident; what GRPO adds, it
+learns from reward. An *expert* base is a finished one that has then imitated a careful `belief`,
+with more drills among its episodes.
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
@@ -19,14 +19,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from ..bench.runs import locked, weights_digest, write_text
 from ..play.conversation import Message
-from ..play.episode import Episode, OpenEpisode, final_score
+from ..play.episode import final_score
 from ..play.tools import tool_schemas
 from ..policies.llm.language_models import LanguageModelPolicy
 from ..policies.llm.loading import load_language_model
@@ -37,13 +36,7 @@ from .supervised import encode, train_on
 from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 
 DIGESTED = 40  # examples of each kind by which a finished model is recognised
-# Numbers of examples, and passes over them. General ones teach more, so none is read twice.
-PLAIN_SIZES = {"drills": 3000, "drill_epochs": 2, "novices": 3000, "novice_epochs": 2}
-GENERAL_SIZES = {"drills": 10_000, "drill_epochs": 1, "novices": 5500, "novice_epochs": 1}
-# Peak, and the width at which it was chosen. It goes by 1 / width, as muP has it for hidden weights
-# (Yang et al. 2022).
-LEARNING_RATE, TUNED_WIDTH = 2.5e-3, 128
-EXPERT_EPOCHS, EXPERT_RATE = 1, 1e-3
+LEARNING_RATE, EXPERT_RATE = 0.02, 0.01  # peaks; see `supervised.train_on`
 
 Log = list[dict[str, Any]]  # rows of losses
 Made = tuple[Any, Any, dict[str, Any]]  # a model, its tokenizer, and facts to record
@@ -72,14 +65,14 @@ def new_model(tokenizer: Any, hidden: int, layers: int) -> Any:
     )
 
 
-def compare_with_novice(model: Any, tokenizer: Any, open_episode: OpenEpisode) -> dict[str, float]:
+def compare_with_novice(model: Any, tokenizer: Any) -> dict[str, float]:
     """Mean scores of the base model (greedy) and of the novice, on 32 incidents of each task, of a
     slice of `train` that nothing was trained on.
     """
-    base = LanguageModelPolicy(model, tokenizer, name="base")
+    base = LanguageModelPolicy(model, tokenizer, name="base", constrained=True)
     scores, numbers = {}, range(HOLDOUT_INDEX, HOLDOUT_INDEX + 32)
     for policy in (base, NovicePolicy(Random("parity"))):
-        played = [open_episode(task, "train", index) for task in TASKS for index in numbers]
+        played = [open_varied(task, "train", index) for task in TASKS for index in numbers]
         policy.play(played)
         total = sum(final_score(episode).total for episode in played)
         scores[policy.name] = round(total / len(played), 3)
@@ -91,9 +84,9 @@ def build_base(
     seed: int = 0,
     hidden: int = 128,
     layers: int = 4,
-    parity: float = 0.9,
-    general: bool = False,
-    **sizes: int,
+    parity: float = 0.7,
+    drills: int = 10_000,
+    novices: int = 5500,
 ) -> Path:
     """Build the base model and save it; a finished folder is returned as it is.
 
@@ -102,47 +95,36 @@ def build_base(
         seed: of initialisation and batch order.
         hidden, layers: the model's width (dimensions per token) and depth.
         parity: share of the novice's mean score that the model must reach, played greedily.
-        general: whether to learn from general examples, and to reach `parity` on such.
-        sizes: changes of `PLAIN_SIZES`, or `GENERAL_SIZES`; negative ones change nothing.
+        drills, novices: how many to learn from, each read once.
 
     Raises:
         ValueError: when the folder holds another base, or the model fails to reach `parity`.
     """
     import torch
 
-    usual = GENERAL_SIZES if general else PLAIN_SIZES
-    if unknown := sizes.keys() - usual:
-        raise TypeError(f"unknown sizes {sorted(unknown)}; choose of {', '.join(usual)}")
-    sizes = usual | {name: size for name, size in sizes.items() if size >= 0}
-    settings: dict[str, Any] = {
+    settings = {
         "seed": seed,
-        **sizes,
-        "learning_rate": LEARNING_RATE * (TUNED_WIDTH / hidden),
+        "drills": drills,
+        "novices": novices,
+        "learning_rate": LEARNING_RATE,
         "hidden": hidden,
         "layers": layers,
         "examples": _digest(
-            messages
-            for i in range(DIGESTED)
-            for messages in (drill(i, general), novice_episode(i, general))
+            messages for i in range(DIGESTED) for messages in (drill(i), novice_episode(i))
         ),
     }
-    if general:
-        settings["general"] = True
 
     def make(log: Log) -> Made:
         torch.manual_seed(seed)
-        tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES, general), general=general)
+        tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES))
         model = new_model(tokenizer, hidden, layers)
-        model.config.path_names = general
+        model.config.path_names = True
         schemas = tool_schemas()
-        rate = settings["learning_rate"]
-        teach = partial(train_on, model, seed=seed, learning_rate=rate, log=log)
-        reading = [encode(tokenizer, drill(i, general), None) for i in range(sizes["drills"])]
-        novices = [novice_episode(i, general) for i in range(sizes["novices"])]
-        triage = [encode(tokenizer, messages, schemas) for messages in novices]
-        teach(examples=reading, epochs=sizes["drill_epochs"], label="drills")
-        teach(examples=triage, epochs=sizes["novice_epochs"], label="novice", stream="junior")
-        check = compare_with_novice(model, tokenizer, open_varied if general else Episode.open)
+        reading = [encode(tokenizer, drill(i), None) for i in range(drills)]
+        triage = [encode(tokenizer, novice_episode(i), schemas) for i in range(novices)]
+        train_on(model, reading, seed, LEARNING_RATE, "drills", log)
+        train_on(model, triage, seed, LEARNING_RATE, "novice", log)
+        check = compare_with_novice(model, tokenizer)
         if check["base"] < parity * check["novice"]:
             raise ValueError(
                 f"the base model has not learned what the novice knows: mean scores {check}; train "
@@ -153,19 +135,23 @@ def build_base(
     return _finished(Path(folder), settings, make)
 
 
-def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: int = 3000) -> Path:
-    """Fine-tune a base model on so many episodes of `trace` and save it; a finished folder is
-    returned as it is. `ValueError` when it has other settings, or `base` is none.
+def build_expert(
+    folder: str | Path, base: str | Path, seed: int = 0, episodes: int = 6000, drills: int = 5000
+) -> Path:
+    """Fine-tune a base model on so many episodes of a careful `belief`, and on drills that are new
+    to it, and save it; a finished folder is returned as it is. `ValueError` when it has other
+    settings, or `base` is none.
     """
     base = Path(base)
     weights = weights_digest(base)
     if not weights:
         raise ValueError(f"{base} holds no model; build one first, with `build-base`")
+    read = json.loads((base / "base.json").read_text())["settings"]["drills"]
     settings = {
         "base": weights,
         "seed": seed,
         "episodes": episodes,
-        "epochs": EXPERT_EPOCHS,
+        "drills": drills,
         "learning_rate": EXPERT_RATE,
         "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
     }
@@ -175,7 +161,8 @@ def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: 
         model.float()  # on a GPU it comes in half precision, which is too little to train in
         schemas = tool_schemas()
         examples = [encode(tokenizer, expert_episode(i), schemas) for i in range(episodes)]
-        train_on(model, examples, EXPERT_EPOCHS, seed, EXPERT_RATE, "expert", log, stream="teacher")
+        examples += [encode(tokenizer, drill(read + i), None) for i in range(drills)]
+        train_on(model, examples, seed, EXPERT_RATE, "expert", log)
         return model, tokenizer, {}
 
     return _finished(Path(folder), settings, make)

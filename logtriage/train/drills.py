@@ -2,24 +2,27 @@
 of an expert, for the track `expert`.
 
 None of them ever sees the right answer of an incident: all look only at what an agent sees, and at
-the runbook (`faults.FAULTS`), which is true in the simulated world. Every example is a function of
-its number alone: another draw, or name of a random stream, makes another base model.
+the runbook (`faults.FAULTS`), which is true in the simulated world. The expert also knows how
+incidents are drawn. Every example is a function of its number alone: another draw, or name of a
+random stream, makes another base model.
 
-Plain examples are of the default call graph in the words of `train`. So are some of the *general*
-ones; the others are on random call graphs, in varied wording, or both, and in all of them services
-have path names. Words of the split that holds such out occur in neither.
+Some examples are of the default call graph in the words of `train`; the others are on random call
+graphs, in varied wording, or both. In all of them services have path names. Words of the split that
+holds such out occur in none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
+from typing import Any
 
+from ..ceiling.belief import BeliefPolicy, CarefulBeliefPolicy
 from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode
 from ..play.observation import Observation, call_graph_line, render
-from ..play.renaming import renamed_graph
+from ..play.renaming import Names, renamed_graph
+from ..play.tools import ToolSession
 from ..policies.llm.path_names import incident_names, path_names
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
@@ -30,28 +33,30 @@ from ..world.topology import random_topology
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
 DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
 TUNING_INDEX = 3_600_000  # what settings are chosen on
-EXPERT_INDEX = 4_000_000
-TASK_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
+EXPERT_INDEX = 4_200_000
+# Shares of the tasks among drills, and among episodes of the novice and of the experts.
+DRILL_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
+NOVICE_SHARES = {"single_crash": 0.25, "cascading_failure": 0.25, "silent_degradation": 0.5}
+EXPERT_SHARES = {"single_crash": 0.3, "cascading_failure": 0.25, "silent_degradation": 0.45}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
-# Kinds of drill: their share of plain and of general ones, and their questions. The call graph is
-# asked about on random graphs, where it must be read and cannot be remembered.
+# Kinds of drill: their share, and their questions.
 KINDS = {
-    "lines": (0.28, 0.42, 8),
-    "blocks": (0.28, 0.25, 4),
-    "edges": (0.12, 0.06, 8),
-    "opening": (0.06, 0.04, 1),
-    "graph": (0.0, 0.06, 6),
-    "slow": (0.12, 0.1, 5),
-    "rounds": (0.14, 0.07, 0),
+    "lines": (0.42, 8),
+    "blocks": (0.25, 4),
+    "edges": (0.06, 8),
+    "opening": (0.04, 1),
+    "graph": (0.06, 6),
+    "slow": (0.1, 5),
+    "rounds": (0.07, 0),
 }
 # Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
 # the questions: drawn blindly, nearly all lines would say nothing.
 SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 
-PLAIN_SHARE = 0.4  # of general examples; the others vary in one of these ways, each as often
+PLAIN_SHARE = 0.4  # of examples; the others vary in one of these ways, each as often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
-REWORDED = 0.6  # of questions about general lines; words are many, and drills are cheap
+REWORDED = 0.6  # of questions about lines; words are many, and drills are cheap
 GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
 
 
@@ -62,7 +67,7 @@ def renamed(episode: Episode) -> Episode:
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
-    """The episode of a general example, for `PLAIN_SHARE` of the indices that of `Episode.open`.
+    """The episode of an example, for `PLAIN_SHARE` of the indices that of `Episode.open`.
     `ValueError` for another split than train: results are never measured on these.
     """
     if split != "train":
@@ -75,26 +80,25 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
     return Episode(sample_incident(task, split, index, graph, new_words))
 
 
-def drill(index: int, general: bool = False) -> list[Message]:
+def drill(index: int) -> list[Message]:
     """Short questions about text of `train`, answered from that text and the runbook alone; or to
     ask every service once.
     """
-    random = Random(f"general-drill/{index}" if general else f"drill/{index}")
-    shares = [in_general if general else plain for plain, in_general, _ in KINDS.values()]
-    kind = random.choices(list(KINDS), shares)[0]
+    random = Random(f"drill/{index}")
+    kind = random.choices(list(KINDS), [share for share, _ in KINDS.values()])[0]
     # ten incidents are set aside for a drill, of which it uses one a question at most
     first = DRILL_INDEX + 10 * index
     if kind == "rounds":
-        return _rounds(_open(general, random, first), random)
+        return _rounds(_open(random, first), random)
     if kind == "graph":
         exchange = _questions_of_a_graph(random, index)
     else:
         exchange = []
-        for question in range(KINDS[kind][2]):
-            if general and kind == "lines" and random.random() < REWORDED:
+        for question in range(KINDS[kind][1]):
+            if kind == "lines" and random.random() < REWORDED:
                 episode = _open_reworded(random, first + question)
             else:
-                episode = _open(general, random, first + question)
+                episode = _open(random, first + question)
             if kind in ("lines", "blocks"):
                 exchange.append(_question_of_logs(kind, episode, random))
             elif kind == "slow":
@@ -126,23 +130,21 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
     return [*messages, {"role": "assistant", "content": "all asked"}]
 
 
-def _open(general: bool, random: Random, index: int) -> Episode:
-    """An episode of `train` of a task that `random` draws."""
-    task = _draw_task(random)
-    if general:
-        return renamed(open_varied(task, "train", index))
-    return Episode.open(task, "train", index)
+def _open(random: Random, index: int) -> Episode:
+    """An episode of `train`, under path names, of a task that `random` draws."""
+    return renamed(open_varied(_draw_task(random, DRILL_SHARES), "train", index))
 
 
 def _open_reworded(random: Random, index: int) -> Episode:
-    """The same on the default call graph, in varied wording and under path names."""
+    """The same on the default call graph and in varied wording."""
     new_words = True
-    incident = sample_incident(_draw_task(random), "train", index, None, new_words)
+    task = _draw_task(random, DRILL_SHARES)
+    incident = sample_incident(task, "train", index, None, new_words)
     return renamed(Episode(incident))
 
 
-def _draw_task(random: Random) -> str:
-    return random.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0]
+def _draw_task(random: Random, shares: dict[str, float]) -> str:
+    return random.choices(list(shares), list(shares.values()))[0]
 
 
 def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message]]:
@@ -154,7 +156,7 @@ def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message
     below = [(f"called by {one.name}", one.downstream) for one in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
     shown, questions = f"{call_graph_line(topology)}\n", []
-    for text, asked in random.sample(below + above, KINDS["graph"][2]):
+    for text, asked in random.sample(below + above, KINDS["graph"][1]):
         answer = _calls("", *[Action("request_more_logs", (one,)) for one in asked])
         questions.append((shown + text, answer if asked else {"content": "nothing"}))
         shown = ""
@@ -234,40 +236,46 @@ def _calls(content: str, *actions: Action) -> Message:
     return {"content": content, "tool_calls": [tool_call(action) for action in actions]}
 
 
-def novice_episode(index: int, general: bool = False) -> list[Message]:
-    random = Random(f"general-junior/{index}" if general else f"junior/{index}")
-    return transcript(NovicePolicy(random), _open(general, random, NOVICE_INDEX + index))
+def novice_episode(index: int) -> list[Message]:
+    """An episode of the novice: what the base model imitates."""
+    random = Random(f"novice/{index}")
+    task = _draw_task(random, NOVICE_SHARES)
+    episode = open_varied(task, "train", NOVICE_INDEX + index)
+    return transcript(NovicePolicy(random), episode, incident_names)
 
 
 def expert_episode(index: int) -> list[Message]:
-    """An episode of `trace`: what the track `expert` imitates."""
-    random = Random(f"teacher/{index}")
-    return transcript(TracePolicy(), _open(False, random, EXPERT_INDEX + index))
+    """An episode of a careful `belief`: what the track `expert` imitates."""
+    task = _draw_task(Random(f"careful/{index}"), EXPERT_SHARES)
+    episode = open_varied(task, "train", EXPERT_INDEX + index)
+    return transcript(CarefulBeliefPolicy(), episode, incident_names)
 
 
-def transcript(policy: ReadingPolicy, episode: Episode) -> list[Message]:
-    """Play an episode and write it down; what a policy decides at once is one turn."""
-    topology = episode.incident.topology
-    policy.begin(topology, episode.opening)
-    messages = opening_messages(render(episode.opening, topology))
+def trace_episode(index: int) -> list[Message]:
+    """An episode of `trace`, with real names: what a large model imitates before GRPO."""
+    task = _draw_task(Random(f"trace/{index}"), EXPERT_SHARES)
+    return transcript(TracePolicy(), Episode.open(task, "train", EXPERT_INDEX + index))
+
+
+def transcript(
+    policy: ReadingPolicy | BeliefPolicy, episode: Episode, names: Names | None = None
+) -> list[Message]:
+    """An episode, played and written down under `names`; what is decided at once is one turn."""
+    session = ToolSession(episode, names)
+    called = names(episode) if names else {}
+    policy.open(episode)
+    messages, calls = opening_messages(session.opening), list[dict[str, Any]]()
     while not episode.done:
-        turn = policy.decide()
-        calls = [tool_call(action) for action in turn]
-        messages.append({"role": "assistant", "content": "", "tool_calls": calls})
-        for action in turn:
-            observation = episode.act(action)
-            policy.see(observation)
-            messages.append({"role": "tool", "name": action[0], "content": render(observation)})
-            if episode.done:
-                break
+        if not policy.queue:
+            calls = []
+            messages.append({"role": "assistant", "content": "", "tool_calls": calls})
+        action = policy.act()
+        call = tool_call(Action(action.type, tuple(called.get(arg, arg) for arg in action.args)))
+        calls.append(call)
+        answer = session.call(**call["function"])
+        policy.see(episode.history[-1].observation)
+        messages.append({"role": "tool", "name": action.type, "content": answer})
     # Nobody reads the last answers: the conversation ends with what is to be imitated.
     while messages[-1]["role"] == "tool":
         messages.pop()
     return messages
-
-
-# What may be imitated before reward, by the conversation's number.
-TEACHERS: dict[str, Callable[[int], list[Message]]] = {
-    "novice": novice_episode,
-    "trace": expert_episode,
-}

@@ -46,14 +46,14 @@ FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
 
 
 def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: Any) -> Path:
-    """The base model that the preset `novice`, `expert` or `general` starts from, `base/` in its
-    track's folder, or another to start from or to make an expert of (`base`); built by `options`
-    where it is not there yet.
+    """The base model that the preset `novice` or `expert` starts from, `base/` in its track's
+    folder, or another to start from or to make an expert of (`base`); built by `options` where it
+    is not there yet.
     """
     folder = Path(folder)
     if preset == "expert":
         return build_expert(folder / "base", build_base(base or folder / "novice", **options))
-    return build_base(base or folder / "base", general=preset == "general", **options)
+    return build_base(base or folder / "base", **options)
 
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:

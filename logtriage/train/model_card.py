@@ -159,7 +159,7 @@ def _training(run: Path, settings: dict[str, Any]) -> dict[str, Any]:
         "episodes": len(episodes),
         "first": episodes["index"].min(),
         "last": episodes["index"].max(),
-        "warm_up": settings["warm_up"].split(":") if settings["warm_up"] else (),
+        "warm_up": settings["warm_up"],
         "minutes": read_jsonl(run / "metrics.jsonl")["seconds"].iloc[-1] / 60,
     }
 

@@ -19,8 +19,6 @@ MOST_TOGETHER = 48  # episodes of a step that `deal` makes: all are generated at
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-# A policy of `drills.TEACHERS`, and how many of its conversations to imitate; empty for none.
-WarmUp = Annotated[str, Field(pattern=r"^((novice|trace):[1-9][0-9]{0,3})?$")]
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
@@ -35,11 +33,11 @@ class TrainingConfig:
     lora_rank: Natural = 0  # of the adapter that is trained; 0 trains all weights
     lora_alpha: int = 32  # the adapter's scale
     seed: Natural = 0  # of sampling and of the order of incidents
-    steps: Count = 200  # optimizer steps
+    steps: Count = 120  # optimizer steps
     incidents: Count = 8  # different ones per step
     group: Annotated[int, Field(ge=2)] = 8  # episodes of an incident; one has nothing to learn from
     micro_batches: Count = 1  # parts that a step's episodes are split into for the backward pass
-    learning_rate: NotNegative = 4e-4  # peak; linear decay to 0 after `warmup` steps
+    learning_rate: NotNegative = 5e-4  # peak; linear decay to 0 after `warmup` steps
     warmup: Natural = 20
     max_grad_norm: NotNegative = 1.0  # what the gradient's norm is clipped to; 0 for no clip
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0  # of sampling
@@ -52,8 +50,8 @@ class TrainingConfig:
     # Whether only calls that exist are written (see `policies.llm.grammar`), which needs the loop
     # `kept`: Unsloth computes log-probabilities in kernels of its own, which know no mask.
     constrained: bool = True
-    completion_tokens: Count = 640  # of one episode, all turns and tool answers together
-    turn_tokens: Count = 40  # new ones of one turn
+    completion_tokens: Count = 1280  # of one episode, all turns and tool answers together
+    turn_tokens: Count = 64  # new ones of one turn: five calls that name services of a deep graph
     shares: dict[str, NotNegative] = dataclasses.field(  # task to its share of the incidents
         default_factory=lambda: {
             "single_crash": 0.35,
@@ -63,7 +61,7 @@ class TrainingConfig:
     )
     # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
     deal: Literal["drawn", "in_turn"] = "drawn"
-    warm_up: WarmUp = ""  # supervised training of an adapter before GRPO, as `trace:200`
+    warm_up: Natural = 0  # episodes of `trace` that an adapter imitates before GRPO
     # Half of the incidents on random call graphs, or in other words (see `drills.open_varied`).
     varied: bool = False
     save_every: Count = 40  # steps between checkpoints
@@ -78,12 +76,6 @@ class TrainingConfig:
     def at_once(self) -> int:
         """Episodes of one backward pass."""
         return self.episodes // self.micro_batches
-
-    @property
-    def lessons(self) -> tuple[str, int]:
-        """Of the warm-up: the teacher, and how many of its conversations."""
-        teacher, _, count = self.warm_up.partition(":")
-        return teacher, int(count or 0)
 
     def __post_init__(self) -> None:
         if self.episodes % self.micro_batches:
@@ -182,19 +174,9 @@ _GPU: dict[str, Any] = {
 _T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True}
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # These two were published before calls were constrained, and repeat what is published.
-    "novice": {"constrained": False},
-    # A few large steps are enough to ruin these two: the clip is a little above their median norm.
-    "expert": {"constrained": False, "learning_rate": 3e-4, "max_grad_norm": 0.006},
-    # Graphs are larger, which takes more tokens: a step costs three of the others'.
-    "general": {
-        "steps": 120,
-        "learning_rate": 3e-4,
-        "max_grad_norm": 0.006,
-        "varied": True,
-        "completion_tokens": 1280,
-        "turn_tokens": 64,  # five calls that name services of a deep graph
-    },
+    # Clipped a little above the gradients' median norm: a few large steps are enough to ruin them.
+    "novice": {"varied": True, "max_grad_norm": 0.006},
+    "expert": {"varied": True, "max_grad_norm": 0.006, "learning_rate": 3e-4},
     "recommended": _T4,
     # Plain transformers in bf16, which these GPUs have and a T4 has not.
     "l4": {**_GPU, "micro_batches": 8},
@@ -204,7 +186,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         **_T4,
         "model": "Qwen/Qwen2.5-0.5B-Instruct",
         "load_in_4bit": False,
-        "warm_up": "trace:200",
+        "warm_up": 200,
         "steps": 20,
     },
     # A reproduction of the model card that this project starts from: 30 episodes per task, 10

@@ -16,12 +16,17 @@ from tqdm import tqdm
 
 from ..play.conversation import Message
 from ..play.tools import tool_schemas
-from .drills import TEACHERS
+from .drills import trace_episode
 from .settings import TrainingConfig
 
 Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
 WARM_UP_RATE = 2e-4  # peak learning rate, the standard one for adapters of this rank
 WARM_UP_BATCH = 8  # conversations per update, read one by one: their logits take much memory
+BATCH = 8  # conversations per update of the embedded model
+# Of the tokens that the assistant did not write, by chance: the share that is predicted, too, and
+# how much each weighs beside one that it wrote.
+OBSERVED, OBSERVED_WEIGHT = 0.25, 0.4
+ADAM_SHARE = 0.2  # AdamW's learning rate, in Muon's
 
 
 def encode(
@@ -48,80 +53,90 @@ def _batches(examples: list[Example], size: int, random: Random) -> list[list[Ex
     return batches
 
 
-def _padded(batch: list[Example], pad: int, observation_weight: float) -> tuple[Any, Any]:
+def _padded(batch: list[Example], pad: int, generator: Any) -> tuple[Any, Any]:
     """Token ids and their weights in the loss, (examples, longest); padding weighs nothing."""
     import torch
 
     longest = max(len(tokens) for tokens, _ in batch)
     ids = torch.full((len(batch), longest), pad)
     weight = torch.zeros(len(batch), longest)
+    observed = torch.rand(weight.shape, generator=generator) < OBSERVED
     for row, (tokens, own) in enumerate(batch):
-        ids[row, : len(tokens)] = torch.tensor(tokens)
-        weight[row, : len(tokens)] = torch.where(torch.tensor(own), 1.0, observation_weight)
+        end = len(tokens)
+        ids[row, :end] = torch.tensor(tokens)
+        weight[row, :end] = torch.where(
+            torch.tensor(own), 1.0, OBSERVED_WEIGHT * observed[row, :end]
+        )
     return ids, weight
+
+
+def _optimizers(model: Any, learning_rate: float) -> list[Any]:
+    """Muon for the matrices within the layers, AdamW for embeddings, norms and biases."""
+    import torch
+
+    within = [p for p in model.base_model.layers.parameters() if p.ndim == 2]
+    chosen = {id(p) for p in within}
+    others = [p for p in model.parameters() if id(p) not in chosen]
+    adam = torch.optim.AdamW(
+        others, lr=ADAM_SHARE * learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    return [torch.optim.Muon(within, lr=learning_rate, weight_decay=0.01), adam]
 
 
 def train_on(
     model: Any,
     examples: list[Example],
-    epochs: int,
     seed: int,
     learning_rate: float,
     label: str,
     log: list[dict[str, Any]],
-    stream: str = "",
-    batch_size: int = 16,
-    observation_weight: float = 0.1,
 ) -> None:
-    """Supervised training with AdamW, a short warm-up of the rate and linear decay.
+    """One pass of supervised training, with a short warm-up of the rate and linear decay.
 
     Args:
         model: a causal language model.
-        examples: from `encode`; read `epochs` times, `batch_size` a step.
-        seed: of the order of batches, together with `stream`, by default the label.
-        learning_rate: peak.
+        examples: from `encode`, read `BATCH` a step.
+        seed: of the order of batches, together with the label.
+        learning_rate: Muon's peak; AdamW's is `ADAM_SHARE` of it.
         label: of the progress bar and the log, which gets a row of losses every 20 steps.
-        observation_weight: in the loss, of a token that the assistant did not write.
     """
     import torch
 
-    random = Random(f"batches/{seed}/{stream or label}")
-    steps = epochs * math.ceil(len(examples) / batch_size)
+    random = Random(f"batches/{seed}/{label}")
+    generator = torch.Generator().manual_seed(seed)
+    steps = math.ceil(len(examples) / BATCH)
     warmup = min(30, max(1, steps // 20))
 
     def rate(step: int) -> float:
         return min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
 
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01
-    )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    optimizers = _optimizers(model, learning_rate)
+    schedules = [torch.optim.lr_scheduler.LambdaLR(one, rate) for one in optimizers]
     model.train()
-    with tqdm(total=steps, desc=label, mininterval=5.0) as bar:
-        for _ in range(epochs):
-            for batch in _batches(examples, batch_size, random):
-                padded = _padded(batch, model.config.pad_token_id, observation_weight)
-                ids, weight = (each.to(model.device) for each in padded)
-                logits = model(ids[:, :-1]).logits
-                loss = torch.nn.functional.cross_entropy(
-                    logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
-                )
-                weight = weight[:, 1:].flatten()
-                loss = (loss * weight).sum() / weight.sum()
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
-                schedule.step()
-                bar.update()
-                if bar.n % 20 == 0:
-                    log.append({"phase": label, "step": bar.n, "loss": loss.item()})
+    for batch in tqdm(_batches(examples, BATCH, random), desc=label, mininterval=5.0):
+        padded = _padded(batch, model.config.pad_token_id, generator)
+        ids, weight = (each.to(model.device) for each in padded)
+        weight = weight[:, 1:]
+        counted = weight > 0  # logits of other tokens are not computed
+        hidden = model.base_model(ids[:, :-1]).last_hidden_state[counted]
+        losses = torch.nn.functional.cross_entropy(
+            model.get_output_embeddings()(hidden), ids[:, 1:][counted], reduction="none"
+        )
+        loss = (losses * weight[counted]).sum() / weight.sum()
+        model.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for one in (*optimizers, *schedules):
+            one.step()
+        step = schedules[0].last_epoch
+        if step % 20 == 0:
+            log.append({"phase": label, "step": step, "loss": loss.item()})
     model.eval()
 
 
 def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) -> None:
-    """Train a model's adapter on the conversations that `config.warm_up` names, once each, and save
-    it in `<folder>/warm-up`; one that is there is loaded instead. Works on Unsloth's models, too.
+    """Train a model's adapter on as many episodes of `trace` as `config.warm_up` says, and save it
+    in `<folder>/warm-up`; one that is there is loaded instead. Works on Unsloth's models, too.
     """
     from peft import set_peft_model_state_dict
     from peft.utils import load_peft_weights
@@ -134,11 +149,10 @@ def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) ->
     if saved.exists():
         set_peft_model_state_dict(model, load_peft_weights(str(saved)))
         return
-    teacher, count = config.lessons
     schemas = tool_schemas()
     rows = []
-    for index in range(count):
-        ids, own = encode(tokenizer, TEACHERS[teacher](index), schemas)
+    for index in range(config.warm_up):
+        ids, own = encode(tokenizer, trace_episode(index), schemas)
         labels = [token if wrote else -100 for token, wrote in zip(ids, own, strict=True)]
         rows.append({"input_ids": ids, "labels": labels})
 

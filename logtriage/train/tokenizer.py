@@ -1,7 +1,7 @@
 """The embedded model's tokenizer: byte-level BPE, made from text of the `train` split.
 
-Prompts are what training costs, so what never varies is one token. The general base reads unknown
-words in parts, and services by their path names.
+Prompts are what training costs, so what never varies is one token. Unknown words are read in parts,
+and services by their path names.
 """
 
 from __future__ import annotations
@@ -10,38 +10,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..play.actions import ACTION_ARGUMENTS
-from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER, call_graph_line
+from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import with_tool_calls
 from ..policies.llm.path_names import KIND_WORDS
 from ..world.call_graph import TEAMS
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES
-from ..world.topology import DEFAULT_TOPOLOGY
 from .drills import DRILL_PROMPT, drill, novice_episode
 
-VOCABULARY = 1400  # tokens, before the fixed pieces
-# Likewise, of the general base, whose unknown words must fall into parts that were trained: of the
-# tokens that it reads 0.3 % are rare with 1,400, 1.1 % with 2,000.
-GENERAL_VOCABULARY = 1400
+VOCABULARY = 3000  # tokens, before the fixed pieces
 TOKENIZER_EXAMPLES = 400  # drills, and as many junior episodes, that the tokenizer is trained on
 
 
-def build_tokenizer(texts: Iterator[str], general: bool = False) -> Any:
-    """Byte-level BPE on simulator text, digits one by one, service names and fixed phrases whole.
-    Phrases may span spaces, since a log template is one unit of meaning.
-
-    `general` is for call graphs and wording that were never seen: see `PATH_PIECES`.
-    """
+def build_tokenizer(texts: Iterator[str]) -> Any:
+    """Byte-level BPE on simulator text: words whole or in parts (`PIECES`), fixed phrases whole."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
-    # Pieces that no token crosses: a line start with its level, a hyphenated name, a single digit.
-    pieces = r"\n[A-Z]* ?|[a-z]+(?:-[a-z]+)+|[0-9]"
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(PATH_PIECES if general else pieces), "isolated"),
+            pre_tokenizers.Split(Regex(PIECES), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -50,7 +40,7 @@ def build_tokenizer(texts: Iterator[str], general: bool = False) -> Any:
     tokenizer.train_from_iterator(
         texts,
         trainers.BpeTrainer(
-            vocab_size=GENERAL_VOCABULARY if general else VOCABULARY,
+            vocab_size=VOCABULARY,
             special_tokens=special,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
@@ -60,14 +50,14 @@ def build_tokenizer(texts: Iterator[str], general: bool = False) -> Any:
         tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )
     with_tool_calls(fast)
-    fixed = _fixed_pieces(fast, general)
+    fixed = _fixed_pieces(fast)
     fast.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in fixed])
     return fast
 
 
-# Pieces that no token crosses, where services have path names: such a name is a kind and numbers.
+# Pieces that no token crosses. A path name is a kind and numbers.
 KIND = "|".join(KIND_WORDS.values())
-PATH_PIECES = "|".join(
+PIECES = "|".join(
     [
         "step [0-9]+ of [0-9]+",
         rf"[ \n]?(?<![a-z0-9-])(?:{KIND})(?=(?:-[0-9]+)*(?![a-z0-9-]))",
@@ -84,9 +74,9 @@ PATH_PIECES = "|".join(
 )
 
 
-def _fixed_pieces(tokenizer: Any, general: bool) -> list[str]:
-    """Text that never varies: system prompt, tool schemas, call graph (where it does not vary),
-    headers, and what surrounds the values in a call.
+def _fixed_pieces(tokenizer: Any) -> list[str]:
+    """Text that never varies: system prompt, tool schemas, headers, and of a call all but the
+    values.
     """
     prompt = tokenizer.apply_chat_template(
         [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
@@ -101,7 +91,8 @@ def _fixed_pieces(tokenizer: Any, general: bool) -> list[str]:
         before + "<tools>\n",
         *schemas.split("\n"),
         "\n</tools>" + after.removesuffix("<|im_end|>\n"),
-        *(("\ncalls: ", "\nalerts: ") if general else [call_graph_line(DEFAULT_TOPOLOGY)]),
+        "\ncalls: ",
+        "\nalerts: ",
         f"\n{TABLE_HEADER}\n",
         "assistant\n",
         "user\n",
@@ -119,10 +110,10 @@ def _fixed_pieces(tokenizer: Any, general: bool) -> list[str]:
     return [*pieces, '"}}\n</tool_call>']
 
 
-def tokenizer_texts(count: int, general: bool = False) -> Iterator[str]:
+def tokenizer_texts(count: int) -> Iterator[str]:
     """What the tokenizer is trained on: drills, novices' episodes, and the values of calls."""
-    values = [*DEFAULT_TOPOLOGY.names, *REMEDIES, *TEAMS, *SEVERITIES]
+    values = [*REMEDIES, *TEAMS, *SEVERITIES]
     for index in range(count):
         yield from values
-        for messages in (drill(index, general), novice_episode(index, general)):
+        for messages in (drill(index), novice_episode(index)):
             yield from (message["content"] for message in messages[1:])

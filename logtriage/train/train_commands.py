@@ -15,7 +15,7 @@ import typer
 from ..bench.bench_commands import errors_in_a_line
 
 # Presets for a CPU to the option of `build-base` that makes their base.
-BASES = {"novice": "", "expert": " --expert", "general": " --general"}
+BASES = {"novice": "", "expert": " --expert"}
 
 
 @errors_in_a_line()
@@ -60,21 +60,16 @@ def build_base_command(
     ],
     seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
     expert: Annotated[
-        Path | None, typer.Option(help="A base that is to imitate `trace`, for the preset expert.")
+        Path | None, typer.Option(help="A base that is to imitate `belief`, for the preset expert.")
     ] = None,
-    general: Annotated[
-        bool, typer.Option(help="On many call graphs, in many words: the preset general.")
-    ] = False,
 ) -> None:
     """Build the embedded base model (a few minutes on two cores), or an expert from one."""
     from .base_model import build_base, build_expert
 
-    if expert and general:
-        raise ValueError("--expert starts from a finished base, and --general builds one; name one")
     if expert:
         build_expert(folder, expert, seed)
     else:
-        build_base(folder, seed, general=general)
+        build_base(folder, seed)
     typer.echo(f"base model in {folder}")
 
 
@@ -94,8 +89,7 @@ def train_command(
     preset: Annotated[
         str,
         typer.Option(
-            help="novice, expert or general (CPU); recommended, t4_starter or model_card (T4); l4, "
-            "a100."
+            help="novice or expert (CPU); recommended, t4_starter or model_card (T4); l4, a100."
         ),
     ] = "recommended",
     task: Annotated[

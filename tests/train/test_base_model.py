@@ -1,6 +1,5 @@
 """The embedded base model: its tokenizer, what it learns from, and its folder."""
 
-import json
 import re
 import shutil
 import threading
@@ -16,37 +15,35 @@ from logtriage.play.episode import Episode
 from logtriage.play.observation import render
 from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.policies.llm.path_names import incident_names, names_for
 from logtriage.train import base_model
 from logtriage.train.base_model import build_base, build_expert
-from logtriage.train.drills import novice_episode, open_varied
+from logtriage.train.drills import novice_episode
 from logtriage.train.supervised import encode
 from logtriage.train.tokenizer import build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
-from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 RESULTS = Path(__file__).parents[2] / "results"
-TINY = {"drills": 16, "drill_epochs": 1, "novices": 16, "novice_epochs": 1, "layers": 1}
-TINY |= {"hidden": 32}  # of the fixture `tiny_base`
+TINY = {"drills": 16, "novices": 16, "layers": 1, "hidden": 32}  # of the fixture `tiny_base`
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return build_tokenizer(tokenizer_texts(60))
+    return build_tokenizer(tokenizer_texts(150))
+
+
+def ids_of(tokenizer, text):
+    return tokenizer.encode(text, add_special_tokens=False)
 
 
 def test_the_tokenizer_is_lossless_and_short(tokenizer):
-    messages = novice_episode(0)
-    text = tokenizer.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert tokenizer.decode(ids) == text
-    assert len(ids) < len(text) / 20  # the whole tool schema included
-    assert all(
-        len(tokenizer.encode(name, add_special_tokens=False)) == 1
-        for name in DEFAULT_TOPOLOGY.names
-    )
-    other = "step 0 of 12\nERROR zebra-svc 17 never seen: naïve ☃ text"
-    assert tokenizer.decode(tokenizer.encode(other, add_special_tokens=False)) == other
+    for index in range(5):
+        messages = novice_episode(index)
+        text = tokenizer.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
+        ids = ids_of(tokenizer, text)
+        assert tokenizer.decode(ids) == text
+        assert len(ids) < len(text) / 8  # the whole tool schema included
+    other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
+    assert tokenizer.decode(ids_of(tokenizer, other)) == other
 
 
 def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
@@ -72,11 +69,10 @@ def test_a_base_is_built_once(tiny_base, monkeypatch):
     before = (tiny_base / "base.json").stat().st_mtime_ns
     assert build_base(tiny_base, **TINY, parity=0.0) == tiny_base
     assert (tiny_base / "base.json").stat().st_mtime_ns == before
-    for changed in ({"seed": 7}, {"general": True}):
-        with pytest.raises(ValueError, match="built with"):
-            build_base(tiny_base, **TINY, **changed)
+    with pytest.raises(ValueError, match="built with"):
+        build_base(tiny_base, **TINY, seed=7)
     other = [{"role": "user", "content": "?"}]  # taught other examples, it is another base
-    monkeypatch.setattr(base_model, "novice_episode", lambda index, general=False: other)
+    monkeypatch.setattr(base_model, "novice_episode", lambda index: other)
     with pytest.raises(ValueError, match="built with"):
         build_base(tiny_base, **TINY)
 
@@ -136,24 +132,6 @@ def test_a_base_that_cannot_read_is_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "toy" / "base.json").exists()
 
 
-@pytest.fixture(scope="module")
-def general():
-    return build_tokenizer(tokenizer_texts(150, general=True), general=True)
-
-
-def ids_of(tokenizer, text):
-    return tokenizer.encode(text, add_special_tokens=False)
-
-
-def test_a_general_tokenizer_is_lossless(general):
-    for index in range(5):
-        messages = novice_episode(index, general=True)
-        text = general.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
-        assert general.decode(ids_of(general, text)) == text
-    other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
-    assert general.decode(ids_of(general, other)) == other
-
-
 # Wherever a name stands in what an agent reads and writes.
 PLACES = (
     "calls: {0} > {0} {0}; {0} > {0}\nalerts: {0} errors 20%; {0} p95 900ms\n",
@@ -167,44 +145,26 @@ PLACES = (
 
 
 @pytest.mark.parametrize("name", ["edge", "app-1", "app-2-3", "db-1-2-1", "queue-3-1-1-2"])
-def test_a_path_name_is_a_kind_and_a_token_for_each_number(general, name):
-    kind, *numbers = [general.decode([token]) for token in ids_of(general, name)]
+def test_a_path_name_is_a_kind_and_a_token_for_each_number(tokenizer, name):
+    kind, *numbers = [tokenizer.decode([token]) for token in ids_of(tokenizer, name)]
     assert [kind, *numbers] == re.findall(r"[a-z]+|-\d+", name)
     for place in PLACES:
-        tokens = [general.decode([token]) for token in ids_of(general, place.format(name))]
+        tokens = [tokenizer.decode([token]) for token in ids_of(tokenizer, place.format(name))]
         # A blank or a line break before a name is part of its first token.
         starts = [i for i, token in enumerate(tokens) if token.strip() == kind]
         found = sum(tokens[i + 1 : i + 1 + len(numbers)] == numbers for i in starts)
         assert found == place.count("{0}"), place
 
 
-def test_a_figure_is_its_digits_and_its_unit(general):
-    tokens = [general.decode([token]) for token in ids_of(general, "app-1 7% 1100ms 52\nedge")]
+def test_a_figure_is_its_digits_and_its_unit(tokenizer):
+    tokens = [tokenizer.decode([token]) for token in ids_of(tokenizer, "app-1 7% 1100ms 52\nedge")]
     assert tokens == ["app", "-1", " 7", "% ", "11", "00ms ", "52", "\nedge"]
 
 
-def test_no_token_of_a_general_tokenizer_crosses_a_word(general):
-    fixed = set(general.get_added_vocab().values())
-    tokens = [general.decode([token]) for token in range(len(general)) if token not in fixed]
+def test_no_token_crosses_a_word(tokenizer):
+    fixed = set(tokenizer.get_added_vocab().values())
+    tokens = [tokenizer.decode([token]) for token in range(len(tokenizer)) if token not in fixed]
     across = [token for token in tokens if re.search(r"[a-z][^A-Za-z]+[A-Za-z]", token)]
     whole = [token for token in across if not re.match(r"step \d+ of", token)]
     assert all(any(token.strip() in one for one in REMEDIES) for token in whole), whole
     assert {" failed", " requests", "ERROR ", "% "} <= {token.lstrip("\n") for token in tokens}
-
-
-def test_a_general_base_is_compared_on_what_it_was_taught(tmp_path, monkeypatch):
-    compared = []
-
-    def compare(model, tokenizer, open_episode):
-        compared.append(open_episode)
-        return {"base": 1.0, "novice": 1.0}
-
-    monkeypatch.setattr(base_model, "compare_with_novice", compare)
-    monkeypatch.setattr(base_model, "TOKENIZER_EXAMPLES", 30)
-    sizes = {**TINY, "drills": 4, "novices": 5}
-    folder = build_base(tmp_path / "base", **sizes, general=True)
-    assert compared == [open_varied]  # not on the default graph alone
-    assert json.loads((folder / "base.json").read_text())["settings"]["general"] is True
-    model, _ = load_language_model(folder)
-    assert names_for(model) is incident_names
-    assert build_base(folder, **sizes, general=True) == folder

@@ -32,13 +32,12 @@ from logtriage.train.experiment import (
 from logtriage.train.grpo import check_route, on_this_machine, train
 from logtriage.train.settings import make_config
 
+SHORT = {"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1}
+
 
 def tiny(model, **changes):
-    return make_config(
-        "novice",
-        model=str(model),
-        **{"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1, **changes},
-    )
+    """Not varied, as a server's incidents are not."""
+    return make_config("novice", model=str(model), **{"varied": False, **SHORT, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +256,7 @@ def test_what_a_gpu_cannot_train_is_refused(monkeypatch):
 
 def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     changes = {"lora_rank": 4, "steps": 1, "loop": "trl", "credit": "episode", "constrained": False}
-    config = tiny(tiny_base, warm_up="trace:8", **changes)
+    config = tiny(tiny_base, warm_up=8, **changes)
     run, again = tmp_path / "run", tmp_path / "again"
     model = train(config, run, progress=False)
     loaded, _ = load_language_model(tiny_base, adapter=model)

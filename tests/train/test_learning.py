@@ -1,7 +1,7 @@
 """That training learns, and that it stays the same training: on a toy, in seconds.
 
 The toy has imitated a few novices for a moment: it writes calls, and most of them are malformed. It
-is not constrained, as the published runs were not: to write calls that exist is what it learns.
+is not constrained: to write calls that exist is what it learns.
 """
 
 import hashlib
@@ -16,13 +16,16 @@ from logtriage.train.base_model import build_base
 from logtriage.train.grpo import train
 from logtriage.train.settings import make_config
 
-TOY = {"drills": 16, "drill_epochs": 1, "novices": 160, "novice_epochs": 4, "hidden": 48}
+TOY = {"drills": 16, "novices": 640, "hidden": 48}
 SETTINGS = {
     "incidents": 4,
     "warmup": 1,
     "learning_rate": 4e-3,
     "shares": {"single_crash": 1.0},
+    "varied": False,
     "constrained": False,
+    "completion_tokens": 640,
+    "turn_tokens": 40,
 }
 
 

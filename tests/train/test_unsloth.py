@@ -47,7 +47,7 @@ SMALL = {
 def base(tmp_path_factory):
     """A base that calls tools, some of them well: the tiny one never gets to a second turn."""
     folder = tmp_path_factory.mktemp("base") / "base"
-    toy = {"drills": 64, "drill_epochs": 1, "novices": 600, "hidden": 64, "layers": 2}
+    toy = {"drills": 64, "novices": 1200, "hidden": 64, "layers": 2}
     return build_base(folder, parity=0.0, **toy)
 
 
