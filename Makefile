@@ -64,7 +64,7 @@ benchmark: $(READY)  ## every scripted policy on all tasks and splits: results/b
 	$(RUN) -m logtriage benchmark
 	$(RUN) scripts/tables.py
 
-seeds: $(READY)  ## six seeds of both tracks of the embedded agent (hours, resumable)
+seeds: $(READY)  ## five seeds of both tracks of the embedded agent (hours, resumable)
 	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
 
 real: $(READY)  ## every policy on the 76 real incidents: results/real (1 min)

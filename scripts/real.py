@@ -29,7 +29,7 @@ from logtriage.real.rules import RankingPolicy, commonest
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "real"
 AGENTS = {  # name in the table, and where training left it
-    "embedded: novice, then GRPO": ROOT / "runs" / "novice" / "seed-0" / "model",
+    "embedded: novice, then GRPO": ROOT / "runs" / "novice" / "seed-1" / "model",
     "embedded: expert, then GRPO": ROOT / "runs" / "expert" / "seed-1" / "model",
 }
 SCRIPTED = (COMMONEST, *RANKED, "loudest", "trace", "novice")

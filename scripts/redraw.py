@@ -2,7 +2,7 @@
 
 | figure | from |
 |---|---|
-| `results/<track>/*.png` | the tables of that track's fresh seeds |
+| `results/<track>/*.png` | the tables of that track's seeds |
 | `results/real/policies.png` | `cases.parquet` and `published.csv` beside it |
 | `results/<sweep>/*.png` | the tables beside them |
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from tables import TRACKS, headline
+from tables import TRACKS, seeds_of
 
 from logtriage.bench.plots import plot_checkpoints, plot_gain, plot_strata
 from logtriage.bench.real_results import draw_real
@@ -31,8 +31,8 @@ def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
 
 
 def draw_track(folder: Path) -> list[Path]:
-    """A track's figures over its fresh seeds; returns the files."""
-    runs = headline(folder.name)
+    """A track's figures over its seeds; returns the files."""
+    runs = seeds_of(folder.name)
     training, checkpoints, evaluations = (
         [pd.read_parquet(run / f"{name}.parquet") for run in runs]
         for name in ("episodes", "checkpoints", "evaluation")

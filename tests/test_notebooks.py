@@ -40,15 +40,15 @@ def test_02_baselines(tmp_path):
 def test_03_and_04_train_and_report(tmp_path):
     folder = tmp_path / "run"
     run("03_grpo_training.ipynb", tmp_path, folder=str(folder), steps=2, incidents=2, **TINY)
-    assert len((folder / "seed-0" / "metrics.jsonl").read_text().splitlines()) == 2
-    demo.take_published(folder / "seed-0")  # of the scripts
+    assert len((folder / "seed-1" / "metrics.jsonl").read_text().splitlines()) == 2
+    demo.take_published(folder / "seed-1")  # of the scripts
     run("04_learning_curves.ipynb", tmp_path, folder=str(folder), episodes=2, curve_episodes=2)
-    rows = json.loads((folder / "seed-0" / "summary.json").read_text())
+    rows = json.loads((folder / "seed-1" / "summary.json").read_text())
     assert [row["task"] for row in rows] == list(TASKS)
     for row in rows:
         mean, low, high = row["trained"]
         assert 0.0 <= low <= mean <= high <= 1.0
     for picture in ("gain.png", "learning.png", "strata.png"):
-        with Image.open(folder / "seed-0" / picture) as image:
+        with Image.open(folder / "seed-1" / picture) as image:
             shades = image.convert("L").getcolors()
         assert image.width >= 1600 and len(shades) > 20  # sharp at README width, and not blank

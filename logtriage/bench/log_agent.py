@@ -1,7 +1,7 @@
 """A policy or a trained agent on a custom log.
 
     from logtriage.bench.log_agent import load_agent, triage
-    agent = load_agent("runs/novice/seed-0/model")  # or a hub name
+    agent = load_agent("runs/novice/seed-1/model")  # or a hub name
     print(triage(agent, open("incident.log").read()))
 
 Nothing is executed: what the agent would do is a proposal.

@@ -1,7 +1,7 @@
 """A whole experiment in a folder: base model, GRPO run, evaluation on held-out incidents, summary.
 
     runs/novice/base/   the base model (see `base_model`)
-    runs/novice/seed-0/ the run (see `grpo`), and then
+    runs/novice/seed-1/ the run (see `grpo`), and then
 
 | file | what |
 |---|---|

@@ -24,7 +24,7 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
 RESULTS = Path(__file__).parents[2] / "results"
-BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-0"
+BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-1"
 TRAINED = POLICY_COLOURS["trained"]
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
 
