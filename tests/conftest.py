@@ -96,7 +96,7 @@ def serving_here(app):
     """An application on a loopback port, in a thread of this process; yields its address."""
     import uvicorn
 
-    from logtriage.server.guard import MAX_MESSAGE
+    from logtriage.server.app import MAX_MESSAGE
 
     config = uvicorn.Config(app, port=free_port(), log_level="critical", ws_max_size=MAX_MESSAGE)
     server = uvicorn.Server(config)

@@ -106,8 +106,7 @@ def evaluate_command(
     command again goes on where it was stopped, and plays again what ended in an error.
     """
     from ..logs.lines import visible
-    from ..play.conversation import NATIVE
-    from ..policies.llm.text_protocol import check_protocol
+    from ..play.conversation import NATIVE, check_protocol
     from ..policies.policy import BATCH
     from ..real.catalogue import open_incident
     from ..real.real_episode import REAL

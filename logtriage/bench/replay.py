@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..play.actions import Action
+from ..play.conversation import protocol_of
 from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.observation import render
 from ..play.tools import ToolSession
 from ..policies.llm.path_names import incident_names
-from ..policies.llm.text_protocol import protocol_of
 from ..policies.policy import Played
 from ..world.tasks import BENCHMARK_VERSION
 from .episode_log import key_of, read_trajectories

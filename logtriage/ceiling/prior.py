@@ -3,7 +3,8 @@
 A hypothesis says which fault was injected into which service, its intensity (a grid), its ramp,
 when it began, and for how long the root's output is suppressed; one more says that nothing is
 wrong. `Prior` enumerates them as `incidents.sample_incident` draws them, and simulates all of them
-at once. Shapes: `H` hypotheses, `R` runs (trajectories), `S` services, `Q` suppressed times, `T`
+at once, by the same equations as `world.cluster.next_state`, on arrays. Shapes: `H` hypotheses, `R`
+runs (a fault, at a service, of an intensity, with a ramp), `S` services, `Q` suppressed times, `T`
 ticks.
 """
 
@@ -16,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from ..world import cluster
 from ..world.cluster import NOTICED_ERRORS, NOTICED_SLOWDOWN, OUTAGE_ERRORS
 from ..world.faults import Fault
 from ..world.incidents import INTENSITY_DRAWS, candidate_pairs
 from ..world.tasks import SEVERITIES, Task
-from ..world.topology import DEFAULT_TOPOLOGY, Topology
-from .trajectories import is_degraded, simulate
+from ..world.topology import DEFAULT_TOPOLOGY, TIMEOUT_MS, Topology
 
 MOST_LEVELS = 32  # intensities of a (service, fault) pair; fewer when there are many pairs ...
 FEWEST_LEVELS = 6  # ... but never fewer than this
@@ -212,6 +213,75 @@ class Prior:
             np.add.at(counts, tuple(index[taken] for index in at), 1.0)
             live &= ~taken
         return counts
+
+
+def simulate(
+    topology: Topology,
+    faults: Sequence[Fault],
+    positions: np.ndarray,
+    intensities: np.ndarray,
+    ramps: np.ndarray,
+    ticks: int,
+) -> dict[str, np.ndarray]:
+    """`cluster.untreated_states` for many injections with onset 1 at once, each argument but the
+    first and the last of shape (R,): the fields of `cluster.State`, each (R, ticks + 1, S).
+    """
+    network, size, rows = topology.network, len(topology.services), np.arange(len(positions))
+    share, wait = np.zeros((size, size)), np.zeros((size, size))
+    for callee, callers in enumerate(network.callers):
+        for caller, part in callers:
+            share[caller, callee] = part
+    for caller, callees in enumerate(network.callees):
+        for callee, part in callees:
+            wait[caller, callee] = part
+    effect = {
+        name: np.array([getattr(fault, name) for fault in faults])
+        for name in ("capacity", "latency", "errors", "load", "pool", "cache")
+    }
+    idle, external = np.array(network.idle_latency), np.array(network.external)
+
+    rest = [np.tile(values, (len(positions), 1)) for values in cluster.rest_state(topology)]
+    load, latency, errors, *_ = rest
+    history = [tuple(rest)]
+    for tick in range(1, ticks + 1):
+        strength = intensities * np.minimum(1.0, tick / ramps)
+        demand = external + (load @ share) * (1.0 + cluster.RETRIES * errors)
+        demand[rows, positions] += effect["load"] * strength * rest[0][rows, positions]
+        capacity = np.broadcast_to(network.capacity, demand.shape).copy()
+        capacity[rows, positions] *= (1 - effect["capacity"] * strength) / (
+            1 + cluster.CACHE_COST * effect["cache"] * strength
+        )
+        busy = demand / capacity
+        response = idle / (1.0 - np.minimum(busy, cluster.QUEUE_LIMIT)) + latency @ wait.T
+        response[rows, positions] += effect["latency"] * strength * idle[positions]
+        succeeds = np.ones(demand.shape)
+        for caller, callees in enumerate(network.callees):
+            if network.routes[caller]:
+                succeeds[:, caller] -= errors @ wait[caller]
+            else:
+                for callee, _ in callees:
+                    succeeds[:, caller] *= 1.0 - errors[:, callee]
+        succeeds[rows, positions] *= 1.0 - effect["errors"] * strength
+        succeeds *= np.minimum(1.0, TIMEOUT_MS / response)
+        response = np.minimum(response, TIMEOUT_MS)
+        used = demand * response / 1000.0 / network.pool_size
+        used[rows, positions] += effect["pool"] * strength
+        succeeds /= np.maximum(1.0, used) * np.maximum(1.0, busy)
+        load, latency, errors = demand, response, 1.0 - succeeds
+        history.append((load, latency, errors, used, busy))
+    return {
+        name: np.stack([state[i] for state in history], 1)
+        for i, name in enumerate(cluster.State._fields)
+    }
+
+
+def is_degraded(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray:
+    """`cluster.is_degraded` of every state of `simulate`, (R, T, S)."""
+    slow = states["latency"] > cluster.DEGRADED_SLOWDOWN * np.array(topology.network.rest_latency)
+    busy = (states["cpu"] > cluster.DEGRADED_SATURATION) | (
+        states["pool"] > cluster.DEGRADED_SATURATION
+    )
+    return (states["errors"] > cluster.DEGRADED_ERRORS) | slow | busy
 
 
 # For the next incident on that call graph; one has 4 to 25 MB on 7 services, 50 to 100 MB on 30.

@@ -17,7 +17,7 @@ from ..play.actions import ALL_SERVICES, Action
 from ..play.episode import BaseEpisode
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
-from .grounding import LATENCIES, SUCCESSES, Evidence, gather
+from .observed import LATENCIES, SUCCESSES, Evidence, gather
 from .real_episode import TOP
 from .unexplained import suspicion
 

@@ -21,8 +21,7 @@ from collections import defaultdict
 from math import log, sqrt
 from statistics import median
 
-from .grounding import LATENCIES, LEAST_SPREAD, RATE, SUCCESSES, Evidence, z_score
-from .observed import Measure
+from .observed import LATENCIES, LEAST_SPREAD, RATE, SUCCESSES, Evidence, Measure, z_score
 
 # A residual of this size (a z-score, or in times the baseline wait of a call) is as likely noise as
 # not. All signals share the value, so that none is tuned.

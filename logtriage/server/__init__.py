@@ -27,8 +27,7 @@ def serve(
     import uvicorn
 
     from ..world.topology_file import load_topology
-    from .app import make_app
-    from .guard import MAX_MESSAGE
+    from .app import MAX_MESSAGE, make_app
 
     try:
         graph = None if topology is None else load_topology(topology)

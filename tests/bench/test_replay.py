@@ -24,9 +24,8 @@ from logtriage.bench.replay import (
 )
 from logtriage.bench.rollouts import Plan
 from logtriage.play.actions import Action
-from logtriage.play.conversation import tool_call
+from logtriage.play.conversation import TEXT, tool_call
 from logtriage.play.episode import Episode
-from logtriage.policies.llm.text_protocol import TEXT
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import TASKS
 

@@ -9,8 +9,7 @@ import pytest
 
 from logtriage.bench.intervals import calibration_error
 from logtriage.ceiling.posterior import Posterior, printed_between
-from logtriage.ceiling.prior import cached_prior
-from logtriage.ceiling.trajectories import simulate
+from logtriage.ceiling.prior import cached_prior, simulate
 from logtriage.play.episode import Episode
 from logtriage.play.observation import Observation
 from logtriage.world.cluster import Cluster, Injection, untreated_states

@@ -4,12 +4,11 @@ from shutil import copytree
 
 import pytest
 
-from logtriage.play.conversation import NATIVE
+from logtriage.play.conversation import NATIVE, TEXT, text_opening
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
 from logtriage.policies.llm.language_models import LanguageModelPolicy, TextChat
 from logtriage.policies.llm.loading import load_language_model, load_player
-from logtriage.policies.llm.text_protocol import TEXT, text_opening
 from logtriage.policies.policy import MAX_TURNS
 
 # A template that nobody knows, in the tokens of the embedded model, without a role for a system.

@@ -14,6 +14,7 @@ from conftest import free_port
 from talking_server import HANG, RESOLVES, call, refused, said, talking, without_pauses
 
 from logtriage.play.actions import ACTION_TYPES
+from logtriage.play.conversation import TEXT
 from logtriage.play.episode import Episode
 from logtriage.policies.llm.endpoint import (
     MOST_ANSWER,
@@ -22,7 +23,6 @@ from logtriage.policies.llm.endpoint import (
     RETRIES,
     EndpointPolicy,
 )
-from logtriage.policies.llm.text_protocol import TEXT
 from logtriage.policies.policy import EndpointError, UnusableEndpointError
 
 ROOT = Path(__file__).parents[2]

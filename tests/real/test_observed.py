@@ -2,7 +2,7 @@
 
 import pytest
 
-from logtriage.real.observed import Measure, number, observed_metric
+from logtriage.real.observed import LEAST_SPREAD, Measure, number, observed_metric, z_score
 from logtriage.world.telemetry import Metric
 
 
@@ -32,3 +32,11 @@ def test_the_sigma_is_the_widest_of_what_is_known_and_never_nothing():
     flat = measure._replace(low=100.0, high=100.0, deviation=0.0)
     assert flat.sigma(0.01) == pytest.approx(1.0) and flat.sigma(0.05) == pytest.approx(5.0)
     assert flat._replace(usual=0.0).sigma(0.01) > 0.0
+
+
+def test_the_later_half_of_the_window_counts():
+    # The alarm lies in the middle: an anomaly before it is not the incident.
+    measure = Measure("web", "cpu", "%", (90.0, 10.0, 12.0, None, 4.0), usual=10.0)
+    assert z_score(measure) * measure.sigma(LEAST_SPREAD) == pytest.approx(-6.0)
+    assert z_score(measure._replace(values=(90.0, None, None))) == 0.0
+    assert z_score(measure._replace(usual=None)) == 0.0

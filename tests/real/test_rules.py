@@ -6,8 +6,7 @@ import pytest
 
 from logtriage.play.observation import Observation
 from logtriage.real.cases import SOURCES
-from logtriage.real.grounding import gather
-from logtriage.real.observed import Measure
+from logtriage.real.observed import Measure, gather
 from logtriage.real.real_episode import RealEpisode
 from logtriage.real.rules import RULES, RankingPolicy
 from logtriage.world.call_graph import CallGraph, Service

@@ -1,8 +1,7 @@
 """The rule `unexplained`: a service is suspect for what its callees do not explain."""
 
 from logtriage.play.observation import Observation
-from logtriage.real.grounding import gather
-from logtriage.real.observed import CallTime, Measure
+from logtriage.real.observed import CallTime, Measure, gather
 from logtriage.real.unexplained import suspicion, votes
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert

@@ -25,7 +25,7 @@ from logtriage.client import LogtriageEnv
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import ACTION_TYPES, action_values
-from logtriage.server.guard import MAX_MESSAGE, Guard
+from logtriage.server.app import MAX_MESSAGE, Guard
 from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS

@@ -7,7 +7,7 @@ import pytest
 
 from logtriage.bench import registry
 from logtriage.bench.registry import Player, in_memory, make_policy, scripted
-from logtriage.policies.llm.text_protocol import TEXT
+from logtriage.play.conversation import TEXT
 from logtriage.train import experiment
 from logtriage.train.experiment import evaluate_run
 

@@ -20,11 +20,19 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, ValidationError
 
 from ...play.actions import ACTION_TYPES
-from ...play.conversation import CALL_TAG, NATIVE, Message, Protocol, from_wire, to_wire
+from ...play.conversation import (
+    CALL_TAG,
+    NATIVE,
+    TEXT,
+    Message,
+    Protocol,
+    from_wire,
+    to_wire,
+    written_calls,
+)
 from ...play.episode import BaseEpisode
 from ...play.tools import tool_schemas
 from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, UnusableEndpointError
-from .text_protocol import TEXT, written_calls
 
 CONCURRENCY = 8  # conversations at once
 TIMEOUT = 180.0  # seconds until an answer begins, and again until it is complete

@@ -15,12 +15,11 @@ from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from ...play.conversation import NATIVE, UNREADABLE, Message, Protocol, is_deep
+from ...play.conversation import NATIVE, TEXT, UNREADABLE, Message, Protocol, is_deep
 from ...play.episode import BaseEpisode
 from ...play.tools import ToolSession, tool_schemas
 from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
 from .path_names import names_for
-from .text_protocol import TEXT
 
 if TYPE_CHECKING:
     from .grammar import Allowed

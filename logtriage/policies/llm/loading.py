@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ...play.conversation import NATIVE, Protocol
-from .text_protocol import TEXT
+from ...play.conversation import NATIVE, TEXT, Protocol
 
 # Models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation in 4
 # bit start from these: quantising the whole ones again would give other weights.
