@@ -7,13 +7,9 @@ import subprocess
 import sys
 import tomllib
 import venv
-from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from logtriage.openenv_base import without_gradio
 
 ROOT = Path(__file__).parents[1]
 # Of the extras or of requirements.txt. What OpenEnv brings, such as numpy, is not listed.
@@ -39,15 +35,6 @@ def test_openenv_is_imported_without_gradio_and_leaves_it_to_others():
     code = "import sys, logtriage.environment\nfrom importlib.util import find_spec\n"
     code += "assert 'gradio' not in sys.modules and find_spec('gradio')"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
-
-
-def test_gradio_is_missing_for_one_import_in_one_thread(monkeypatch):
-    monkeypatch.delitem(sys.modules, "gradio", raising=False)
-    with without_gradio(), ThreadPoolExecutor(1) as other:
-        with pytest.raises(ModuleNotFoundError, match="has its own page"):
-            find_spec("gradio")
-        assert other.submit(find_spec, "gradio").result(20)
-    assert find_spec("gradio")
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import re
 import reprlib
-from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from ..bench.runs import record_of, write_text
 from ..world.tasks import check_split
+from ..world.topology_file import UniqueKeys
 from .colab import check_profile
 from .points import Point
 from .settings import make_config
@@ -61,19 +61,6 @@ class Sweep:
     points: tuple[Point, ...]
 
 
-class UniqueKeys(yaml.SafeLoader):
-    """Refuses a key that occurs twice: YAML would drop the first in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = [key for key in keys if keys.count(key) > 1]
-        if twice:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the key {twice[0]!r} occurs twice; rename one", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
-
-
 def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
     """Read a sweep, which is to run in `folder`, by default `runs/<its name>`, and check it as far
     as that is possible without running it; `ValueError` for what cannot be run.
@@ -81,7 +68,7 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
     path = Path(path)
     try:
         asked = yaml.load(path.read_text(), UniqueKeys)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path} is not valid YAML: {error}") from None
     file: SweepFile = _validated(SweepFile, asked, str(path))
     rows = {name: changes or {} for name, changes in file.rows.items()}

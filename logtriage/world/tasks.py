@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .topology import Topology
 
@@ -53,7 +52,7 @@ class Task:
         below_edge: whether the root must be called by a service that is degraded on arrival.
 
     Raises:
-        ValueError: for a value out of its range or of another type.
+        ValueError: for a value out of its range.
     """
 
     name: str
@@ -78,48 +77,24 @@ class Task:
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
         """Field, whether its value is valid, and what is."""
         # The streams of an incident are named task/split/index/..., so a slash could mix them up.
-        named = isinstance(self.name, str) and self.name != "" and "/" not in self.name
-        yield "name", named, "text, not empty and without '/'"
+        yield "name", self.name != "" and "/" not in self.name, "not empty and without '/'"
         least = PAR_STEPS[1] + 1  # speed is paid for the steps left between the fewest and the last
-        rule = f"a whole number from {least} to {MOST_TICKS}"
-        yield "max_steps", is_whole(self.max_steps, least, MOST_TICKS), rule
+        rule = f"from {least} to {MOST_TICKS}"
+        yield "max_steps", least <= self.max_steps <= MOST_TICKS, rule
         for field in ("noise", "gaps", "false_alarms"):
-            share = vars(self)[field]
-            yield field, is_number(share, 0, 1) and share < 1, "at least 0 and below 1"
-        rule = f"a tuple (lowest, highest) of whole numbers from 1 to {MOST_TICKS}"
+            yield field, 0 <= vars(self)[field] < 1, "at least 0 and below 1"
         for field in ("lead", "ramp"):
-            pair = vars(self)[field]
-            yield field, _are(is_whole, pair, 1, MOST_TICKS) and _is_range(pair), rule
-        strong = _are(is_number, self.intensity, 0, 1) and _is_range(self.intensity)
-        rule = "a tuple (lowest, highest) of numbers from 0 to 1, the highest above 0"
-        yield "intensity", strong and self.intensity[1] > 0, rule
-        rule = f"a tuple of whole numbers from 0 to {MOST_TICKS}, at least one"
-        yield "quiet", _are(is_whole, self.quiet, 0, MOST_TICKS) and self.quiet != (), rule
+            low, high = vars(self)[field]
+            rule = f"(lowest, highest), both from 1 to {MOST_TICKS}"
+            yield field, 1 <= low <= high <= MOST_TICKS, rule
+        mildest, hardest = self.intensity
+        rule = "(lowest, highest), both from 0 to 1, the highest above 0"
+        yield "intensity", 0 <= mildest <= hardest <= 1 and hardest > 0, rule
+        silences = len(self.quiet) > 0 and 0 <= min(self.quiet) <= max(self.quiet) <= MOST_TICKS
+        yield "quiet", silences, f"at least one number of ticks from 0 to {MOST_TICKS}"
         for field in ("proof", "hint"):
-            weight = is_number(vars(self)[field], 0, MOST_WEIGHT)
-            yield field, weight, f"a number from 0 to {MOST_WEIGHT:g}"
-        possible = self.outage is None or is_number(self.outage, 0, 1)
-        yield "outage", possible, "a number from 0 to 1, or None"
-        yield "below_edge", isinstance(self.below_edge, bool), "True or False"
-
-
-def is_whole(value: Any, lowest: int, highest: int) -> bool:
-    """Whether it is an `int` in that range; True and False are none."""
-    return isinstance(value, int) and is_number(value, lowest, highest)
-
-
-def is_number(value: Any, lowest: float, highest: float) -> bool:
-    """Whether it is an `int` or `float` in that range; nan, True and False are none."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and lowest <= value <= highest
-
-
-def _are(test: Callable[[Any, Any, Any], bool], values: Any, lowest: int, highest: int) -> bool:
-    return isinstance(values, tuple) and all(test(one, lowest, highest) for one in values)
-
-
-def _is_range(values: tuple[float, ...]) -> bool:
-    return len(values) == 2 and values[0] <= values[1]
+            yield field, 0 <= vars(self)[field] <= MOST_WEIGHT, f"from 0 to {MOST_WEIGHT:g}"
+        yield "outage", self.outage is None or 0 <= self.outage <= 1, "from 0 to 1, or None"
 
 
 TASKS: dict[str, Task] = {
@@ -206,5 +181,6 @@ def check_split(split: str, topology: Topology | None = None) -> None:
 
 def check_index(index: int) -> None:
     """Raise `ValueError` unless it is an integer from 0 to `MAX_INDEX`."""
-    if not is_whole(index, 0, MAX_INDEX):
+    whole = isinstance(index, int) and not isinstance(index, bool)
+    if not whole or not 0 <= index <= MAX_INDEX:
         raise ValueError(f"index must be an integer >= 0 and <= {MAX_INDEX}, got {index!r:.60}")

@@ -40,7 +40,7 @@ def _load(
     path: str | Path, build: Callable[[tuple[Service, ...]], Graph], defaults: dict[str, Any]
 ) -> Graph:
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), UniqueKeys)
         match content:
             case {"services": list(entries), **others} if not others:
                 return build(tuple(_service(entry, defaults) for entry in entries))
@@ -54,7 +54,7 @@ def _load(
         raise ValueError(f"{path}: {error}") from None
 
 
-class _Loader(yaml.SafeLoader):
+class UniqueKeys(yaml.SafeLoader):
     """PyYAML's safe loader keeps the last of two equal keys; this one refuses them."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:

@@ -65,7 +65,7 @@ def test_a_key_that_occurs_twice_is_refused(tmp_path):
     # YAML keeps the last one, and a row that somebody wrote would never be run.
     path = write_sweep(tmp_path)
     path.write_text(path.read_text() + "rows:\n  one: {size: 1}\n  one: {size: 2}\n")
-    with pytest.raises(ValueError, match="the key 'one' occurs twice"):
+    with pytest.raises(ValueError, match="'one' stands twice"):
         load_sweep(path)
 
 
