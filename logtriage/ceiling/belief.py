@@ -12,7 +12,7 @@ from ..play.episode import BaseEpisode
 from ..play.observation import Observation
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
-from ..world.tasks import PAR_STEPS, Task, check_task
+from ..world.tasks import Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, simulated
 from .lookahead import Lookahead, answer_actions
 from .posterior import Posterior
@@ -67,34 +67,3 @@ class BeliefPolicy(Policy):
             confidence = roots[-1] if best.ignore else roots[best.blame]
             self.queue = answer_actions(best, self._topology, float(min(1.0, confidence)))
         return self.queue.pop(0)
-
-
-class CarefulBeliefPolicy(BeliefPolicy):
-    """`BeliefPolicy`, but it asks the service that it is about to blame, if there is a step left.
-
-    For it a step is lost; whoever imitates it learns to read the lines that decide.
-    """
-
-    name = "careful_belief"
-
-    def begin(self, topology: CallGraph, observation: Observation) -> None:
-        self._last_question = observation.max_steps - PAR_STEPS[1]
-        self._all_asked: set[str] = set()
-        super().begin(topology, observation)
-
-    def act(self) -> Action:
-        decides = not self.queue
-        action = super().act()
-        if decides and self.queue:
-            action = self._make_sure(action)
-        if action.type == "request_more_logs":
-            self._all_asked.add(action.args[0])
-        return action
-
-    def _make_sure(self, answer: Action) -> Action:
-        """A question to the service that the answers blame, or their first action."""
-        blamed = [action.args[0] for action in self.queue if action.type == "identify_root_cause"]
-        if not blamed or blamed[0] in self._all_asked or self._step >= self._last_question:
-            return answer
-        self.queue, self._asked = [], blamed[0]
-        return Action("request_more_logs", (blamed[0],))

@@ -5,8 +5,7 @@ A Qwen2 decoder of about one million parameters with its own tokenizer, built fr
 only, on many call graphs and in many words; it reads services by path names. It first learns to
 *read* (see `drills`), then imitates a *novice on-call* who knows the runbook but blames the loudest
 service, and is often wrong. Neither shows it the right answer of an incident; what GRPO adds, it
-learns from reward. An *expert* base is a finished one that has then imitated a careful `belief`,
-with more drills among its episodes.
+learns from reward. An *expert* base is a finished one that has then imitated `belief`.
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
@@ -135,23 +134,18 @@ def build_base(
     return _finished(Path(folder), settings, make)
 
 
-def build_expert(
-    folder: str | Path, base: str | Path, seed: int = 0, episodes: int = 6000, drills: int = 5000
-) -> Path:
-    """Fine-tune a base model on so many episodes of a careful `belief`, and on drills that are new
-    to it, and save it; a finished folder is returned as it is. `ValueError` when it has other
-    settings, or `base` is none.
+def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: int = 6000) -> Path:
+    """Fine-tune a base model on so many episodes of `belief` and save it; a finished folder is
+    returned as it is. `ValueError` when it has other settings, or `base` is none.
     """
     base = Path(base)
     weights = weights_digest(base)
     if not weights:
         raise ValueError(f"{base} holds no model; build one first, with `build-base`")
-    read = json.loads((base / "base.json").read_text())["settings"]["drills"]
     settings = {
         "base": weights,
         "seed": seed,
         "episodes": episodes,
-        "drills": drills,
         "learning_rate": EXPERT_RATE,
         "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
     }
@@ -161,7 +155,6 @@ def build_expert(
         model.float()  # on a GPU it comes in half precision, which is too little to train in
         schemas = tool_schemas()
         examples = [encode(tokenizer, expert_episode(i), schemas) for i in range(episodes)]
-        examples += [encode(tokenizer, drill(read + i), None) for i in range(drills)]
         train_on(model, examples, seed, EXPERT_RATE, "expert", log)
         return model, tokenizer, {}
 

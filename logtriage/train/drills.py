@@ -16,7 +16,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from ..ceiling.belief import BeliefPolicy, CarefulBeliefPolicy
+from ..ceiling.belief import BeliefPolicy
 from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode
@@ -33,11 +33,10 @@ from ..world.topology import random_topology
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
 DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
 TUNING_INDEX = 3_600_000  # what settings are chosen on
-EXPERT_INDEX = 4_200_000
-# Shares of the tasks among drills, and among episodes of the novice and of the experts.
+EXPERT_INDEX = 4_000_000
+# Shares of the tasks among drills, and among the episodes that are imitated.
 DRILL_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
-NOVICE_SHARES = {"single_crash": 0.25, "cascading_failure": 0.25, "silent_degradation": 0.5}
-EXPERT_SHARES = {"single_crash": 0.3, "cascading_failure": 0.25, "silent_degradation": 0.45}
+EPISODE_SHARES = {"single_crash": 0.25, "cascading_failure": 0.25, "silent_degradation": 0.5}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
 # Kinds of drill: their share, and their questions.
@@ -239,21 +238,21 @@ def _calls(content: str, *actions: Action) -> Message:
 def novice_episode(index: int) -> list[Message]:
     """An episode of the novice: what the base model imitates."""
     random = Random(f"novice/{index}")
-    task = _draw_task(random, NOVICE_SHARES)
+    task = _draw_task(random, EPISODE_SHARES)
     episode = open_varied(task, "train", NOVICE_INDEX + index)
     return transcript(NovicePolicy(random), episode, incident_names)
 
 
 def expert_episode(index: int) -> list[Message]:
-    """An episode of a careful `belief`: what the track `expert` imitates."""
-    task = _draw_task(Random(f"careful/{index}"), EXPERT_SHARES)
+    """An episode of `belief`: what the track `expert` imitates."""
+    task = _draw_task(Random(f"expert/{index}"), EPISODE_SHARES)
     episode = open_varied(task, "train", EXPERT_INDEX + index)
-    return transcript(CarefulBeliefPolicy(), episode, incident_names)
+    return transcript(BeliefPolicy(), episode, incident_names)
 
 
 def trace_episode(index: int) -> list[Message]:
     """An episode of `trace`, with real names: what a large model imitates before GRPO."""
-    task = _draw_task(Random(f"trace/{index}"), EXPERT_SHARES)
+    task = _draw_task(Random(f"trace/{index}"), EPISODE_SHARES)
     return transcript(TracePolicy(), Episode.open(task, "train", EXPERT_INDEX + index))
 
 
