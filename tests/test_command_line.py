@@ -66,18 +66,6 @@ def test_evaluate_audits_on_demand(tmp_path):
     assert line.split()[:7] == ["loudest", "silent_degradation", *(f"{s:.3f}" for s in shares)]
 
 
-def test_the_same_command_again_goes_on_where_it_was_left(tmp_path):
-    path = tmp_path / "out.jsonl"
-    asked = ("evaluate", "--policy", "loudest", "--task", "single_crash", "--trajectories", path)
-    assert run(*asked, "--episodes", 3).exit_code == 0
-    result = run(*asked, "--episodes", 5)
-    assert result.exit_code == 0 and str(path) in result.stdout
-    assert len(path.read_text().splitlines()) == 1 + 5
-    again = run(*asked, "--episodes", 5)  # shows the results
-    assert again.stdout == result.stdout and len(path.read_text().splitlines()) == 6
-    assert "another split ('test', not 'train')" in refusal(*asked, "--split", "train")
-
-
 def test_evaluate_plays_an_endpoint_and_says_what_it_could_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = ("evaluate", "--endpoint-model", "toy", "--task", "single_crash", "--episodes", 4)

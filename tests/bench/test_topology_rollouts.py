@@ -18,7 +18,6 @@ from logtriage.world.topology_file import load_topology
 
 SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")
 SMALL = Topology((Service("web", "edge", calls=("db",)), Service("db", "database")))
-LONE = Topology((Service("web", "edge"),))
 open_on_shop = partial(Episode.open, topology=SHOP)
 
 
@@ -61,15 +60,3 @@ def test_the_prior_of_a_graph_is_built_once():
     policy.play([Episode.open("single_crash", "unseen_topology", i) for i in range(2)])
     assert prior.of_recent.cache_info().misses == 1
     prior.of_recent.cache_clear()
-
-
-@pytest.mark.parametrize(
-    "task, split, topology, told",
-    [
-        ("cascading_failure", "test", LONE, "below_edge=True.*has none; add services"),
-        ("single_crash", "unseen_topology", SHOP, "draws its own call graphs; choose one of train"),
-    ],
-)
-def test_what_cannot_be_played_on_a_graph_is_said(task, split, topology, told):
-    with pytest.raises(ValueError, match=told):
-        Episode.open(task, split, 0, topology)

@@ -220,16 +220,12 @@ def test_a_name_may_be_missing_and_an_id_too():
     assert talk.requests[1]["messages"][-1]["tool_call_id"] == "call_0"
 
 
-def test_an_error_is_of_one_episode_only():
-    texts = [episode.opening.lines for episode in episodes(3)]
-
-    def answer(body, number):
-        return refused(413, "too long") if texts[1][0] in str(body["messages"][1]) else RESOLVES
-
-    ends, _ = played(answer, 3)
-    assert [bool(one.error) for one in ends] == [False, True, False]
-    with talking(answer) as (url, _), pytest.raises(EndpointError, match="too long"):
-        EndpointPolicy(url, "toy").play(episodes(3))
+def test_an_error_ends_a_play_of_all_at_once():
+    with (
+        talking(lambda *_: refused(413, "too long")) as (url, _),
+        pytest.raises(EndpointError, match="too long"),
+    ):
+        EndpointPolicy(url, "toy").play(episodes(1))
 
 
 def test_a_slow_conversation_holds_nobody_up():

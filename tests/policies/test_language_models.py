@@ -40,12 +40,6 @@ def test_messages_of_any_number_of_calls_are_played():
     assert left.record.closed_by == "timeout" and left.score.total == 0.0
 
 
-def test_a_model_in_memory_plays_all_at_once(tiny_base):
-    policy = LanguageModelPolicy(*load_language_model(tiny_base), name="tiny", temperature=1.0)
-    played = episodes(4)
-    assert len(policy.play(played)) == 4 and all(episode.done for episode in played)
-
-
 def test_ids_are_the_templates_whatever_the_number_of_turns(tiny_base):
     # Turn by turn the ids are concatenated, never re-tokenized; for the embedded tokenizer both
     # must agree.

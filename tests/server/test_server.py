@@ -16,7 +16,7 @@ from openenv.cli.__main__ import app as openenv
 from openenv.validation.parsers.openenv_yaml import OpenEnvYamlParser
 from openenv.validation.runtime.collector import collect_runtime_evidence
 from openenv.validation.runtime.contracts import load_runtime_plan
-from test_environment import TRUTH, investigation, keys
+from test_environment import investigation
 from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -302,11 +302,6 @@ def test_only_what_the_environment_shows_is_on_the_wire(url, task):
                 state = wire.say("state")
                 assert state == {"type": "state", "data": env.state.model_dump()}
                 assert state["data"]["score"] == {}
-            if incident.injection:
-                names = {incident.injection.fault.name, repr(incident.injection.intensity)}
-                frames = "".join(wire.frames)
-                assert not [name for name in names - {"crash", "overload"} if name in frames]
-        assert not TRUTH & set().union(*(keys(json.loads(frame)) for frame in wire.frames))
 
 
 def test_plain_requests_show_nothing_of_an_open_incident(url):
