@@ -1,10 +1,5 @@
-"""Labelled incidents of real clusters, converted from two public data sets and shipped here.
-
-| source | cases | what | licence |
-|---|---|---|---|
-| `petshop` | 26 | a shop on AWS: latency, availability, requests | CC-BY-4.0 |
-| `nezha-trainticket` | 23 | 28 services: resources, latency, calls, log lines | MIT |
-| `nezha-onlineboutique` | 27 | 10 services: resources, latency, calls | MIT |
+"""Labelled incidents of real clusters, converted from two public data sets and shipped here;
+docs/real.md has a table of them.
 
 A source is one file, `<source>.json.gz`, with its attribution and the rows that an agent is shown,
 as arrays; `LICENSES/` holds the licences. `scripts/real_cases.py` of commit 264b8c9 made the cases
