@@ -13,7 +13,6 @@ from logtriage.play.actions import ACTION_ARGUMENTS, Action, action_values
 from logtriage.play.conversation import (
     MOST_CALLS,
     answers,
-    check_protocol,
     from_wire,
     instructions,
     text_answers,
@@ -186,8 +185,3 @@ def test_what_cannot_be_read_costs_a_step_and_silence_ends(session):
     content = '{"name": "resolve"}\n{"name": "resolve"}\n{'  # on a closed incident nothing happens
     (answer,) = text_answers(session, {"role": "assistant", "content": content})
     assert answer["content"].count("Incident closed.") == 3 and session.episode.record.steps == 2
-
-
-def test_an_unknown_protocol_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="'json'; choose native or text"):
-        check_protocol("json")

@@ -16,7 +16,6 @@ from openenv.cli.__main__ import app as openenv
 from openenv.validation.parsers.openenv_yaml import OpenEnvYamlParser
 from openenv.validation.runtime.collector import collect_runtime_evidence
 from openenv.validation.runtime.contracts import load_runtime_plan
-from test_environment import investigation
 from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -283,25 +282,6 @@ def test_an_idle_session_is_closed():
     asyncio.run(asyncio.wait_for(guarded, timeout=5))
     assert received[0]["type"] == "websocket.disconnect"  # upon which OpenEnv frees the session
     assert "no message for 0.05 s" in sent[0]["message"] and sent[0]["code"] == "SESSION_ERROR"
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_only_what_the_environment_shows_is_on_the_wire(url, task):
-    # What the environment shows is searched for the answers in test_environment; the wire adds
-    # nothing to it.
-    env = TriageEnvironment()
-    with Wire(url) as wire:
-        for index in range(5):
-            incident = sample_incident(task, "test", index)
-            shown = on_wire(env.reset(task=task, split="test", index=index))
-            answer = wire.say("reset", {"task": task, "split": "test", "index": index})
-            assert answer == {"type": "observation", "data": shown}
-            for action in investigation(incident):
-                answer = wire.do(action.action_type, action.value)
-                assert answer == {"type": "observation", "data": on_wire(env.step(action))}
-                state = wire.say("state")
-                assert state == {"type": "state", "data": env.state.model_dump()}
-                assert state["data"]["score"] == {}
 
 
 def test_plain_requests_show_nothing_of_an_open_incident(url):
