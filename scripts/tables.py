@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,13 +18,14 @@ import numpy as np
 import pandas as pd
 
 from logtriage.bench.figure import words
-from logtriage.bench.intervals import Interval, matched, two_way_mean
+from logtriage.bench.intervals import KEYS, Interval, matched, two_way_mean
 from logtriage.bench.real_results import COMMONEST, HALVES, OURS, RANKED, real_table
 from logtriage.bench.score_tables import CEILING, TEACHER, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes
 from logtriage.real.cases import SOURCES
 from logtriage.train.cost import A100, L4, T4, KnownGpu, estimate
 from logtriage.train.settings import PRESETS, TrainingConfig, make_config
+from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +57,8 @@ COSTED: tuple[tuple[str, KnownGpu], ...] = (
     ("model_card", T4),
 )
 HELD_OUT = 40
+# Numbers of services, and depths of roots, by which results on other call graphs are split.
+SIZES, DEEPEST = (4, 8, 14, 20, 30), 4
 # Split to what is new in it.
 NEW = {
     "test": "the incidents",
@@ -208,8 +212,6 @@ def splits_table() -> str:
     the mean over tasks and seeds.
     """
     scripts = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
-    coordinates = ["task", "split", "index"]
-    ceiling = scripts[scripts["policy"] == CEILING].set_index(coordinates)["score"]
     tracks = {
         name: pd.concat(
             pd.read_parquet(run / f"{file}.parquet")
@@ -226,7 +228,7 @@ def splits_table() -> str:
         )
     first = next(iter(tracks.values()))
     counts = first.groupby("split")["index"].nunique()
-    same = pd.MultiIndex.from_frame(first[first["policy"] == "base"][coordinates].drop_duplicates())
+    same = pd.MultiIndex.from_frame(first[first["policy"] == "base"][KEYS].drop_duplicates())
     columns = {}
     for name, rows in tracks.items():
         called = TRACKS[name].called
@@ -237,11 +239,10 @@ def splits_table() -> str:
         columns[f"{called} ({len(seeds_of(name))})"] = rows[rows["policy"] == "trained"]
     for policy in ("constant", TEACHER):
         own = scripts[scripts["policy"] == policy]
-        columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[coordinates]).isin(same)]
+        columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[KEYS]).isin(same)]
     shares = {}
     for head, frame in columns.items():
-        best = ceiling.loc[pd.MultiIndex.from_frame(frame[coordinates])].to_numpy()
-        sums = frame.assign(best=best).groupby(["split", "task"])[["score", "best"]].sum()
+        sums = with_ceiling(frame).groupby(["split", "task"])[["score", "best"]].sum()
         shares[head] = (sums["score"] / sums["best"]).groupby("split").mean()
     rows = [
         {"split": f"`{split}`", "what is new": new}
@@ -255,6 +256,41 @@ def splits_table() -> str:
         " `unseen_wording` is no test of them."
     )
     return "\n".join([markdown(rows), "", caption, losses_line()])
+
+
+def topology_table() -> str:
+    """What makes `unseen_topology` hard: the tracks' shares by size of the graph and depth of the
+    root, over all tasks and seeds.
+    """
+    tracks = {}
+    for name, track in TRACKS.items():
+        (frames,) = rows_of(seeds_of(name), "splits", ("trained",))
+        trained = with_ceiling(pd.concat(frames))
+        tracks[track.called] = trained[trained["split"] == "unseen_topology"]
+    incidents = next(iter(tracks.values()))[KEYS].drop_duplicates()
+    drawn = [sample_incident(*one) for one in incidents.itertuples(index=False, name=None)]
+    sizes = np.array([len(one.topology.names) for one in drawn])
+    depths = np.array([one.topology.depth[one.root] if one.root else -1 for one in drawn])
+    groups = {
+        f"{low + 1} to {high} services": (low < sizes) & (sizes <= high)
+        for low, high in pairwise(SIZES)
+    }
+    groups |= {f"root at depth {depth}": depths == depth for depth in range(DEEPEST)}
+    groups[f"root at depth {DEEPEST} and more"] = depths >= DEEPEST
+    rows = []
+    for group, within in groups.items():
+        rows.append({"incidents": group, "number": str(within.sum())})
+        for head, frame in tracks.items():
+            own = frame.merge(incidents[within], on=KEYS)
+            rows[-1][head] = f"{own['score'].sum() / own['best'].sum():.2f}"
+    return markdown(rows)
+
+
+def with_ceiling(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rollouts with a column `best`, of `belief`'s score on the same incident."""
+    scripts = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
+    ceiling = scripts[scripts["policy"] == CEILING].set_index(KEYS)["score"]
+    return frame.assign(best=ceiling.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
 
 
 def losses_line() -> str:
@@ -374,7 +410,11 @@ TABLES = {
         "splits": splits_table,
         "benchmark": benchmark_table,
     },
-    "docs/training.md": {"recipe": recipe_table, "expert": partial(track_table, "expert")},
+    "docs/training.md": {
+        "recipe": recipe_table,
+        "expert": partial(track_table, "expert"),
+        "topology": topology_table,
+    },
     "docs/real.md": {"real": real_incidents_table},
     "docs/t4.md": {"cost": cost_table},
 }
