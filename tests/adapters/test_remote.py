@@ -10,7 +10,6 @@ import pytest
 from conftest import SESSIONS, free_port, serving_here
 from test_command_line import refusal
 
-from logtriage.adapters.gymnasium import TriageGym
 from logtriage.adapters.remote import Server
 from logtriage.bench.audit import judge_result
 from logtriage.bench.registry import make_policy
@@ -145,12 +144,9 @@ def test_sessions_closed_as_idle_are_opened_again(monkeypatch):
         with pytest.raises(ConnectionError, match="call reset first"):
             episode.act(Action("resolve"))  # what was left open for too long is gone
         episode.leave()
-        row = {"task": "single_crash", "split": "train", "index": 0}
-        for env, options in (
-            (TriageGym(open_episode=server.open), {}),
-            (TriageTools(server.open), row),
-        ):
-            for _ in range(3):  # more often than there are sessions; the one before is left open
-                assert "step 0 of" in str(env.reset(**options))
-                time.sleep(0.4)
-        env.session.episode.leave()
+        tools = TriageTools(server.open)
+        for _ in range(3):  # more often than there are sessions; the one before is left open
+            opening = tools.reset(task="single_crash", split="train", index=0)
+            assert "step 0 of" in opening
+            time.sleep(0.4)
+        tools.session.episode.leave()
