@@ -1,7 +1,5 @@
 """`LogtriageEnv`: a typed client of a LogTriage server, for use with `await` and without."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .models import TriageAction, TriageObservation, TriageState

@@ -1,7 +1,5 @@
 """A console to play incidents by hand, as a widget of ipywidgets 7 or 8."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .drawing import draw

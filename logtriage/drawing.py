@@ -4,8 +4,6 @@
 HTML and its style, without a script. Every colour is said in numbers or words, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """`TriageEnvironment`: the OpenEnv interface of an episode."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

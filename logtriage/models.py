@@ -1,7 +1,5 @@
 """The OpenEnv types: what crosses the wire."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from .openenv_base import Action, Observation, State

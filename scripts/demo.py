@@ -8,8 +8,6 @@ run differs from the published one of that seed, as another seed would. `--threa
 published run to the last digit, in twice the time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Write GALLERY.md from the generator; a test holds it fresh."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from logtriage.play.actions import Action

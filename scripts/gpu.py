@@ -14,8 +14,6 @@ Written to results/gpu: `small.json`, `memory.csv` (one row per case), and `conf
 commit, machine, driver).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

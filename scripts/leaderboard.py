@@ -4,8 +4,6 @@ Every entry is replayed before the table is written, and nothing is written whil
 a score that its actions do not earn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A sweep plays the held-out incidents of `test`; what else is published of a trac
 checkpoints, audit, transcripts) is played here, once.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ as they were published; those of `belief` and of the rules that are gone were pl
 264b8c9.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

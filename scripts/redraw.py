@@ -7,8 +7,6 @@
 | `results/<sweep>/*.png` | the tables beside them |
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

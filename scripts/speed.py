@@ -8,8 +8,6 @@ that episode and returns its number of steps. Machines are noisy: rounds alterna
 the medians is what counts.
 """
 
-from __future__ import annotations
-
 import runpy
 import statistics
 import sys

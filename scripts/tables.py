@@ -4,8 +4,6 @@ Tables of finished studies, in results/README.md and docs, are text: their code 
 that stands beside them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -6,8 +6,6 @@
 For `verifiers.v1` of 0.3.1; 0.4.0 needs mcp 2, with which OpenEnv fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, cast

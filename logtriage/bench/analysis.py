@@ -18,8 +18,6 @@ contract is that of bsuite (Osband et al. 2020).
 `base` is the digest of the weights that a point began with.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import reduce

@@ -14,8 +14,6 @@ A remedy changes the world that the posterior is about. So what was seen after t
 out, questions included.
 """
 
-from __future__ import annotations
-
 from itertools import takewhile
 from typing import Any
 

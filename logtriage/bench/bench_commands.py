@@ -3,8 +3,6 @@
 What they need is imported when they run, so that `--help` is quick.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial

@@ -7,8 +7,6 @@ diagnosis (264b8c9), `dials.parquet` and `dials.png` show scores against each se
 found by its distance from an alert (both d1e2645).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -8,8 +8,6 @@ A line is on disk (fsync) before the next episode counts, and a last line that a
 half-written is dropped. A lock keeps a second process from writing the same file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

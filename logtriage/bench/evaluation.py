@@ -6,8 +6,6 @@ with open_journal(Path("out.jsonl"), {"split": "test"}) as journal:
 print("\\n".join(report(found.frame, plan)))
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import comb

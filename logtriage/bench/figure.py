@@ -5,8 +5,6 @@ inches wide, the width of a README column (about 830 pixels), so that a font of 
 there; they are saved with twice the pixels, for sharp screens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path

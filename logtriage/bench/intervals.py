@@ -12,8 +12,6 @@ the edge of the statistical precipice"; the two-way bootstrap follows Owen 2007,
 bootstrap".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias

@@ -7,8 +7,6 @@ What was no valid action is kept as `?`: it cost a step and changed nothing. An 
 in an error counts as 0 here, to avoid that an agent leaves out what is hard.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

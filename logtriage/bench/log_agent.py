@@ -7,8 +7,6 @@
 Nothing is executed: what the agent would do is a proposal.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

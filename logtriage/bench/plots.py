@@ -5,8 +5,6 @@ take one frame per training seed, all in one order, of what `train.experiment` h
 episodes of training, of checkpoints, and of the evaluation. The figure says how many seeds it has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -8,8 +8,6 @@ The project's own rule, `unexplained`, was written while looking at one half of 
 the other half was played once, when it was done: docs/real.md says what that shows.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import partial
 from pathlib import Path

@@ -4,8 +4,6 @@ A `Player` has the settings that decide its episodes, known before anything is l
 is the one key by which results are cached, whether by `evaluate` or for a training run.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

@@ -6,8 +6,6 @@ is replayed too: what the agent wrote must make these calls and bring these answ
 and what cannot be confirmed, are in docs/evaluating.md.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Scripted policies, language models and endpoints all come through `rollout_each`
 could not be played to its end has a row too: `closed_by` is `error`, and there is no score.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple

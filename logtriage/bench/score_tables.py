@@ -1,7 +1,5 @@
 """Tables of scores for reading: a terminal's, a notebook's and a document's."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

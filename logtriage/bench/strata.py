@@ -7,8 +7,6 @@ score. Strata show it, each with its paired change from before to after training
 The truth of an incident is no column of a rollout: it is sampled again from (task, split, index).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 

@@ -5,8 +5,6 @@ Before each step it weighs the best answers that it could give now against askin
 lower bound of the ceiling.
 """
 
-from __future__ import annotations
-
 from ..play.actions import Action
 from ..play.episode import BaseEpisode
 from ..play.observation import Observation

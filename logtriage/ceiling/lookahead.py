@@ -4,8 +4,6 @@
 by the expected score of the best answers afterwards, less the step that asking costs.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations_with_replacement, product
 from math import factorial

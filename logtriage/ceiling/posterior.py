@@ -10,8 +10,6 @@ Shapes: `H` living hypotheses, `S` services, `Q` lengths of time for which a roo
 suppressed. Likelihoods are (H, 2): while the root prints, and while its output is suppressed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ runs (a fault, at a service, of an intensity, with a ramp), `S` services, `Q` su
 ticks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple

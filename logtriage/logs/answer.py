@@ -5,8 +5,6 @@ to run next, and how sure. No model is asked, and nothing is executed.
     print(answer.text())
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

@@ -2,8 +2,6 @@
 never run.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from datetime import UTC, datetime

@@ -2,8 +2,6 @@
 printed, which trouble is new or more than usual, and whom it complains of.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -13,8 +13,6 @@
 | `text` | any other lines, with or without a time; those of `docker logs -t`, too |
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ in it stands apart: the field's name alone on a line, eight bytes that count the
 first), and the value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How bad a line says that it is: by its level, and where it has none, by its words."""
 
-from __future__ import annotations
-
 import re
 
 SERVED, CALM, WARN, ERROR, FAILED, FATAL = range(6)

@@ -4,8 +4,6 @@ log = read_log([Path("app.log")])
 log.tally.services
 """
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence

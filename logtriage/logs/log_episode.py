@@ -12,8 +12,6 @@ are shown as the simulator writes them, `LEVEL service text`. Nobody knows the t
 score; nothing is executed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -8,8 +8,6 @@ A time is written in any way that a log writes one, or in seconds since 1970; a 
 and a row without one is a gap. Columns may stand in any order, and others are left alone.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Iterator, Sequence

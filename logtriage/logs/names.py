@@ -1,7 +1,5 @@
 """Which service a record is of, and whom a text names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath

@@ -4,8 +4,6 @@ Read by hand: the protocol's own Python package would bring protobuf along, for 
 are needed here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

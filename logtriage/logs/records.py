@@ -2,8 +2,6 @@
 them here; those of JSON and the like are in `structured` and `journal`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -7,8 +7,6 @@ of what names nobody, to callees that are in trouble. A service is suspected by 
 This is a random walk along complaints, as PageRank's, absorbed where a service blames itself.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ hexadecimal numbers (calm lines, of which there are many more); `templates` grou
 worked out of a text is worked out once a shape.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Callable, Iterable

@@ -6,8 +6,6 @@ differ, the template has a gap. Its best known implementation, drain3, has had n
 2022; of it we would use this one idea, which is shorter than the code that would call it.
 """
 
-from __future__ import annotations
-
 import re
 
 GAP = "<*>"

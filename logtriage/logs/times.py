@@ -5,8 +5,6 @@ a year counts from 2000, and one without a date from the first of January 1970: 
 how much of it may be shown.
 """
 
-from __future__ import annotations
-
 import re
 from calendar import monthrange
 from collections.abc import Callable, Sequence

@@ -7,8 +7,6 @@ more than Poisson they vary by themselves. The stretch of the highest sum is the
 is higher than chance would make it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import log

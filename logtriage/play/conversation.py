@@ -15,8 +15,6 @@ What was meant as a call and cannot be read costs a step, as any malformed call 
 model writes is data: calls are checked, never evaluated.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 Texts are short: tokens are what training costs.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from ..world.call_graph import CallGraph

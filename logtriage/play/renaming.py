@@ -5,8 +5,6 @@ the text of a log line only the names of those whom its service calls, or who ca
 since a service may be called as an ordinary word is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace

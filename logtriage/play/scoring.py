@@ -14,8 +14,6 @@ cause is named and the wrong team paged, or, at a P1 or P2, nobody. Costs are su
 a question again, a remediation that does not help, paging at a false alarm.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

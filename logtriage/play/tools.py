@@ -10,8 +10,6 @@ row, `get_reward` scores.
         GRPOTrainer(..., environment_factory=partial(TriageTools, server.open)).train()
 """
 
-from __future__ import annotations
-
 import inspect
 import time
 from inspect import Parameter, Signature

@@ -3,8 +3,6 @@
 It sees what an agent sees, never the right answer, and knows the runbook (`faults.FAULTS`).
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from ..play.actions import Action

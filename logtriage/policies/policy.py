@@ -4,8 +4,6 @@ Scripted policies, language models in memory and models behind an endpoint all p
 `Policy.play_each`, which reports every episode as it ends.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ the runbook (`faults.FAULTS`). `constant` was fitted to the answers of `train`. 
 given the answer of the incident that it plays.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache

@@ -6,8 +6,6 @@ as arrays; `LICENSES/` holds the licences. `scripts/real_cases.py` of commit 264
 from the public repositories.
 """
 
-from __future__ import annotations
-
 import gzip
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """All incidents that can be played, simulated and real: their coordinates, and opening them."""
 
-from __future__ import annotations
-
 from ..drawing import Part, draw_parts, draw_verdict
 from ..play.episode import Episode
 from ..world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on

@@ -6,8 +6,6 @@ Agents are not shown when the incident began, and windows are cut around the ala
 so only the later half of a window counts as recent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -4,8 +4,6 @@
 et al. 2024); implemented from their descriptions, not from their code.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice

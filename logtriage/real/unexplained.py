@@ -15,8 +15,6 @@ to look at. Each signal singles out a service by its share of the squared residu
 noisy or puts them together. Developed on one half of the real cases; see `bench.real_results`.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from math import log, sqrt
 from statistics import median

@@ -1,7 +1,5 @@
 """The OpenEnv server: `python -m logtriage serve`, or `server` where only this is installed."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 from typing import Annotated

@@ -6,8 +6,6 @@ guard answers these itself. Run it with `python -m logtriage serve`; another ASG
 WebSocket frames itself (`MAX_MESSAGE`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping

@@ -5,8 +5,6 @@ of them, the page plays it again at every click (milliseconds): visitors cannot 
 kept, and a link can be sent to a colleague. `templates/` has its HTML and CSS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode

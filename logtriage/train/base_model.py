@@ -11,8 +11,6 @@ The runbook facts in the drills (what a line proves, which remedy and team go wi
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -5,8 +5,6 @@ Training and evaluation run in processes of their own (`command`): Unsloth chang
 and a notebook that is restarted must not leave a trainer behind.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.metadata
 import os

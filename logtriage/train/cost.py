@@ -7,8 +7,6 @@ was measured. Left out are downloads, loading, compiling, attention's own produc
 others at 2,000 tokens), the simulator and the optimizer.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -20,8 +20,6 @@ An advantage is that, less its mean over the episodes of the group which made th
 to make a call at all is judged by the whole reward alone, or never to answer would look as good.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -11,8 +11,6 @@ graphs, in varied wording, or both. In all of them services have path names. Wor
 holds such out occur in none.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -17,8 +17,6 @@ An episode that is there with the same key (see `bench.registry.Player`) is not 
 same command continues what was interrupted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path

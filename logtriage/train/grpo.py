@@ -19,8 +19,6 @@ alone. A run on a CPU repeats to the last digit with the same number of threads 
 (`OMP_NUM_THREADS`): sums over many numbers are split among threads. The published runs had one.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import asdict, replace

@@ -11,8 +11,6 @@ Like its base class it overrides private methods of TRL, which is pinned. TRL's 
 without `environment_factory` not say which incident a prompt is of.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from operator import itemgetter
 from typing import Any

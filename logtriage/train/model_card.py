@@ -1,7 +1,5 @@
 """The model card of a run: `templates/model_card.md`, filled in from what lies in its folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ model, `example.json` for the card's snippet, `run.json` (the run's `config.json
 results and figures, and nothing of the machine: no checkpoints, no pickled arguments.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

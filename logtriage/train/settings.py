@@ -1,7 +1,5 @@
 """Settings of a training run, and the presets: settings by name."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from random import Random

@@ -5,8 +5,6 @@ adapter imitates a script on incidents of `train`, in the model's own chat templ
 to call tools, and also what to look for: such a run is SFT, then RL, and its results must say so.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from random import Random

@@ -11,8 +11,6 @@ notebook into `runs/<sweep>/<row>/seed-<seed>/`. When all are finished, `summary
 | `sweep.json` | what was varied, when, at which commits |
 """
 
-from __future__ import annotations
-
 import json
 import re
 import reprlib

@@ -4,8 +4,6 @@ Prompts are what training costs, so what never varies is one token. Unknown word
 and services by their path names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 What they need is imported when they run, so that `--help` is quick.
 """
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 from pathlib import Path

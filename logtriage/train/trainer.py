@@ -5,8 +5,6 @@ Importing this imports TRL, which takes seconds and must come after Unsloth wher
 TRL, which is pinned at 1.14.2; a test holds their signatures.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import defaultdict

@@ -5,8 +5,6 @@ What an agent and its tools know of a cluster is a `CallGraph`. One that the sim
 what is said here holds: calls may go in circles, and a service may be of unknown kind.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ up and down:
 * what a callee fails, the caller fails: routers by share, others unless every callee succeeds
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ Python promises that of `Random.random` and `getrandbits` alone. 3.12 changed `s
 was made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import reduce
 from operator import add

@@ -5,8 +5,6 @@ A fault never writes log text. It changes quantities of its own service only; ev
 consequence. No remedy gives the team away, and no kind of service gives the fault away.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from .call_graph import Service

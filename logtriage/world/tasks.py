@@ -3,8 +3,6 @@
 `dataclasses.replace(TASKS["single_crash"], noise=0.5)` is a custom task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

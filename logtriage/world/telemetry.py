@@ -16,8 +16,6 @@ observation is:
 | line of a quiet root in an answer about all | an ordinary one |
 """
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -5,8 +5,6 @@ Nothing else in the package names a service. The default is a seven-service shop
 `random_topology` draws call graphs of 5 to 30 services, and `topology_file` reads one from YAML.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A custom call graph, read from YAML; docs/call-graphs.md describes the file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, TypeVar

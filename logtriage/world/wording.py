@@ -18,8 +18,6 @@ line is a line. Fields are filled from the simulator's state at the moment of lo
 | `{n}` | a detail of no meaning, 1 to 9 |
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Iterator

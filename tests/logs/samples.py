@@ -2,8 +2,6 @@
 from any log. Each has a quiet hour, then trouble in its last minutes.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from random import Random

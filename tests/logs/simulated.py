@@ -2,8 +2,6 @@
 them: `python tests/logs/simulated.py [incidents a task]` prints the counts of docs/logs.md.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from datetime import datetime, timedelta

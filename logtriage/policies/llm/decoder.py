@@ -5,8 +5,6 @@ openings are read once, and a conversation that has ended a turn is answered, to
 others, while the rest still write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any

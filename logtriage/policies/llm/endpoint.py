@@ -6,8 +6,6 @@ good ends its episode, which then has an error and no score; a refused key or mo
 All that a server answers is data: its shape is checked, and nothing of it is evaluated.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import threading

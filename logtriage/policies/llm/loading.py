@@ -2,8 +2,6 @@
 or without an adapter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -8,8 +8,6 @@ shortest path, of equals the first. The world's text is left as it is: `play.too
 translates what is read, and what is called.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 
