@@ -65,7 +65,7 @@ def draw(
         alerts = alerts if shown.alerts is None else shown.alerts
         done = "" if shown is opening else "invalid action"
         log.append((f"{action.type} {action.value}" if action else done, shown, _by_level(shown)))
-    return read_template(__package__, "drawing").render(
+    return read_template(__package__, "drawing.html.jinja").render(
         last=log[-1][1],
         alerts=alerts,
         graph=_graph(topology, newest, {alert.service for alert in alerts}),
@@ -106,21 +106,21 @@ def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
 
 def draw_parts(score: Score, parts: Sequence[Part], cause: str, gate: str = "") -> Markup:
     """A score and its parts, with what it was, and why the gate closed if it did."""
-    verdict = read_template(__package__, "verdict")
+    verdict = read_template(__package__, "verdict.html.jinja")
     return Markup(verdict.render(score=score, parts=parts, gate=gate, cause=cause))
 
 
 @cache
-def read_template(package: str, name: str) -> Template:
-    """`templates/NAME.html.jinja` of a package; whatever is filled in is escaped."""
+def read_template(package: str, file: str) -> Template:
+    """A file in `templates/` of a package; whatever is filled into HTML is escaped."""
     environment = Environment(
         loader=PackageLoader(package),
-        autoescape=True,
+        autoescape=".html" in file,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(f"{name}.html.jinja")
+    return environment.get_template(file)
 
 
 def health(row: Metric | None) -> str:

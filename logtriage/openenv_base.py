@@ -12,40 +12,22 @@ import sys
 hidden = "gradio" not in sys.modules
 if hidden:
     sys.modules["gradio"] = None  # type: ignore[assignment]  # an import of it fails
-try:
-    from openenv.core import EnvClient, SyncEnvClient
-    from openenv.core.client_types import StepResult
-    from openenv.core.env_server.http_server import create_fastapi_app
-    from openenv.core.env_server.interfaces import Environment
-    from openenv.core.env_server.mcp_types import JsonRpcErrorCode, JsonRpcResponse
-    from openenv.core.env_server.types import (
-        Action,
-        ConcurrencyConfig,
-        EnvironmentMetadata,
-        Observation,
-        State,
-        WSErrorCode,
-        WSErrorResponse,
-    )
-    from openenv.core.rubrics import Rubric
+try:  # `X as X`: a name that other modules take from here
+    from openenv.core import EnvClient as EnvClient
+    from openenv.core import SyncEnvClient as SyncEnvClient
+    from openenv.core.client_types import StepResult as StepResult
+    from openenv.core.env_server.http_server import create_fastapi_app as create_fastapi_app
+    from openenv.core.env_server.interfaces import Environment as Environment
+    from openenv.core.env_server.mcp_types import JsonRpcErrorCode as JsonRpcErrorCode
+    from openenv.core.env_server.mcp_types import JsonRpcResponse as JsonRpcResponse
+    from openenv.core.env_server.types import Action as Action
+    from openenv.core.env_server.types import ConcurrencyConfig as ConcurrencyConfig
+    from openenv.core.env_server.types import EnvironmentMetadata as EnvironmentMetadata
+    from openenv.core.env_server.types import Observation as Observation
+    from openenv.core.env_server.types import State as State
+    from openenv.core.env_server.types import WSErrorCode as WSErrorCode
+    from openenv.core.env_server.types import WSErrorResponse as WSErrorResponse
+    from openenv.core.rubrics import Rubric as Rubric
 finally:
     if hidden:
         del sys.modules["gradio"]
-
-__all__ = [
-    "Action",
-    "ConcurrencyConfig",
-    "EnvClient",
-    "Environment",
-    "EnvironmentMetadata",
-    "JsonRpcErrorCode",
-    "JsonRpcResponse",
-    "Observation",
-    "Rubric",
-    "State",
-    "StepResult",
-    "SyncEnvClient",
-    "WSErrorCode",
-    "WSErrorResponse",
-    "create_fastapi_app",
-]

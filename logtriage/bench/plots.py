@@ -6,6 +6,7 @@ episodes of training, of checkpoints, and of the evaluation. The figure says how
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -315,20 +316,17 @@ def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
     done, when the edge is restarted, and when the right remedy is applied to the root.
     """
     edge, root, remedy = incident.topology.names[0], incident.root, incident.remedy
-    curves = {
-        "nothing done": (_user_errors(incident, ticks), {"color": FAINT, "lw": 9}),
-        f"restart {edge}": (
-            _user_errors(incident, ticks, "restart", edge),
-            {"color": INK, "lw": 1.8, "ls": (0, (2, 1.5))},
-        ),
-    }
+    curves: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("nothing done", "", "", {"color": FAINT, "lw": 9}),
+        (f"restart {edge}", "restart", edge, {"color": INK, "lw": 1.8, "ls": (0, (2, 1.5))}),
+    ]
     if root and remedy:
-        healed = _user_errors(incident, ticks, remedy, root)
         style = {"color": INK, "lw": 2.4, "marker": "o", "ms": 4}
-        curves[f"{remedy} {root}, the root"] = (healed, style)
+        curves.append((f"{remedy} {root}, the root", remedy, root, style))
     figure, axes = new_figure(2.9)
     ax = axes[0, 0]
-    for name, (errors, style) in curves.items():
+    for name, applied, service, style in curves:
+        errors = _user_errors(incident, ticks, applied, service)
         minutes = 0.5 * (np.arange(len(errors)) - incident.arrival)
         ax.plot(minutes, 100.0 * np.array(errors), label=name, **style)
     ax.axvline(0.0, color=INK, lw=0.8, ls=":")
@@ -338,10 +336,10 @@ def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
     return figure
 
 
-def _user_errors(
-    incident: Incident, ticks: int, remedy: str = "", service: str = ""
-) -> list[float]:
-    """Share of user requests that fail (the worse of the edges), one value per tick."""
+def _user_errors(incident: Incident, ticks: int, remedy: str, service: str) -> list[float]:
+    """Share of user requests that fail (the worse of the edges), one value per tick, after a remedy
+    (or none, if empty) on arrival.
+    """
     topology = incident.topology
     cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
     if remedy:

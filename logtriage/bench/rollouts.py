@@ -23,7 +23,6 @@ HOPELESS = 10  # errors in a row after which no further episode is begun
 # An episode among those of one policy and split: task, index of the incident, attempt.
 Key = tuple[str, int, int]
 
-
 OF_THE_SCORE = ("score", *PARTS, "cost", "gate")  # None for an episode without a score
 # What a row holds of one attempt that was played to its end; see `Score` for its parts.
 CORE = (

@@ -1,8 +1,6 @@
 """The seven actions: what each takes, and the check that answers a bad one with a suggested fix."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import REMEDIES
@@ -37,7 +35,7 @@ class Action(NamedTuple):
     confidence: float | None = None
 
     @classmethod
-    def parse(cls, action_type: str, value: str = "", confidence: float | None = None) -> Action:
+    def parse(cls, action_type: str, value: str = "", confidence: float | None = None) -> Self:
         """The action of that wire form: `parse("remediate", "restart:cart")`."""
         args = tuple(value.split(":", 1)) if action_type == "remediate" else (value,)
         return cls(action_type, args if value else (), confidence)

@@ -1,9 +1,7 @@
 """One incident being played: the lean core under every interface. No OpenEnv types, no text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
@@ -164,7 +162,7 @@ class Episode(BaseEpisode):
     @classmethod
     def open(
         cls, task: str | Task, split: str, index: int, topology: Topology | None = None
-    ) -> Episode:
+    ) -> Self:
         """The episode of the incident at these coordinates (see `sample_incident`)."""
         return cls(sample_incident(task, split, index, topology))
 

@@ -19,7 +19,6 @@ BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distri
 LATENCIES = ("latency", "p95")
 SUCCESSES = ("available", "success")
 RATE = "requests"
-
 LEAST_SPREAD = 0.01  # of the baseline: the spread of a measure that never moved
 
 

@@ -10,9 +10,8 @@ The score is that of the root cause alone: 1 when the first service blamed is th
 name no severity, team or remedy, and no gate is closed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
+from typing import Self
 
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode
@@ -60,7 +59,7 @@ class RealEpisode(BaseEpisode):
         super().__init__(incident, opening)
 
     @classmethod
-    def open(cls, source: str, index: int) -> RealEpisode:
+    def open(cls, source: str, index: int) -> Self:
         case = load_case(source, index)
         return cls(RealIncident(source, index, case, call_graph(case)))
 

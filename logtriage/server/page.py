@@ -64,7 +64,8 @@ def page(
 
     def answer(status: int = 200, **content: Any) -> HTMLResponse:
         choices = (("task", tasks), ("split", splits))
-        html = read_template(__package__, "page").render(here=here, choices=choices, **content)
+        template = read_template(__package__, "page.html.jinja")
+        html = template.render(here=here, choices=choices, **content)
         return HTMLResponse(html, status, _HEADERS)
 
     environment = TriageEnvironment(topology)

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .. import REPOSITORY, __version__
 from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
 from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
 from ..bench.strata import describe_falls, label, stratum_changes, with_truth
+from ..drawing import read_template
 from ..world.tasks import BENCHMARK_VERSION
 from .experiment import summarise_run, turn_tokens_of
 
@@ -73,14 +73,7 @@ def make_card(subject: Subject, folder: Path) -> ModelCard:
     run = subject.run
     record, found = record_of(run), _results(run, folder)
     tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
-    environment = Environment(
-        loader=PackageLoader("logtriage.train"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # it is Markdown, and all facts are the project's own
-    )
-    text = environment.get_template("model_card.md").render(
+    text = read_template(__package__, "model_card.md").render(
         metadata=_metadata(subject, found.get("rows", [])).to_yaml(),
         subject=subject,
         base=_base(subject),

@@ -170,14 +170,8 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     table = score(frame, against=sweep.file.against)
     frame.to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
     table.to_parquet(folder / "summary.parquet", index=False, compression="zstd")
-    write_text(folder / "sweep.json", json.dumps(_record(sweep), indent=1) + "\n")
-    draw_sweep(folder)
-    return sorted(folder.iterdir())
-
-
-def _record(sweep: Sweep) -> dict[str, Any]:
     runs = [record_of(point.folder) for point in sweep.points]
-    return {
+    record = {
         "name": sweep.name,
         **sweep.file.model_dump(),
         "rows": sweep.rows,
@@ -185,6 +179,9 @@ def _record(sweep: Sweep) -> dict[str, Any]:
         "commits": sorted({run["commit"] for run in runs if run["commit"]}),
         "machine": runs[0]["machine"],
     }
+    write_text(folder / "sweep.json", json.dumps(record, indent=1) + "\n")
+    draw_sweep(folder)
+    return sorted(folder.iterdir())
 
 
 def draw_sweep(folder: Path) -> list[Path]:
