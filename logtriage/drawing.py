@@ -40,7 +40,14 @@ class Box(NamedTuple):
 
     @property
     def health(self) -> str:
-        return health(self.metric)
+        """`failing`, `suffering` or `healthy` by errors and slowdown, or `unseen`."""
+        if self.metric is None:
+            return "unseen"
+        errors, slowdown = (self.metric.errors or 0.0) / 100.0, self.metric.slowdown or 1.0
+        for name, (most_errors, most_slowdown) in (("failing", FAILING), ("suffering", SUFFERING)):
+            if errors >= most_errors or slowdown >= most_slowdown:
+                return name
+        return "healthy"
 
 
 class Part(NamedTuple):
@@ -121,17 +128,6 @@ def read_template(package: str, file: str) -> Template:
         lstrip_blocks=True,
     )
     return environment.get_template(file)
-
-
-def health(row: Metric | None) -> str:
-    """`failing`, `suffering`, `healthy` by the row's errors and slowdown, or `unseen`."""
-    if row is None:
-        return "unseen"
-    errors, slowdown = (row.errors or 0.0) / 100.0, row.slowdown or 1.0
-    for name, (most_errors, most_slowdown) in (("failing", FAILING), ("suffering", SUFFERING)):
-        if errors >= most_errors or slowdown >= most_slowdown:
-            return name
-    return "healthy"
 
 
 def _graph(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,17 +29,8 @@ from logtriage.world.tasks import TASKS
 ROOT = Path(__file__).resolve().parents[1]
 
 
-class Track(NamedTuple):
-    """What a track is called, and its preset."""
-
-    called: str
-    preset: str
-
-
-TRACKS = {
-    "novice": Track("novice, then GRPO", "novice"),
-    "expert": Track("expert, then GRPO", "expert"),
-}
+# A track, which has the name of its preset, and what it is called.
+TRACKS = {"novice": "novice, then GRPO", "expert": "expert, then GRPO"}
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
     *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
@@ -185,10 +176,8 @@ def cost_line(track: str) -> str:
 def recipe_table() -> str:
     """The settings of the tracks' presets that make the recipe, and what the tracks took."""
     presets = {
-        f"{track.called} (`{track.preset}`)": TrainingConfig(
-            **{"model": "", **PRESETS[track.preset]}
-        )
-        for track in TRACKS.values()
+        f"{called} (`{name}`)": TrainingConfig(**{"model": "", **PRESETS[name]})
+        for name, called in TRACKS.items()
     }
 
     def cell(value: Any) -> str:
@@ -201,7 +190,7 @@ def recipe_table() -> str:
         | {head: cell(getattr(preset, name)) for head, preset in presets.items()}
         for name in RECIPE
     ]
-    costs = [f"- {track.called}: {cost_line(name)}" for name, track in TRACKS.items()]
+    costs = [f"- {called}: {cost_line(name)}" for name, called in TRACKS.items()]
     return "\n".join([markdown(rows), "", *costs])
 
 
@@ -229,7 +218,7 @@ def splits_table() -> str:
     same = pd.MultiIndex.from_frame(first[first["policy"] == "base"][KEYS].drop_duplicates())
     columns = {}
     for name, rows in tracks.items():
-        called = TRACKS[name].called
+        called = TRACKS[name]
         if name != "expert":  # its base is an imitation of an expert already
             columns["base" if name == "novice" else f"{called} base"] = rows[
                 rows["policy"] == "base"
@@ -261,10 +250,10 @@ def topology_table() -> str:
     root, over all tasks and seeds.
     """
     tracks = {}
-    for name, track in TRACKS.items():
+    for name, called in TRACKS.items():
         (frames,) = rows_of(seeds_of(name), "splits", ("trained",))
         trained = with_ceiling(pd.concat(frames))
-        tracks[track.called] = trained[trained["split"] == "unseen_topology"]
+        tracks[called] = trained[trained["split"] == "unseen_topology"]
     incidents = next(iter(tracks.values()))[KEYS].drop_duplicates()
     drawn = [sample_incident(*one) for one in incidents.itertuples(index=False, name=None)]
     sizes = np.array([len(one.topology.names) for one in drawn])
@@ -296,14 +285,14 @@ def losses_line() -> str:
     lowered the mean score by more than the interval.
     """
     lost, compared = [], 0
-    for name, track in TRACKS.items():
+    for name, called in TRACKS.items():
         sides = rows_of(seeds_of(name), "splits", ("base", "trained"))
         for split in sorted(sides[0][0]["split"].unique()):
             own = [[one[one["split"] == split] for one in side] for side in sides]
             gained = {task: two_way_mean([gains(*own, task)]) for task in TASKS}
             compared += len(gained)
             lost += [
-                f"{track.called}, `{split}`, {words(task)}: {gain.mean:+.2f}"
+                f"{called}, `{split}`, {words(task)}: {gain.mean:+.2f}"
                 for task, gain in gained.items()
                 if gain.high < 0.0
             ]

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from test_environment import investigation
 
-from logtriage.drawing import draw, health
+from logtriage.drawing import Box, draw
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
@@ -32,7 +32,7 @@ def words(html):
     (Metric("a", 0, 60, 50), "healthy"),  # against its own usual time
 ])  # fmt: skip
 def test_health_is_what_the_legend_says(row, expected):
-    assert health(row) == expected
+    assert Box("a", 0, 0, False, row, None).health == expected
 
 
 @pytest.mark.parametrize("split", SPLITS)

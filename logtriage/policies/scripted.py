@@ -67,7 +67,7 @@ class ConstantPolicy(Policy):
 
     name = "constant"
 
-    def __init__(self, script: Sequence[Action]) -> None:
+    def __init__(self, script: Sequence[Action] = ()) -> None:
         self.script = tuple(script)
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
@@ -100,9 +100,6 @@ class OraclePolicy(ConstantPolicy):
     """Is given the answer: the top of the scale."""
 
     name = "oracle"
-
-    def __init__(self) -> None:
-        super().__init__(())
 
     def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident

@@ -4,15 +4,13 @@ An incident is a pure function of its three coordinates, and of a custom call gr
 are named after them: neighbouring indices share nothing, and no split meets another's incidents.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from .call_graph import Service
 from .cluster import Injection, State, is_degraded, severity_of, untreated_states, user_impact
@@ -64,10 +62,9 @@ class Incident:
             return None
         return self.injection.fault.owner_at(self.topology.services[self.injection.position])
 
-    def renamed(self, topology: Topology) -> Incident:
+    def renamed(self, topology: Topology) -> Self:
         """The same incident under the names of `topology`, an equal call graph otherwise."""
-        course = (self.injection, self.severity, self.arrival, self.quiet_until, self.untreated)
-        return Incident(self.task, self.split, self.index, topology, *course, self.varied_wording)
+        return replace(self, topology=topology)
 
     def stream(self, name: str) -> Random:
         """A fresh random stream of this incident under `name`."""

@@ -128,18 +128,15 @@ def explained(name: str) -> Iterator[None]:
     except torch.OutOfMemoryError:  # the folder is whole
         raise
     except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
-        raise _cannot_load(name, error) from error
-
-
-def _cannot_load(name: str, error: Exception) -> ValueError:
-    """The error for a model that is in no folder and on no hub, or is damaged."""
-    reason = str(error).strip().partition("\n")[0]
-    if Path(name).is_dir():
-        return ValueError(
-            f"cannot load {name}: {type(error).__name__}: {reason}; the folder is incomplete or "
-            "damaged, so save or download the model again"
-        )
-    return ValueError(f"cannot load {name}: no such folder here, and the hub answered: {reason}")
+        reason = str(error).strip().partition("\n")[0]
+        if Path(name).is_dir():
+            raise ValueError(
+                f"cannot load {name}: {type(error).__name__}: {reason}; the folder is incomplete "
+                "or damaged, so save or download the model again"
+            ) from error
+        raise ValueError(
+            f"cannot load {name}: no such folder here, and the hub answered: {reason}"
+        ) from error
 
 
 def computed_in_half(config: Any) -> Any:
