@@ -7,7 +7,7 @@ are named after them: neighbouring indices share nothing, and no split meets ano
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple, Self, TypeVar
@@ -64,7 +64,8 @@ class Incident:
 
     def renamed(self, topology: Topology) -> Self:
         """The same incident under the names of `topology`, an equal call graph otherwise."""
-        return replace(self, topology=topology)
+        course = (self.injection, self.severity, self.arrival, self.quiet_until, self.untreated)
+        return type(self)(self.task, self.split, self.index, topology, *course, self.varied_wording)
 
     def stream(self, name: str) -> Random:
         """A fresh random stream of this incident under `name`."""

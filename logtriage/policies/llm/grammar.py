@@ -11,14 +11,12 @@ llguidance 1.9.1 is fast enough, with 12 us a mask, but an untrained model wrote
 a turn for which 25 are enough; it would be cut off, or learn that.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from torch import Tensor, from_numpy
@@ -48,7 +46,7 @@ def masked(logits: Tensor, allowed: Sequence[Allowed]) -> Tensor:
 class Node:
     """A place in the calls of an incident: what may come next, and where that leads."""
 
-    next: dict[int, Node] = field(default_factory=dict)  # none: the call is whole
+    next: dict[int, Self] = field(default_factory=dict)  # none: the call is whole
     longest: int = 0  # tokens to the end of the longest call from here
     closes: bool = False  # whether the incident is over after this call
 
