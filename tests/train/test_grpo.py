@@ -154,7 +154,8 @@ def test_a_server_that_vanishes_is_one_sentence_and_no_bad_score(tiny_base, tmp_
     monkeypatch.setattr(remote, "Server", Outage)
     folder = tmp_path / "run"
     sizes = ("--preset", "novice", "--task", "single_crash", "--episodes", 12)
-    result = run_command("train", folder, "--model", tiny_base, *sizes, "--env-url", "ws://it")
+    where = ("--set", "varied=false", "--env-url", "ws://it")
+    result = run_command("train", folder, "--model", tiny_base, *sizes, *where)
     assert result.exit_code == 2 and "Traceback" not in result.output
     assert result.stderr.splitlines()[-1] == "error: gone"  # on a line of its own
     assert not (folder / "episodes.jsonl").exists() and not (folder / "model").exists()
@@ -271,7 +272,7 @@ def test_memory_or_a_disk_that_ends_is_called_that(tiny_base, tmp_path, monkeypa
         monkeypatch.setattr(grpo, "_trained", fail)
 
     failing(torch.OutOfMemoryError("CUDA out of memory"))
-    with pytest.raises(ValueError, match=r"memory .* lower completion_tokens \(640\)"):
+    with pytest.raises(ValueError, match=r"memory .* lower completion_tokens \(1280\)"):
         train(tiny(tiny_base), tmp_path / "run", progress=False)
     failing(RuntimeError("unexpected pos 64 vs 0"))  # torch's, for a checkpoint that does not fit
     with pytest.raises(RuntimeError, match="unexpected pos"):
