@@ -20,12 +20,12 @@ import papermill
 import typer
 
 from logtriage.bench.registry import scripted
-from logtriage.bench.score_tables import REFERENCES, summary_table
+from logtriage.bench.score_tables import REFERENCES, split_table, summary_table
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("gain.png", "learning.png", "strata.png")
-EVALUATION = "evaluation.parquet"
+EVALUATION, SPLITS = "evaluation.parquet", "splits.parquet"
 # For a process that has both cores to itself. Threads that spin while they wait save a sixth of the
 # time of training, a malloc that keeps what is freed a tenth. With it tensors lie elsewhere in
 # memory, which changes last digits, too.
@@ -88,6 +88,9 @@ def main(
         "gains paired by incident"
     )
     print(summary_table(rows).to_string(index=False))
+    played = [pd.read_parquet(run / name) for name in (EVALUATION, SPLITS)]
+    print("\nthe same on other faults, words and call graphs, means over the tasks")
+    print(split_table(pd.concat(played)).to_string(index=False))
     print("\nfigures:", *(run / name for name in FIGURES), sep="\n  ")
     print(f"this took {(time.monotonic() - began) / 60:.1f} minutes, set-up not included")
 

@@ -18,5 +18,5 @@ def test_published_episodes_of_scripts_are_theirs(tmp_path):
         found = frame[frame["key"] == scripted(name).key]
         assert len(found) == 200 * len(TASKS)
         first = found[(found["task"] == "single_crash") & (found["index"] < 3)]
-        again = rollout(make_policy(name), ["single_crash"], "test", 3, progress=False)
+        again = rollout(make_policy(name), ["single_crash"], "test", 3)
         assert list(first["score"]) == list(again["score"])

@@ -42,7 +42,8 @@ def test_03_and_04_train_and_report(tmp_path):
     run("03_grpo_training.ipynb", tmp_path, folder=str(folder), steps=2, incidents=2, **TINY)
     assert len((folder / "seed-1" / "metrics.jsonl").read_text().splitlines()) == 2
     demo.take_published(folder / "seed-1")  # of the scripts
-    run("04_learning_curves.ipynb", tmp_path, folder=str(folder), episodes=2, curve_episodes=2)
+    few = {"episodes": 2, "split_episodes": 2, "curve_episodes": 2}
+    run("04_learning_curves.ipynb", tmp_path, folder=str(folder), **few)
     rows = json.loads((folder / "seed-1" / "summary.json").read_text())
     assert [row["task"] for row in rows] == list(TASKS)
     for row in rows:

@@ -37,7 +37,7 @@ def _play(
     policy: str, task: str, split: str, first: int, count: int, judge: Judge | None
 ) -> pd.DataFrame:
     made = make_policy(policy, first)
-    rows = rollout(made, [task], split, count, first, progress=False, judge=judge)
+    rows = rollout(made, [task], split, count, first, judge=judge)
     columns = [*CORE, *(COLUMNS if judge else ())]
     # Seconds mean nothing when processes share cores, and are never the same twice.
     return rows[columns].drop(columns="seconds")

@@ -83,7 +83,6 @@ def evaluate(
     judge: Judge | None = None,
     batch: int = BATCH,
     open_episode: OpenEpisode = Episode.open,
-    progress: bool = True,
 ) -> Evaluation:
     """Play what is planned and has no score in the journal, and write every episode there as it
     ends. A player that has played the whole plan is not made; options as of `rollout_each`.
@@ -106,9 +105,7 @@ def evaluate(
     for policy in policies:
         rows = found[policy.name]
         played = rollout_each(policy, plan, batch, open_episode, {*rows}, judge)
-        bar = tqdm(
-            played, policy.name, len(keys), initial=len(rows), leave=False, disable=not progress
-        )
+        bar = tqdm(played, policy.name, len(keys), False, initial=len(rows), disable=None)
         try:
             for result in bar:
                 if journal is not None:

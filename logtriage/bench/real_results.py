@@ -50,9 +50,7 @@ def play_cases(
 ) -> pd.DataFrame:
     """Play a policy on the cases of a source, or on so many from `first` on; as `case_rows`."""
     count = len(load_source(source).cases) if count is None else count
-    return case_rows(
-        rollout(policy, [REAL], source, count, first, progress=False, open_episode=open_incident)
-    )
+    return case_rows(rollout(policy, [REAL], source, count, first, open_episode=open_incident))
 
 
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:

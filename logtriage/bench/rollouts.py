@@ -176,14 +176,13 @@ def rollout(
     episodes: int = EPISODES,
     first: int = 0,
     batch: int = BATCH,
-    progress: bool = True,
     open_episode: OpenEpisode = Episode.open,
     judge: Judge | None = None,
 ) -> pd.DataFrame:
-    """`rollout_each` as a frame, and with a bar: one row per episode, with the columns `COLUMNS`,
-    tasks (names, or custom tasks) in the given order.
+    """`rollout_each` as a frame, with a bar in a terminal: one row per episode, with the columns
+    `COLUMNS`, tasks (names, or custom tasks) in the given order.
     """
     plan = Plan(tasks, split, episodes, first)
     played = rollout_each(policy, plan, batch, open_episode, judge=judge)
-    bar = tqdm(played, policy.name, len(plan.keys), disable=not progress, leave=False)
+    bar = tqdm(played, policy.name, len(plan.keys), leave=False, disable=None)
     return frame_of([result.row for result in bar], plan.names)

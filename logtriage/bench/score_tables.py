@@ -29,10 +29,7 @@ REFERENCES = ("novice", "loudest", "trace", "belief", "oracle")  # beside a mode
 CEILING = "belief"  # shares are of its score
 TEACHER = "trace"  # the expert that one track imitates
 DETECTION = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")  # strata in a table
-UNSHOWN = (  # of a summary
-    *("benchmark", "seeds", "smallest_gain", f"over_{TEACHER}"),
-    *("root_cause_base", "root_cause_trained"),
-)
+UNSHOWN = ("benchmark", "seeds", "smallest_gain", f"over_{TEACHER}")  # of a summary
 
 
 def score_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -80,10 +77,10 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
 
     Returns:
         Task, benchmark, seeds and episodes (incidents of each); `base`, `trained` and `gain`, with
-        intervals in which seeds and incidents are resampled; `smallest_gain`, of a seed; how often
-        the root cause was right; the mean scores of the `REFERENCES` that every seed has beside it;
-        `share_of_belief` and `over_trace` (how much better than that script), where these are
-        among them; and each stratum (see `bench.strata`), where it has groups by group.
+        intervals in which seeds and incidents are resampled; `smallest_gain`, of a seed; the mean
+        scores of the `REFERENCES` that every seed has beside it; `share_of_belief` and `over_trace`
+        (how much better than that script), where these are among them; and each stratum (see
+        `bench.strata`), where it has groups by group.
 
     Raises:
         ValueError: when the frames do not hold the same incidents.
@@ -102,9 +99,6 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
             "episodes": after.shape[1],
             **before_and_after([scores["base"]], [after]),
         }
-        for name, side in (("base", base), ("trained", trained)):
-            right = pd.concat([one.loc[one.task == task, "root_cause"] for one in side])
-            row[f"root_cause_{name}"] = float(right.mean())
         row |= {name: float(scores[name].mean()) for name in played}
         if CEILING in played:
             row[f"share_of_{CEILING}"] = (
@@ -157,6 +151,22 @@ def summary_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
         for row in rows
     )
     return table.fillna("-")
+
+
+def split_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A model before and after training on each split of a frame, as text: means over the tasks,
+    with intervals over incidents, and the paired gain.
+    """
+    rows = []
+    for split, own in frame.groupby("split", sort=False):
+        base, trained = (
+            [seed_scores([own], task, name) for task in own["task"].unique()]
+            for name in ("base", "trained")
+        )
+        means = before_and_after(base, trained)
+        cells = {name: f"{means[name]:.2f}" for name in ("base", "trained", "gain")}
+        rows.append({"split": split} | cells)
+    return pd.DataFrame(rows)
 
 
 # -- policies beside each other ------------------------------------------------------------------

@@ -92,7 +92,6 @@ def _results(
     splits: Sequence[str],
     episodes: int,
     batch: int = 100,
-    progress: bool = True,
     judge: Judge | None = None,
 ) -> pd.DataFrame:
     """The rows of all players on the first held-out incidents of the splits: those in the file, and
@@ -110,7 +109,7 @@ def _results(
             rows = kept[(kept["key"] == player.key) & (kept["split"] == split)]
             rows = rows[rows["index"].isin(plan.indices)] if len(rows) else rows
             if len(rows) < len(plan.keys):
-                rows = evaluate([player], plan, None, judge, batch, progress=progress).frame
+                rows = evaluate([player], plan, None, judge, batch).frame
                 rows, added = rows.assign(weights=weights_of(player), key=player.key), True
                 if player.name.startswith("checkpoint-"):
                     rows = rows.assign(step=step_of(player.name))
@@ -138,7 +137,6 @@ def evaluate_run(
     split: str = "test",
     references: Sequence[str] = REFERENCES,
     batch: int = 100,
-    progress: bool = True,
 ) -> pd.DataFrame:
     """Play the run's model before training, after it where that has ended, and scripted policies
     (`references`) on so many held-out incidents of each task, `batch` at once.
@@ -149,26 +147,25 @@ def evaluate_run(
     """
     path = Path(run) / "evaluation.parquet"
     players = [*before_and_after(path.parent).values(), *map(scripted, references)]
-    return _results(path, players, [split], episodes, batch, progress)
+    return _results(path, players, [split], episodes, batch)
 
 
-def evaluate_checkpoints(
-    run: str | Path, episodes: int = 60, batch: int = 100, progress: bool = True
-) -> pd.DataFrame:
+def evaluate_checkpoints(run: str | Path, episodes: int = 60, batch: int = 100) -> pd.DataFrame:
     """Play every checkpoint on the first incidents of `test`."""
     path = Path(run) / "checkpoints.parquet"
     folders = sorted(path.parent.glob("checkpoint-*"), key=step_of)
     if not folders:
         raise FileNotFoundError(f"{run} has no checkpoints to evaluate; train it first")
     players = [model_player(path.parent, folder, folder.name) for folder in folders]
-    return _results(path, players, ["test"], episodes, batch, progress)
+    return _results(path, players, ["test"], episodes, batch)
 
 
-def evaluate_splits(run: str | Path, episodes: int = 100) -> pd.DataFrame:
+def evaluate_splits(run: str | Path, episodes: int = 100, batch: int = 100) -> pd.DataFrame:
     """Play the run's model, before and after, on the splits that hold something new."""
     path = Path(run) / "splits.parquet"
     new = [split for split in SPLITS if split.startswith("unseen")]
-    return _results(path, before_and_after(path.parent).values(), new, episodes)
+    players = before_and_after(path.parent).values()
+    return _results(path, players, new, episodes, batch)
 
 
 def audit_run(run: str | Path, episodes: int = 200) -> pd.DataFrame:

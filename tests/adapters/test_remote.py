@@ -31,7 +31,7 @@ def server(url):
 def test_belief_and_audit_need_nothing_that_is_not_on_the_wire(server, policy):
     here, there = (
         rollout(
-            make_policy(policy), list(TASKS), "test", 2, progress=False, open_episode=opened,
+            make_policy(policy), list(TASKS), "test", 2, open_episode=opened,
             judge=judge_result,
         )
         for opened in (Episode.open, server.open)

@@ -38,7 +38,7 @@ audit = partial(rollout, judge=judge_result)
 
 @pytest.fixture(scope="module")
 def belief():
-    return audit(BeliefPolicy(), list(TASKS), "test", 12, progress=False)
+    return audit(BeliefPolicy(), list(TASKS), "test", 12)
 
 
 def blames(service):
@@ -83,8 +83,7 @@ def test_belief_is_grounded_and_regrets_nothing(belief):
 @pytest.mark.parametrize("name", ["random", "trace"])
 def test_whoever_is_audited_plays_as_if_nobody_looked(name):
     plain, audited = (
-        play(make_policy(name), list(TASKS), "test", 8, batch=5, progress=False)
-        for play in (rollout, audit)
+        play(make_policy(name), list(TASKS), "test", 8, batch=5) for play in (rollout, audit)
     )
     assert list(audited.columns) == [*plain.columns, *COLUMNS]
     drop = ["seconds"]
@@ -161,7 +160,7 @@ def test_an_answer_is_borne_out_when_likelier_than_not():
 
 def test_a_graph_of_ones_own_has_a_posterior_of_its_own():
     rows = audit(
-        BeliefPolicy(), [SILENT], "test", 6, progress=False,
+        BeliefPolicy(), [SILENT], "test", 6,
         open_episode=partial(Episode.open, topology=SHOP),
     )  # fmt: skip
     assert set(rows["answer"].dropna()) <= {*SHOP.names, NO_FAULT}

@@ -57,7 +57,7 @@ def rows_in(path, settings=SETTINGS):
 
 def played(players, plan, path, **options):
     with open_journal(path, SETTINGS) as journal:
-        return evaluate(players, plan, journal, progress=False, **options)
+        return evaluate(players, plan, journal, **options)
 
 
 def test_scripted_policies_earn_what_they_earn_in_a_rollout(path):
@@ -65,8 +65,7 @@ def test_scripted_policies_earn_what_they_earn_in_a_rollout(path):
     path.touch()  # as mktemp leaves it
     found = played([*map(scripted, names)], Plan(list(TASKS), "test", 6, first=3), path)
     plain = pd.concat(
-        [rollout(make_policy(name), list(TASKS), "test", 6, 3, progress=False) for name in names],
-        ignore_index=True,
+        [rollout(make_policy(name), list(TASKS), "test", 6, 3) for name in names], ignore_index=True
     )
     columns = {"columns": "seconds"}
     pd.testing.assert_frame_equal(found.frame.drop(**columns), plain.drop(**columns))
@@ -119,7 +118,7 @@ def test_who_fails_without_end_is_asked_no_more(path):
         assert HOPELESS <= len(found.frame) < HOPELESS + 4
         assert found.unplayed == 150 - len(found.frame) and "errors in a row" in found.reason
         with pytest.raises(ConnectionError, match="errors in a row"):
-            rollout(EndpointPolicy(url, "toy"), ["single_crash"], "test", 50, progress=False)
+            rollout(EndpointPolicy(url, "toy"), ["single_crash"], "test", 50)
     with talking(lambda *_: RESOLVES) as (url, talk):  # the key was corrected
         found = played([behind_endpoint(url, "toy")], plan, path)
         assert len(talk.requests) == 150 and not found.frame["error"].any()
@@ -142,12 +141,12 @@ def test_a_gpu_that_is_too_small_is_told_what_to_lower():
             raise OutOfMemoryError(f"{batch} at once")
 
     with pytest.raises(ValueError, match=r"12 incidents of .* at once.*--concurrency"):
-        evaluate([player(Small([]))], Plan(["single_crash"]), batch=12, progress=False)
+        evaluate([player(Small([]))], Plan(["single_crash"]), batch=12)
 
 
 def test_attempts_are_episodes_of_their_own_and_audited():
     plan = Plan(["single_crash"], "test", 4, attempts=3)
-    frame = evaluate([scripted("random")], plan, judge=judge_result, progress=False).frame
+    frame = evaluate([scripted("random")], plan, judge=judge_result).frame
     rows = list(frame[["index", "attempt"]].itertuples(index=False, name=None))
     assert rows == [(i, attempt) for attempt in range(3) for i in range(4)]
     assert frame.groupby("attempt")["score"].apply(tuple).nunique() > 1
@@ -223,7 +222,7 @@ def test_what_others_wrote_reaches_no_terminal_as_it_is(path):
     evil = "\x1b]0;mine\x07\x1b[2J"
     with talking(lambda *_: refused(413, f"no {evil}")) as (url, _):
         plan = Plan(["single_crash"], "test", 2)
-        found = evaluate([behind_endpoint(url, f"toy{evil}")], plan, progress=False)
+        found = evaluate([behind_endpoint(url, f"toy{evil}")], plan)
     assert "\x1b" not in "".join(found.frame["error"])
     _, _, *errors = report(found.frame.assign(error=f"no {evil}"), plan, known=False)
     assert len(errors) == 2 and all(one.isprintable() for one in errors)

@@ -64,7 +64,7 @@ TALKER = Player("talker", {"weights": "none"}, lambda begun: Talker("talker"))
 def written(path, players, plan):
     settings = {"split": plan.split, "policies": {one.name: one.settings for one in players}}
     with open_journal(path, settings) as journal:
-        evaluate(players, plan, journal, progress=False)
+        evaluate(players, plan, journal)
     return path
 
 

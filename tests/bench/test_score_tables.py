@@ -14,6 +14,7 @@ from logtriage.bench.score_tables import (
     policy_comparisons,
     policy_scores,
     score_table,
+    split_table,
     summarise,
     summary_table,
 )
@@ -105,6 +106,14 @@ def test_the_table_shows_faults_and_false_alarms(evaluation):
         assert table.loc["silent_degradation", "real faults detected"] == told
         assert table.loc["single_crash", "false alarms dismissed"] == "-"
         assert not {"root by kind", "benchmark", "seeds"} & set(table.columns)
+
+
+def test_splits_stand_below_each_other(evaluation, idle):
+    table = split_table(pd.concat([evaluation, idle.assign(split="unseen_topology")]))
+    assert list(table["split"]) == ["test", "unseen_topology"]
+    scores = evaluation[evaluation.policy == "trained"].groupby("task")["score"].mean()
+    assert table["trained"][0].startswith(f"{scores.mean():.2f} [")
+    assert table["base"][0] == table["base"][1] and table["gain"][1] == "0.00 [0.00, 0.00]"
 
 
 def test_few_incidents_make_json_all_the_same(evaluation):

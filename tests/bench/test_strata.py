@@ -72,7 +72,7 @@ def cell(table, stratum, group=""):
 def played():
     """`loudest` and `oracle` on incidents of every task, some of them false alarms."""
     policies = [make_policy(name) for name in ("loudest", "oracle")]
-    return pd.concat([rollout(one, list(TASKS), "test", 30, progress=False) for one in policies])
+    return pd.concat([rollout(one, list(TASKS), "test", 30) for one in policies])
 
 
 def test_the_truth_is_that_of_the_incident(played):
@@ -106,7 +106,7 @@ def test_the_truth_is_looked_up_on_the_graph_that_was_played():
 
 
 def test_the_incidents_of_another_benchmark_were_others(played):
-    frame = rollout(make_policy("loudest"), ["silent_degradation"], "test", 10, progress=False)
+    frame = rollout(make_policy("loudest"), ["silent_degradation"], "test", 10)
     with pytest.raises(ValueError, match=r"benchmark 1\.0 are not known, only those of"):
         with_truth(frame.assign(benchmark="1.0"))
 

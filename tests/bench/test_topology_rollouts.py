@@ -30,9 +30,7 @@ def test_every_policy_plays_on_it(name):
         played.append(open_on_shop(*where))
         return played[-1]
 
-    rows = rollout(
-        policy, list(TASKS), "unseen_faults", 4, progress=False, open_episode=open_episode
-    )
+    rows = rollout(policy, list(TASKS), "unseen_faults", 4, open_episode=open_episode)
     assert len(rows) == 12 and rows["score"].between(0.0, 1.0).all()
     if name == "oracle":
         assert (rows["score"] == 1.0).all()

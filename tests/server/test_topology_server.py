@@ -46,7 +46,7 @@ def test_episodes_there_are_the_episodes_here(address):
     where = (list(TASKS), "test", 3)
     with Server(address) as server:
         here, there = (
-            rollout(make_policy("belief"), *where, progress=False, open_episode=opened)
+            rollout(make_policy("belief"), *where, open_episode=opened)
             for opened in (lambda *where: Episode.open(*where, SHOP), server.open)
         )
         pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))

@@ -28,7 +28,7 @@ def run(tmp_path, monkeypatch):
 
     models = {"base": player("loudest", "base"), "trained": player("trace", "trained")}
     monkeypatch.setattr(experiment, "before_and_after", lambda run: models)
-    options = {"references": (), "progress": False}
+    options = {"references": ()}
     return SimpleNamespace(
         folder=tmp_path, models=models, played=played, player=player, options=options
     )

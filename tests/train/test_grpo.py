@@ -177,11 +177,11 @@ def test_threads_that_wait_sleep():
 
 def test_a_run_is_evaluated_on_any_split_and_at_every_checkpoint(run):
     for split in ("test", "train"):
-        frame = evaluate_run(run, 2, split, references=("loudest",), progress=False)
+        frame = evaluate_run(run, 2, split, references=("loudest",))
         counts = frame.groupby("policy", sort=False).size().to_dict()
         assert counts == {"base": 6, "trained": 6, "loudest": 6}
         assert set(frame["split"]) == {split}
-    curve = evaluate_checkpoints(run, episodes=2, progress=False)
+    curve = evaluate_checkpoints(run, episodes=2)
     assert sorted(set(curve["step"])) == [1, 2, 3] and len(curve) == 3 * 6
     comparison = compare_transcripts(run)
     assert comparison["telling"] in (True, False) and compare_transcripts(run) == comparison

@@ -41,7 +41,7 @@ def finished(tiny_base, tmp_path_factory):
     """A finished run that has been evaluated; not to be written to."""
     folder = tmp_path_factory.mktemp("runs") / "novice" / "seed-0"
     train(make_config("novice", model=str(tiny_base), **TINY), folder, progress=False)
-    evaluate_run(folder, episodes=12, references=("novice", "loudest"), progress=False)
+    evaluate_run(folder, episodes=12, references=("novice", "loudest"))
     (folder / "gain.png").write_bytes(b"a figure")
     return folder
 
