@@ -67,7 +67,7 @@ benchmark: $(READY)  ## every scripted policy on all tasks and splits: results/b
 seeds: $(READY)  ## five seeds of both tracks of the embedded agent (hours, resumable)
 	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
 
-real: $(READY)  ## every policy on the 76 real incidents: results/real (1 min)
+real: $(READY)  ## every policy on the 76 real incidents: results/real (1 min; 5 more for each trained agent)
 	$(RUN) scripts/real.py
 
 speed: $(READY)  ## steps per second of the simulator on one core (20 s)
@@ -76,7 +76,7 @@ speed: $(READY)  ## steps per second of the simulator on one core (20 s)
 gpu: setup  ## on an NVIDIA GPU: training on Unsloth, and memory at a T4's size: results/gpu
 	$(RUN) scripts/gpu.py
 
-results: setup  ## after `make seeds`: publish runs, check the leaderboard, redraw figures, write all tables (3 min)
+results: setup  ## after `make seeds`: publish runs, check the leaderboard, redraw figures, write all tables (5 min a run)
 	$(RUN) scripts/publish.py
 	$(RUN) scripts/leaderboard.py
 	$(RUN) scripts/redraw.py

@@ -38,6 +38,7 @@ TITLES = {
     "nezha-onlineboutique": "Online Boutique",
 }
 OURS_COLOUR = "#1F5BFF"  # of the project's rule in the figure; everything else is ink
+TOGETHER = 4  # cases that a policy plays at once: to a language model some are 8,000 tokens long
 
 
 def half(case: str) -> str:
@@ -50,7 +51,8 @@ def play_cases(
 ) -> pd.DataFrame:
     """Play a policy on the cases of a source, or on so many from `first` on; as `case_rows`."""
     count = len(load_source(source).cases) if count is None else count
-    return case_rows(rollout(policy, [REAL], source, count, first, open_episode=open_incident))
+    rows = rollout(policy, [REAL], source, count, first, TOGETHER, open_episode=open_incident)
+    return case_rows(rows)
 
 
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
