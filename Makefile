@@ -35,7 +35,7 @@ $(READY_DEV): requirements.txt requirements-dev.txt requirements-gpu.txt constra
 	$(call install,requirements.txt requirements-dev.txt)
 	touch $@
 
-demo: $(READY)  ## train the embedded agent and show its learning curve (12 to 17 min)
+demo: $(READY)  ## train the embedded agent and show its learning curve (22 min)
 	$(RUN) scripts/demo.py
 
 serve: $(READY)  ## the OpenEnv server on http://127.0.0.1:8000, for this machine only
