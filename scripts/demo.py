@@ -4,8 +4,8 @@ Every step is skipped when its result is there, so the same command continues wh
 Published scores of the scripts on the held-out incidents are not played again.
 
 By default two threads share the work. Sums are then split among them, so after some 60 steps the
-run differs from the published one of that seed, as another seed would. `--threads 1` repeats the
-published run to the last digit, in twice the time.
+run differs from the published one of that seed, as another seed would. `--threads 1` repeats
+a run to the last digit, in half as much time again.
 """
 
 import json
@@ -67,7 +67,7 @@ def main(
     folder: Annotated[Path, typer.Option(help="Where everything goes.")] = ROOT / "runs" / "novice",
     seed: Annotated[int, typer.Option(help="Of GRPO; the base model is the same for all.")] = 1,
     threads: Annotated[
-        int, typer.Option(min=1, help="Of torch; 1 repeats the published run to the last digit.")
+        int, typer.Option(min=1, help="Of torch; with 1 a run repeats to the last digit.")
     ] = 2,
 ) -> None:
     """Train the embedded agent and look at what it learned."""

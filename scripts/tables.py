@@ -18,7 +18,7 @@ import pandas as pd
 from logtriage.bench.figure import words
 from logtriage.bench.intervals import KEYS, Interval, matched, two_way_mean
 from logtriage.bench.real_results import COMMONEST, HALVES, OURS, RANKED, real_table
-from logtriage.bench.score_tables import CEILING, TEACHER, markdown, summarise
+from logtriage.bench.score_tables import CAREFUL, CEILING, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes
 from logtriage.real.cases import SOURCES
 from logtriage.train.cost import A100, L4, T4, KnownGpu, estimate
@@ -104,7 +104,7 @@ def _cells(row: dict[str, Any], expert: bool) -> dict[str, str]:
     cells["faults found"] = _before_and_after(row, "faults_detected")
     cells["false alarms dismissed"] = _before_and_after(row, "false_alarms_dismissed")
     if expert:
-        cells[f"over `{TEACHER}`"] = f"{Interval(*row[f'over_{TEACHER}']):.2f}"
+        cells[f"over `{CAREFUL}`"] = f"{Interval(*row[f'over_{CAREFUL}']):.2f}"
     return cells
 
 
@@ -116,10 +116,10 @@ def _before_and_after(row: dict[str, Any], stratum: str) -> str:
 
 
 def beyond_line(runs: Sequence[Path]) -> str:
-    """A sentence on how far beyond its teacher a track is, the mean over the tasks."""
-    sides = rows_of(runs, "evaluation", (TEACHER, "trained"))
+    """A sentence on how far above `trace` a track is, the mean over the tasks."""
+    sides = rows_of(runs, "evaluation", (CAREFUL, "trained"))
     gained = two_way_mean([gains(*sides, task) for task in TASKS])
-    return f"Over `{TEACHER}`, the mean over tasks: {gained}."
+    return f"Over `{CAREFUL}`, the mean over tasks: {gained}."
 
 
 def gains(before: Sequence[pd.DataFrame], after: Sequence[pd.DataFrame], task: str) -> np.ndarray:
@@ -166,8 +166,10 @@ def cost_line(track: str) -> str:
     metrics = [(run / "metrics.jsonl").read_text().splitlines() for run in runs]
     seconds = sum(json.loads(steps[-1])["seconds"] for steps in metrics) / len(runs)
     played = sum(len(pd.read_parquet(run / "episodes.parquet")) for run in runs) / len(runs)
+    more = " after that of the novice" if "base" in base["settings"] else ""
     return (
-        f"{base['parameters'] / 1e6:.2f} M parameters; the base took {base['seconds']:.0f} s, GRPO"
+        f"{base['parameters'] / 1e6:.2f} M parameters; the base took {base['seconds']:.0f} s{more},"
+        " GRPO"
         f" ({played:,.0f} episodes) {seconds:.0f} s a seed, on {machine['threads']} of"
         f" {machine['cores']} cores."
     )
@@ -224,7 +226,7 @@ def splits_table() -> str:
                 rows["policy"] == "base"
             ]
         columns[f"{called} ({len(seeds_of(name))})"] = rows[rows["policy"] == "trained"]
-    for policy in ("constant", TEACHER):
+    for policy in ("constant", CAREFUL):
         own = scripts[scripts["policy"] == policy]
         columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[KEYS]).isin(same)]
     shares = {}

@@ -135,7 +135,7 @@ def tiny_base(tmp_path_factory):
     if "PYTEST_XDIST_WORKER" in os.environ:  # built once: who comes second waits for the first
         folder = folder.parent
     sizes = {"drills": 16, "novices": 16}
-    return build_base(folder / "tiny" / "base", **sizes, hidden=32, layers=1, parity=0.0)
+    return build_base(folder / "tiny" / "base", **sizes, hidden=32, layers=1)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from PIL import Image
 from logtriage.world.tasks import TASKS
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-TINY = {"drills": 16, "novices": 16, "hidden": 32, "parity": 0.0, "profile": "cpu"}
+TINY = {"drills": 16, "novices": 16, "hidden": 32, "profile": "cpu"}
 
 
 def run(name, output, **parameters):

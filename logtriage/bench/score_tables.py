@@ -27,9 +27,9 @@ from .strata import label, stratum_changes, values_in, with_truth
 
 REFERENCES = ("novice", "loudest", "trace", "belief", "oracle")  # beside a model, see `summarise`
 CEILING = "belief"  # shares are of its score
-TEACHER = "trace"  # the expert that one track imitates
+CAREFUL = "trace"  # the script that an agent should surpass
 DETECTION = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")  # strata in a table
-UNSHOWN = ("benchmark", "seeds", "smallest_gain", f"over_{TEACHER}")  # of a summary
+UNSHOWN = ("benchmark", "seeds", "smallest_gain", f"over_{CAREFUL}")  # of a summary
 
 
 def score_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -106,8 +106,8 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
                 if len(frames) > 1
                 else share_of_ceiling(after[0], scores[CEILING][0])
             )
-        if TEACHER in played:
-            row[f"over_{TEACHER}"] = two_way_mean([after - scores[TEACHER]])
+        if CAREFUL in played:
+            row[f"over_{CAREFUL}"] = two_way_mean([after - scores[CAREFUL]])
         rows.append(row | _strata_of(changes[changes.task == task]))
     return rows
 

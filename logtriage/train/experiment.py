@@ -45,12 +45,14 @@ FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
 
 def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: Any) -> Path:
     """The base model that the preset `novice` or `expert` starts from, `base/` in its track's
-    folder, or another to start from or to make an expert of (`base`); built by `options` where it
-    is not there yet.
+    folder, or another to start from or to make an expert of (`base`; of the folder `novice` beside
+    it); built by `options` where it is not there yet.
     """
     folder = Path(folder)
     if preset == "expert":
-        return build_expert(folder / "base", build_base(base or folder / "novice", **options))
+        return build_expert(
+            folder / "base", build_base(base or folder.parent / "novice" / "base", **options)
+        )
     return build_base(base or folder / "base", **options)
 
 

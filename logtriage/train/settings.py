@@ -60,7 +60,7 @@ class TrainingConfig:
     # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
     deal: Literal["drawn", "in_turn"] = "drawn"
     warm_up: Natural = 0  # episodes of `trace` that an adapter imitates before GRPO
-    # Half of the incidents on random call graphs, or in other words (see `drills.open_varied`).
+    # Three in five incidents on random call graphs, in other words, or both: `drills.open_varied`.
     varied: bool = False
     save_every: Count = 40  # steps between checkpoints
     keep_checkpoints: Natural = 0  # how many of the newest are kept; 0 for all

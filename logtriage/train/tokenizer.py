@@ -18,7 +18,7 @@ from ..world.tasks import SEVERITIES
 from .drills import DRILL_PROMPT, drill, novice_episode
 
 VOCABULARY = 3000  # tokens, before the fixed pieces
-TOKENIZER_EXAMPLES = 400  # drills, and as many junior episodes, that the tokenizer is trained on
+TOKENIZER_EXAMPLES = 400  # drills, and as many novice episodes, that the tokenizer is trained on
 
 
 def build_tokenizer(texts: Iterator[str]) -> Any:

@@ -61,7 +61,7 @@ def build_base_command(
         Path | None, typer.Option(help="A base that is to imitate `belief`, for the preset expert.")
     ] = None,
 ) -> None:
-    """Build the embedded base model (a few minutes on two cores), or an expert from one."""
+    """Build the embedded base model (ten minutes on two cores), or an expert from one."""
     from .base_model import build_base, build_expert
 
     if expert:

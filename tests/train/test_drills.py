@@ -39,7 +39,7 @@ SECRETS = {
 }
 
 
-def test_neither_drills_nor_junior_ever_see_the_answer(monkeypatch):
+def test_neither_drills_nor_novice_ever_see_the_answer(monkeypatch):
     # Whatever holds the truth may be read by the world's own modules only; from anywhere else it is
     # an error.
     for owner, names in SECRETS.items():
@@ -79,8 +79,8 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     # `TrainingConfig` refuses seeds whose incidents would reach DRILL_INDEX.
     slices = (drills.DRILL_INDEX + 10 * 10_000, drills.NOVICE_INDEX, drills.NOVICE_INDEX + 10_000)
     assert list(slices) == sorted(slices) and slices[-1] < drills.HOLDOUT_INDEX
-    # The slice by which recipes are compared begins at 3,500,000, and the teacher's after it.
-    assert drills.HOLDOUT_INDEX < 3_500_000 and drills.EXPERT_INDEX >= 4_000_000
+    # The slice by which recipes are compared is 3,600,000 and on, and the expert's comes after it.
+    assert drills.HOLDOUT_INDEX < drills.TUNING_INDEX < drills.EXPERT_INDEX
     assert max(number for _, number in drills.KINDS.values()) <= 10  # incidents of a drill
 
 

@@ -35,7 +35,7 @@ def run(tmp_path_factory):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the digests are of one
     folder = tmp_path_factory.mktemp("toy")
-    base = build_base(folder / "base", **TOY, layers=1, parity=0.0)
+    base = build_base(folder / "base", **TOY, layers=1)
     config = make_config("novice", model=str(base), steps=15, save_every=3, **SETTINGS)
     train(config, folder / "seed-0", progress=False)
     torch.set_num_threads(threads)

@@ -120,6 +120,7 @@ def test_a_model_is_published_whole_and_its_card_is_true(run):
     assert "![" in text and "gain.png" in text  # the run's own figure, and one drawn from it
     assert (folder / "gain.png").read_bytes() == b"a figure" and (folder / "learning.png").exists()
     example = json.loads((folder / "example.json").read_text())
+    assert "calls: edge > app-" in str(example["messages"])  # as the model reads services
     assert example["messages"][0]["content"] == SYSTEM_PROMPT and len(example["tools"]) == 7
 
 

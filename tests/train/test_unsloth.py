@@ -48,7 +48,7 @@ def base(tmp_path_factory):
     """A base that calls tools, some of them well: the tiny one never gets to a second turn."""
     folder = tmp_path_factory.mktemp("base") / "base"
     toy = {"drills": 64, "novices": 1200, "hidden": 64, "layers": 2}
-    return build_base(folder, parity=0.0, **toy)
+    return build_base(folder, **toy)
 
 
 @pytest.fixture(scope="module")
