@@ -7,7 +7,7 @@ that stands beside them.
 import json
 import re
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -169,8 +169,7 @@ def cost_line(track: str) -> str:
     more = " after that of the novice" if "base" in base["settings"] else ""
     return (
         f"{base['parameters'] / 1e6:.2f} M parameters; the base took {base['seconds']:.0f} s{more},"
-        " GRPO"
-        f" ({played:,.0f} episodes) {seconds:.0f} s a seed, on {machine['threads']} of"
+        f" GRPO ({played:,.0f} episodes) {seconds:.0f} s a seed, on {machine['threads']} of"
         f" {machine['cores']} cores."
     )
 
@@ -200,7 +199,7 @@ def splits_table() -> str:
     """The tracks and two scripts on each split: shares of `belief`'s score on the same incidents,
     the mean over tasks and seeds.
     """
-    scripts = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
+    scripts = scripted_episodes()
     tracks = {
         name: pd.concat(
             pd.read_parquet(run / f"{file}.parquet")
@@ -218,14 +217,10 @@ def splits_table() -> str:
     first = next(iter(tracks.values()))
     counts = first.groupby("split")["index"].nunique()
     same = pd.MultiIndex.from_frame(first[first["policy"] == "base"][KEYS].drop_duplicates())
-    columns = {}
+    # The expert's base is no column: it is an imitation of an expert already.
+    columns = {"base": tracks["novice"][tracks["novice"]["policy"] == "base"]}
     for name, rows in tracks.items():
-        called = TRACKS[name]
-        if name != "expert":  # its base is an imitation of an expert already
-            columns["base" if name == "novice" else f"{called} base"] = rows[
-                rows["policy"] == "base"
-            ]
-        columns[f"{called} ({len(seeds_of(name))})"] = rows[rows["policy"] == "trained"]
+        columns[f"{TRACKS[name]} ({len(seeds_of(name))})"] = rows[rows["policy"] == "trained"]
     for policy in ("constant", CAREFUL):
         own = scripts[scripts["policy"] == policy]
         columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[KEYS]).isin(same)]
@@ -275,9 +270,15 @@ def topology_table() -> str:
     return markdown(rows)
 
 
+@cache
+def scripted_episodes() -> pd.DataFrame:
+    """What the scripts played of every task and split; read once, and not to be changed."""
+    return pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
+
+
 def with_ceiling(frame: pd.DataFrame) -> pd.DataFrame:
     """Rollouts with a column `best`, of `belief`'s score on the same incident."""
-    scripts = pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
+    scripts = scripted_episodes()
     ceiling = scripts[scripts["policy"] == CEILING].set_index(KEYS)["score"]
     return frame.assign(best=ceiling.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
 

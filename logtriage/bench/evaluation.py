@@ -105,7 +105,7 @@ def evaluate(
     for policy in policies:
         rows = found[policy.name]
         played = rollout_each(policy, plan, batch, open_episode, {*rows}, judge)
-        bar = tqdm(played, policy.name, len(keys), False, initial=len(rows), disable=None)
+        bar = tqdm(played, policy.name, len(keys), leave=False, initial=len(rows), disable=None)
         try:
             for result in bar:
                 if journal is not None:

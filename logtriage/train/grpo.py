@@ -152,7 +152,7 @@ def _trained(
         args=grpo_arguments(config, folder, track),
         processing_class=tokenizer,
         train_dataset=dataset,
-        environment_factory=partial(TriageTools, open_episode, names_for(model)),
+        environment_factory=partial(TriageTools, open_episode, names_for(model.config.to_dict())),
         reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
         callbacks=[metrics],
     )

@@ -18,10 +18,9 @@ from ..bench.plots import plot_learning
 from ..bench.runs import model_of, read_jsonl, record_of
 from ..play.conversation import opening_messages
 from ..play.episode import Episode
-from ..play.renaming import Names
 from ..play.tools import ToolSession, tool_schemas
 from ..policies.llm.loading import WHOLE
-from ..policies.llm.path_names import PATH_NAMES, incident_names
+from ..policies.llm.path_names import names_for
 from .drills import HOLDOUT_INDEX
 from .model_card import QWEN_RESEARCH, Subject, make_card
 
@@ -116,19 +115,15 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     if not (folder / "learning.png").exists():
         plot_learning([read_jsonl(run / "episodes.jsonl")]).save(folder / "learning.png")
 
-    session = ToolSession(Episode.open(*EXAMPLE), _names(run / "model" / "config.json"))
+    config = run / "model" / "config.json"  # an adapter has none, and reads real names
+    names = names_for(json.loads(config.read_text())) if config.exists() else None
+    session = ToolSession(Episode.open(*EXAMPLE), names)
     example = {"messages": opening_messages(session.opening), "tools": tool_schemas()}
     (folder / "example.json").write_text(json.dumps(example, indent=1) + "\n")
     if subject.licence == QWEN_RESEARCH:
         (folder / "NOTICE").write_text(NOTICE)
     (folder / "README.md").write_text(str(make_card(subject, folder)))
     return folder
-
-
-def _names(config: Path) -> Names | None:
-    """The names that a model of this configuration reads services by; an adapter has none of it."""
-    reads_paths = config.exists() and json.loads(config.read_text()).get(PATH_NAMES)
-    return incident_names if reads_paths else None
 
 
 def _subject(run: Path, name: str, merged: bool) -> Subject:

@@ -58,6 +58,6 @@ def incident_names(episode: BaseEpisode) -> dict[str, str]:
     return path_names(episode.incident.topology, "/".join(map(str, coordinates(episode))))
 
 
-def names_for(model: Any) -> Names | None:
-    """The names that a model reads services by; None for their own."""
-    return incident_names if model.config.to_dict().get(PATH_NAMES) else None
+def names_for(config: dict[str, Any]) -> Names | None:
+    """The names that a model of this configuration reads services by; None for their own."""
+    return incident_names if config.get(PATH_NAMES) else None
