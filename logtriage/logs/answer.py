@@ -7,7 +7,7 @@ to run next, and how sure. No model is asked, and nothing is executed.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..real.observed import Measure
@@ -66,53 +66,51 @@ class Shown:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer; empty strings stand for what the log does not tell.
+    """An answer, in the order in which it is read; empty strings stand for what the log does not
+    tell.
 
     Attributes:
         root: the suspected service; empty where there is not enough evidence.
         sure: `likely`, `possible` or `not enough evidence`.
-        why: what that rests on, or what is missing.
-        severity, team: with `severity_why` and `team_why`.
         began, ended: of the window, as the log writes times; `ended` is empty while it goes on.
+        why: what that rests on, or what is missing.
         evidence: lines, those of the first suspect first.
         unusual: metrics, most unusual first.
+        next: a command that shows more of the first suspect; empty without a window.
         suspects: service and share of what is wrong.
-        next: a command.
+        severity, team: of the root, with `severity_why` and `team_why`.
         read: a line about each file.
     """
 
     root: str
     sure: str
+    began: str
+    ended: str
     why: str
-    severity: str = ""
-    severity_why: str = ""
-    team: str = ""
-    team_why: str = ""
-    began: str = ""
-    ended: str = ""
-    evidence: list[Shown] = field(default_factory=list)
-    unusual: list[str] = field(default_factory=list)
-    suspects: list[Suspect] = field(default_factory=list)
-    next: str = ""
-    read: list[str] = field(default_factory=list)
+    evidence: list[Shown]
+    unusual: list[str]
+    next: str
+    suspects: list[Suspect]
+    severity: str
+    severity_why: str
+    team: str
+    team_why: str
+    read: list[str]
 
     def as_json(self) -> dict[str, Any]:
         """The answer as plain data."""
         return asdict(self)
 
     def text(self) -> str:
-        """The answer as somebody reads it in a terminal."""
-        rows = {
-            "root cause": f"{self.root} ({self.sure}: {self.why})" if self.root else "",
-            "severity": _with(self.severity, self.severity_why),
-            "team": _with(self.team, self.team_why),
-            "began": self.began + (f", over by {self.ended}" if self.ended else ""),
-            "next": self.next,
-        }
-        told = [f"{self.sure}: {self.why}"] if not self.root else []
-        told += [f"{name:>10}: {value}" for name, value in rows.items() if value]
-        if self.evidence:
-            told.append("evidence:")
+        """The answer as somebody reads it in a terminal: the first line says who, how sure and
+        since when.
+        """
+        since = f", since {self.began}" if self.began else ""
+        since += f", over by {self.ended}" if self.ended else ""
+        if self.root:
+            told = [f"{self.root} ({self.sure}){since}", f"evidence: {self.why}"]
+        else:
+            told = [f"{self.sure}: {self.why}{since}", *(["evidence:"] if self.evidence else [])]
         for one in self.evidence:
             lines = "1 line" if one.lines == 1 else f"{one.lines:,} lines"
             if one.usual is not None:
@@ -122,14 +120,14 @@ class Answer:
             told.append(f"    {one.line}")
         if self.unusual:
             told += ["unusual metrics:", *(f"  {one}" for one in self.unusual)]
-        if len(self.suspects) > 1:
-            shares = ", ".join(f"{one.service} {one.share:.0%}" for one in self.suspects)
-            told.append(f"suspects: {shares}")
+        rest = {
+            "next": self.next,
+            "suspects": ", ".join(f"{one.service} {one.share:.0%}" for one in self.suspects),
+            "severity": f"{self.severity} ({self.severity_why})" if self.severity else "",
+            "team": f"{self.team} ({self.team_why})" if self.team else "",
+        }
+        told += [f"{name}: {value}" for name, value in rest.items() if value]
         return "\n".join([*told, *(f"read {one}" for one in self.read)])
-
-
-def _with(value: str, why: str) -> str:
-    return f"{value} ({why})" if value and why else value
 
 
 @dataclass(frozen=True)
@@ -178,31 +176,27 @@ def answer_of(log: Log, graph: CallGraph | None = None, metrics: Metrics | None 
 
 def told_of(log: Log, found: Findings, graph: CallGraph | None = None) -> Answer:
     """What was found in a log, in words."""
-    read = [_read_line(log, number) for number in range(len(log.files))]
-    suspects = list(found.suspects[:MOST_SUSPECTS])
     sure, why = _sureness(log, found)
-    shown = _evidence(log, found)
-    if sure == UNSURE:
-        return Answer("", sure, why, evidence=shown, suspects=suspects, read=read)
-    root = suspects[0].service
-    severity, severity_why = _severity(found, graph)
-    team, team_why = _team(found.evidence.get(root), root, graph)
+    first = found.suspects[0].service if found.suspects else ""
+    root = "" if sure == UNSURE else first
+    severity, team = ("", ""), ("", "")
+    if root:
+        severity = _severity(found, graph)
+        team = _team(found.evidence.get(root), root, graph)
     window = found.window
     return Answer(
         root,
         sure,
-        why,
-        severity,
-        severity_why,
-        team,
-        team_why,
         told(window.start, log.dated) if window else "",
         told(window.end, log.dated) if window and not window.open else "",
-        shown,
+        why,
+        _evidence(log, found),
         [one.text for one in found.measures[:MOST_EVIDENCE] if is_unusual(one)],
-        suspects,
-        _next(log, found, root),
-        read,
+        _next(log, found, first, window) if window and first else "",
+        list(found.suspects[:MOST_SUSPECTS]),
+        *severity,
+        *team,
+        [_read_line(log, number) for number in range(len(log.files))],
     )
 
 
@@ -308,7 +302,7 @@ def _shown(log: Log, service: str, trouble: Trouble, compared: bool) -> Shown:
     )
 
 
-def _next(log: Log, found: Findings, root: str) -> str:
+def _next(log: Log, found: Findings, root: str, window: Window) -> str:
     one = found.evidence.get(root)
     troubles = one.troubles if one else []
     # Of a service without lines of its own, as its accuser's log was got.
@@ -319,7 +313,7 @@ def _next(log: Log, found: Findings, root: str) -> str:
         root,
         file.format,
         file.name,
-        found.window.start if found.window else None,
+        window.start,
         troubles[0].at[1] + 1 if troubles else None,
         bool(one and (one.silent or any(trouble.level == FATAL for trouble in troubles))),
     )

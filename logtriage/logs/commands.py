@@ -15,7 +15,7 @@ AROUND = 10  # lines around the first line of trouble
 
 
 def next_command(
-    service: str, format: Format, file: str, start: int | None, line: int | None, died: bool
+    service: str, format: Format, file: str, start: int, line: int | None, died: bool
 ) -> str:
     """A command that shows more of a service; empty where none can be named safely.
 
@@ -23,14 +23,13 @@ def next_command(
         service: the suspect.
         format: of the log that tells of it.
         file: that it was read from; `-` for standard input.
-        start: when it began, seconds since 1970; None where that is not known.
+        start: when it began, seconds since 1970.
         line: number of a line of evidence in that file, from 1; None where it has none of its own.
         died: whether it may have been started anew, so that what it said before is another log.
     """
     if not PLAIN.fullmatch(service):
         return ""
-    at = None if start is None else datetime.fromtimestamp(max(0, start - LEAD), UTC)
-    dated = at is not None and format.dated == "date"
+    at, dated = datetime.fromtimestamp(max(0, start - LEAD), UTC), format.dated == "date"
     if format.name == "kubernetes":
         if died:
             return f"kubectl logs deploy/{service} --previous --tail=200"

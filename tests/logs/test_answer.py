@@ -10,7 +10,7 @@ from logtriage.logs.answer import answer_of, guessed_kind
 from logtriage.logs.log import read_log, read_text
 from logtriage.real.cases import load_source
 
-ROOT = Path(__file__).parents[2]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "inventory-pool.ndjson"
 
 
 @pytest.mark.parametrize("name", samples.WRITTEN)
@@ -35,13 +35,35 @@ def test_of_a_quiet_log_nothing_is_known():
     quiet = "\n".join(samples.written("json").splitlines()[:600])
     answer = answer_of(read_text(quiet))
     assert answer.sure == "not enough evidence" and not answer.root and not answer.severity
-    assert "unlike the rest" in answer.why and "root cause" not in answer.text()
+    assert "unlike the rest" in answer.why and not answer.next
+    assert answer.text().startswith("not enough evidence: no stretch of the log")
 
 
 def test_without_times_nothing_is_known():
     answer = answer_of(read_text("ERROR basket-db is down\nINFO web-app fine"))
     assert answer.sure == "not enough evidence" and "no line has a time" in answer.why
     assert answer.evidence[0].usual is None and answer.evidence[0].service == "basket-db"
+
+
+def test_the_first_line_says_who_how_sure_and_since_when_then_evidence_then_what_next():
+    answer = answer_of(read_log([EXAMPLE]))
+    rows = answer.text().splitlines()
+    assert rows[0] == "inventoryservice (likely), since 2026-06-20 13:50:00"
+    heads = [row.split(":")[0] for row in rows if not row.startswith(" ")]
+    assert heads[1:] == ["evidence", "next", "suspects", "severity", "team", f"read {EXAMPLE}"]
+    plain = list(answer.as_json())
+    assert plain[:4] == ["root", "sure", "began", "ended"]
+    assert plain.index("evidence") < plain.index("next") < plain.index("suspects")
+
+
+def test_where_two_are_in_trouble_alike_it_says_since_when_and_what_to_look_at_next():
+    lines = [f"03:{i:02}:00 {name} INFO fine" for i in range(50) for name in "ab"]
+    lines += [f"03:{i}:0{n} {name} ERROR stuck" for i in (50, 51) for n in (1, 2) for name in "ab"]
+    answer = answer_of(read_text("\n".join(lines), ["a", "b"]))
+    assert not answer.root and answer.began == "03:50:01" and answer.next.startswith("sed -n ")
+    assert answer.text().splitlines()[0] == (
+        "not enough evidence: a and b are about equally in trouble, since 03:50:01"
+    )
 
 
 def test_logs_of_real_incidents_without_the_time_before_say_too_little(tmp_path):
