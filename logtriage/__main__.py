@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bench.bench_commands import benchmark_command, evaluate_command, fail, replay_command
+from .bench.bench_commands import (
+    benchmark_command,
+    evaluate_command,
+    fail,
+    replay_command,
+    watch_command,
+)
 from .server import serve
 from .train.train_commands import (
     build_base_command,
@@ -114,6 +120,7 @@ def connect(url: str) -> Server:
 
 
 app.command()(serve)
+app.command("watch")(watch_command)
 app.command()(sweep)
 app.command("build-base")(build_base_command)
 app.command("replay")(replay_command)

@@ -75,7 +75,7 @@ def draw(
     return read_template(__package__, "drawing.html.jinja").render(
         last=log[-1][1],
         alerts=alerts,
-        graph=_graph(topology, newest, {alert.service for alert in alerts}),
+        graph=place(topology, newest, {alert.service for alert in alerts}),
         log=log[::-1],
         verdict=verdict,
         failing=FAILING,
@@ -84,31 +84,46 @@ def draw(
 
 def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
     """The score with its parts, what was answered and what was true: for closed episodes only."""
-    fault = incident.injection and incident.injection.fault
-    rows = [  # what was answered first, and what was true
+    parts = score_parts(score, record, incident)
+    return draw_parts(score, parts, cause_of(incident), closed_gate(score, record))
+
+
+def closed_gate(score: Score, record: Record) -> str:
+    """Why the gate made the score 0; empty where it did not."""
+    if score.gate > 0.0:
+        return ""
+    paged = "the wrong team" if record.teams else "nobody"
+    why = f"the right root cause, and {paged} paged"
+    why = "a real fault was ignored" if record.closed_by == "ignore" else why
+    return f"The gate makes it 0: {why}"
+
+
+def score_parts(score: Score, record: Record, incident: Incident) -> list[Part]:
+    """What was answered first to each question, and what was true."""
+    real = incident.injection is not None
+    rows = [
         (record.severity, incident.severity),
         (record.root_cause, incident.root),
         (
             " ".join(record.remediations[0]) if record.remediations else None,
-            f"{incident.remedy} {incident.root}" if fault else None,
+            f"{incident.remedy} {incident.root}" if real else None,
         ),
         (record.team, incident.team),
-        (f"{record.steps} steps, {record.closed_by}", f"{PAR_STEPS[bool(fault)]} steps"),
+        (f"{record.steps} steps, {record.closed_by}", f"{PAR_STEPS[real]} steps"),
     ]
-    parts = [
+    return [
         Part(name, answer or "none", truth or "none", value, weight)
         for (name, weight), (answer, truth), value in zip(
             WEIGHTS.items(), rows, score[: len(rows)], strict=True
         )
     ]
-    gate = ""
-    if score.gate == 0.0:
-        paged = "the wrong team" if record.teams else "nobody"
-        why = f"the right root cause, and {paged} paged"
-        why = "a real fault was ignored" if record.closed_by == "ignore" else why
-        gate = f"The gate makes it 0: {why}"
-    cause = fault.name.replace("-", " ") if fault else "a false alarm, to be ignored"
-    return draw_parts(score, parts, cause, gate)
+
+
+def cause_of(incident: Incident) -> str:
+    """What it was, in words."""
+    if incident.injection is None:
+        return "a false alarm, to be ignored"
+    return incident.injection.fault.name.replace("-", " ")
 
 
 def draw_parts(score: Score, parts: Sequence[Part], cause: str, gate: str = "") -> Markup:
@@ -130,10 +145,12 @@ def read_template(package: str, file: str) -> Template:
     return environment.get_template(file)
 
 
-def _graph(
+def place(
     topology: CallGraph, newest: Mapping[str, tuple[Metric, int]], alerted: set[str]
 ) -> dict[str, Any]:
-    """Callers stand on the left; `topology.layout` spreads the services of a depth over (0, 1)."""
+    """The boxes and wires of a call graph, and its size: callers stand on the left, and
+    `topology.layout` spreads the services of a depth over (0, 1).
+    """
     depths = list(topology.depth.values())
     columns = max(depths) + 1
     rows = max(depths.count(depth) for depth in range(columns))

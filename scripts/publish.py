@@ -1,4 +1,4 @@
-"""Copy what is light of finished runs and sweeps to results/ and draw it: `make results`.
+"""Copy what is light of finished runs and sweeps to results/, for `make results`.
 
 A sweep plays the held-out incidents of `test`; what else is published of a track (other splits,
 checkpoints, audit, transcripts) is played here, once.
@@ -12,10 +12,11 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from redraw import draw_track
-from tables import TRACKS, write_tables
+from pages import write_pages
+from tables import TRACKS
 
 from logtriage.bench.runs import differing
+from logtriage.policies.llm.loading import SHIPPED
 from logtriage.train.experiment import (
     audit_run,
     compare_transcripts,
@@ -83,8 +84,21 @@ def publish(run: str | Path, track: str) -> Path:
     return target
 
 
+def ship(track: Path) -> None:
+    """Put a track's base and the model of its first seed in the package."""
+    first = min(track.glob("seed-*"))
+    for name, source in (("base", track / "base"), ("agent", first / "model")):
+        for file in (
+            *source.glob("*.json"),
+            *source.glob("*.jinja"),
+            *source.glob("*.safetensors"),
+        ):
+            if file.name != "base.json":
+                shutil.copyfile(file, SHIPPED[name] / file.name)
+
+
 def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
-    """Publish every seed of all tracks in place of what was published, and write the tables."""
+    """Publish every seed of all tracks in place of what was published, and write the pages."""
     seeds = {track: sorted((runs / track).glob("seed-*")) for track in TRACKS}
     try:
         for track, found in seeds.items():
@@ -101,10 +115,10 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
         shutil.rmtree(ROOT / "results" / track, ignore_errors=True)
         for run in found:
             print(f"copied to {publish(run, track)}")
-        draw_track(ROOT / "results" / track)
+    ship(runs / "novice")
     for name in publish_sweeps(runs):
         print(f"copied the sweep {name}")
-    write_tables()
+    write_pages()
 
 
 def publish_sweeps(runs: Path) -> list[str]:

@@ -184,9 +184,9 @@ def test_triage_answers_by_itself_and_calls_nobody(log, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     told = run("triage", log)
     assert told.exit_code == 0, told.output
-    assert "root cause: cart-db (possible: " in told.stdout
-    assert "began: 2026-11-22 03:55:00" in told.stdout
-    assert "root cause: cart-db" in CliRunner().invoke(app, ["triage", "-"], input=SHOP_LOG).stdout
+    first = "cart-db (possible), since 2026-11-22 03:55:00\n"
+    assert told.stdout.startswith(first)
+    assert CliRunner().invoke(app, ["triage", "-"], input=SHOP_LOG).stdout.startswith(first)
 
 
 def test_triage_can_print_json(log):
@@ -225,7 +225,7 @@ def test_triage_asks_a_server_and_answers_without_it_too(log):
         assert "ERROR web-app [main] web-app: call to cart-db failed" in talk.openings()[0]
     with talking(lambda *_: refused(401, "who are you?")) as (url, _):
         told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
-        assert told.exit_code == 2 and "root cause: cart-db" in told.stdout
+        assert told.exit_code == 2 and told.stdout.startswith("cart-db (possible)")
         assert told.stderr.startswith("error: toy did not answer: ") and "401" in told.stderr
 
 

@@ -185,6 +185,25 @@ def evaluate_command(
 
 
 @errors_in_a_line()
+def watch_command(
+    who: Annotated[
+        str, typer.Argument(help="agent, base, a script as trace, a model's folder or hub name.")
+    ] = "agent",
+    beside: Annotated[str, typer.Option(help="Another of these, beside it.")] = "",
+    task: Annotated[str, typer.Option(help="Of the incident.")] = "cascading_failure",
+    split: Annotated[str, typer.Option(help="Of the incident.")] = "test",
+    index: Annotated[int, typer.Option(min=0, help="Of the incident.")] = 118,
+    pause: Annotated[float, typer.Option(min=0.0, help="Seconds between two steps.")] = 1.0,
+) -> None:
+    """Watch the trained agent, or another policy, solve an incident step by step."""
+    from rich.console import Console
+
+    from .watch import watch
+
+    watch([who, beside] if beside else [who], task, split, index, pause, Console())
+
+
+@errors_in_a_line()
 def replay_command(
     path: Annotated[Path, typer.Argument(help="A file of `evaluate --trajectories`.")],
     topology: TopologyPath = None,

@@ -1,7 +1,7 @@
 """A policy or a trained agent on a custom log.
 
     from logtriage.bench.log_agent import load_agent, triage
-    agent = load_agent("runs/novice/seed-1/model")  # or a hub name
+    agent = load_agent("agent")  # or a folder, or a hub name
     print(triage(agent, open("incident.log").read()))
 
 Nothing is executed: what the agent would do is a proposal.
@@ -15,7 +15,7 @@ from ..logs.log_episode import LogEpisode
 from ..play.conversation import Message
 from ..play.episode import BaseEpisode
 from ..policies.llm.language_models import LanguageModelPolicy
-from ..policies.llm.loading import load_language_model, runnable
+from ..policies.llm.loading import load_language_model, located, runnable
 from ..policies.scripted import Policy
 from ..world.call_graph import CallGraph
 from ..world.topology import DEFAULT_TOPOLOGY
@@ -59,7 +59,7 @@ def load_agent(source: str | Path, constrained: bool = True) -> LanguageModelPol
 
     from ..policies.llm.grammar import writes_as_qwen
 
-    name = str(source)
+    name = str(located(source))
     if find_adapter_config_file(name) is None:
         model, tokenizer = load_language_model(name)
     else:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ..ceiling.belief import BeliefPolicy
 from ..play.conversation import NATIVE, Protocol
 from ..play.tools import tool_schemas
+from ..policies.llm.loading import located
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import (
     LoudestPolicy,
@@ -95,6 +96,11 @@ def scripted(name: str, known: Policies = POLICIES) -> Player:
     return Player(name, {"policy": name, "code": code_digest()}, known[name])
 
 
+def named(name: str) -> Player:
+    """A script by its name, else a language model by its name or folder."""
+    return scripted(name) if name in POLICIES else in_memory(name, constrained=True)
+
+
 def prompt_digest(protocol: Protocol) -> str:
     """A digest of what surrounds the text of every incident: system prompt and tools."""
     return digest([protocol.name, protocol.opening(""), tool_schemas()])
@@ -114,7 +120,7 @@ def in_memory(
     """A language model in memory, called `name` or like its source; options as of `load_player` and
     `LanguageModelPolicy`. Weights in a folder are known by their digest, those of a hub by name.
     """
-    name = name or str(source)
+    name, source = name or str(source), located(source)
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
     def make(begun: int) -> Policy:

@@ -15,6 +15,9 @@ QUANTISED = {
     f"Qwen/Qwen2.5-{size}-Instruct": f"unsloth/Qwen2.5-{size}-Instruct-unsloth-bnb-4bit"
     for size in ("0.5B", "1.5B", "3B", "7B")
 }
+# The embedded agent that is in the package, and the base that it was trained from.
+AGENT = Path(__file__).parents[2] / "agent"
+SHIPPED = {"agent": AGENT / "trained", "base": AGENT / "base"}
 WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}  # Unsloth writes lower
 # How TRL's template prints a tool, and the same without `return`, which says the same of every tool
 # of ours, and which Qwen's own schemas do not have. Tools are read, and paid for, at every turn.
@@ -25,6 +28,11 @@ SHORT_SCHEMA = """\
             "name": whole.name, "description": whole.description, "parameters": whole.parameters
         } %}
         {{- {"type": tool.type, "function": function} | tojson }}"""
+
+
+def located(source: str | Path) -> str | Path:
+    """The folder of a model that is in the package; whatever else it is named by as it is."""
+    return SHIPPED.get(str(source), source)
 
 
 def quantised_name(source: str | Path) -> str:
@@ -88,7 +96,7 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
     options: dict[str, Any] = {"device_map": "auto"} if gpu else {}
     if load_in_4bit and not gpu:
         raise ValueError("4 bit needs an NVIDIA GPU, and none was found; leave it out on a CPU")
-    name = quantised_name(source) if load_in_4bit else str(source)
+    name = quantised_name(source) if load_in_4bit else str(located(source))
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
     # be loaded as saved.
     with explained(name):

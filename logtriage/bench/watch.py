@@ -1,0 +1,91 @@
+"""An incident in the terminal, as policies play it, step by step: `python -m logtriage watch`."""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..drawing import LEVELS, cause_of, closed_gate, score_parts
+from ..play.episode import Episode, Step, final_score
+from ..play.observation import Observation, call_graph_line
+from .registry import POLICIES, named
+
+INDENT = 4  # characters before what was shown
+STYLES = {"error": "red", "warning": "yellow"}
+
+
+def watch(
+    names: Sequence[str], task: str, split: str, index: int, pause: float, screen: Console
+) -> None:
+    """Show how each policy, by its name or a model's folder, plays one incident, side by side.
+
+    `pause`: seconds between two steps.
+    """
+    if not POLICIES.keys() >= set(names):
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
+    policies = [named(name).make(0) for name in names]
+    episodes = [Episode.open(task, split, index) for _ in names]
+    incident = episodes[0].incident
+    screen.rule(f"{task.replace('_', ' ')}, incident {index} of {split}")
+    screen.print(call_graph_line(incident.topology), style="dim")
+    screen.print(_shown(episodes[0].opening))
+    for policy, episode in zip(policies, episodes, strict=True):
+        policy.play([episode])
+    for row in _rows(names, episodes):
+        time.sleep(pause)
+        screen.print(_side_by_side(row))
+    screen.rule(f"it was: {cause_of(incident)}" + (f" at {incident.root}" if incident.root else ""))
+
+
+def _rows(names: Sequence[str], episodes: Sequence[Episode]) -> Iterator[Sequence[Group | Text]]:
+    """What stands beside each other: the names, each step, the verdicts."""
+    yield [Text(name, style="bold underline") for name in names]
+    for steps in zip_longest(*(episode.history for episode in episodes)):
+        yield [Text() if step is None else _step(step) for step in steps]
+    yield [_verdict(episode) for episode in episodes]
+
+
+def _side_by_side(cells: Sequence[Group | Text]) -> Table:
+    row = Table.grid(expand=True, padding=(0, 2))
+    for _ in cells:
+        row.add_column(ratio=1)
+    row.add_row(*cells)
+    return row
+
+
+def _step(step: Step) -> Group:
+    """What was done, and what was shown then."""
+    action, shown = step
+    done = f"{action.type} {action.value}" if action else f"invalid: {shown.error}"
+    return Group(Text(f"{shown.step:>2}  {done}", style="bold cyan"), _shown(shown))
+
+
+def _shown(shown: Observation) -> Padding:
+    """Alerts, metrics and log lines, coloured by their level."""
+    rows = [(LEVELS.get(line.partition(" ")[0], ""), line) for line in shown.lines or ()]
+    lines = [Text(metric.text, style="dim") for metric in shown.metrics or ()]
+    lines += [Text(line, style=STYLES.get(level, "dim")) for level, line in rows]
+    if shown.alerts is not None:
+        alerts = "; ".join(alert.text for alert in shown.alerts)
+        lines.insert(0, Text(f"alerts: {alerts or 'none'}", style="red" if alerts else "green"))
+    return Padding(Group(*lines), (0, 0, 0, INDENT))
+
+
+def _verdict(episode: Episode) -> Group:
+    """Each answer beside the truth, and the score."""
+    score = final_score(episode)
+    lines = [Text()]
+    for part in score_parts(score, episode.record, episode.incident):
+        wrong = part.value < 1.0 and part.name != "speed"
+        told = f"{part.answer} (it was: {part.truth})" if wrong else part.answer
+        lines.append(
+            Text(f"{part.name.replace('_', ' ')}: {told}", style="red" if wrong else "green")
+        )
+    gate = closed_gate(score, episode.record)
+    return Group(*lines, Text(f"score: {score.total:.2f}", style="bold"), Text(gate, style="red"))
