@@ -1,9 +1,12 @@
-"""Write LEADERBOARD.md from results/leaderboard/*.json; a test keeps it fresh.
+"""Write LEADERBOARD.md from results/leaderboard/*.json, and what of them the page at /web shows; a
+test keeps both fresh.
 
 Every entry is replayed before the table is written, and nothing is written while one of them claims
 a score that its actions do not earn.
 """
 
+import gzip
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,11 +22,14 @@ from logtriage.bench.intervals import (
 )
 from logtriage.bench.leaderboard import FEWEST, Entry, check_entry, read_entry
 from logtriage.bench.score_tables import CEILING, markdown
+from logtriage.server.comparison import RECORDED
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRIES = ROOT / "results" / "leaderboard"
 PAGE = ROOT / "LEADERBOARD.md"
+# What the page at /web calls those whose entries it shows, and the names of their files.
+SHOWN = {"belief": "belief", "trained agent": "novice-grpo", "base model": "novice-base"}
 
 HOW_TO_READ = f"""\
 Mean scores of `test` with 95 % bootstrap intervals over incidents, by
@@ -136,14 +142,33 @@ def cell(text: str) -> str:
     return plain
 
 
+def recorded() -> dict[str, dict[str, list[str]]]:
+    """What `server.comparison` reads: the first attempts of those of this version in `SHOWN`, with
+    the actions as the page's address holds them.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, stem in SHOWN.items():
+        entry = read_entry(ENTRIES / f"{stem}.json")
+        first = sorted(one for one in entry.episodes if not one[2])
+        wire = [(task, did.replace(", ", ",").replace(" ", ":")) for task, *_, did in first]
+        if entry.benchmark == BENCHMARK_VERSION:
+            found[name] = {
+                task: [did.replace(",", " ") for at, did in wire if at == task] for task in TASKS
+            }
+    return found
+
+
 def write_page() -> None:
-    """Replay every entry of this version, and write the page; `SystemExit` for a forged one."""
+    """Replay every entry of this version, and write the page and what is recorded; `SystemExit` for
+    a forged one.
+    """
     found = entries()
     current = [one for one in found if one.benchmark == BENCHMARK_VERSION]
     wrong = [line for one in current for line in check_entry(one)]
     if wrong:
         raise SystemExit("\n".join([*wrong[:20], f"{len(wrong)} episodes are forged"]))
     PAGE.write_text(page(found))
+    RECORDED.write_bytes(gzip.compress(json.dumps(recorded()).encode(), mtime=0))
     print(f"{sum(len(one.episodes) for one in current)} episodes of {len(current)} entries match")
 
 

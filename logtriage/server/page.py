@@ -20,6 +20,7 @@ from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
 from ..play.observation import SYSTEM_PROMPT
 from ..real.catalogue import last_incident, splits_of, tasks_on
+from .comparison import ranking, recorded_at
 
 router = APIRouter()
 
@@ -52,7 +53,7 @@ def to_page() -> RedirectResponse:
 def page(
     request: Request,
     task: str = "cascading_failure",
-    split: str = "train",
+    split: str = "test",  # where the agents are recorded
     index: str = "0",
     did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
 ) -> HTMLResponse:
@@ -85,7 +86,18 @@ def page(
     if observation.done:
         last = last_incident(task, split)
         following = {**here, "index": int(index) + 1 if int(index) < last else 0}
-        return answer(drawing=drawing, again=_address(here), following=_address(following))
+        where = (task, split, int(index), topology)
+        rows = [
+            (row, row.did == tuple(did), _address({**here, "did": row.did}))
+            for row in ranking(*where, did)
+        ]
+        return answer(
+            drawing=drawing,
+            again=_address(here),
+            following=_address(following),
+            ranking=rows,
+            recorded=bool(recorded_at(*where)),
+        )
     of_service, others = _links(here, did, environment.web_actions(seen))
     return answer(drawing=drawing, rules=SYSTEM_PROMPT, of_service=of_service, others=others)
 

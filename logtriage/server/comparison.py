@@ -1,0 +1,110 @@
+"""What others did on an incident that a visitor of the page has closed.
+
+Two scripts play it on the spot, in a millisecond. `belief` may need a second and SciPy, and the
+agents need torch: what these did on the incidents of the leaderboard is in `recorded.json.gz`,
+which `scripts/leaderboard.py` writes from their entries.
+"""
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from ..play.actions import Action
+from ..play.episode import BaseEpisode, final_score
+from ..play.scoring import Record
+from ..policies.policy import Policy
+from ..policies.scripted import LoudestPolicy, TracePolicy
+from ..real.catalogue import open_incident
+from ..world.topology import Topology
+
+RECORDED = Path(__file__).with_name("recorded.json.gz")
+RECORDED_SPLIT = "test"
+SCRIPTS: tuple[type[Policy], ...] = (LoudestPolicy, TracePolicy)
+KEPT = 256  # incidents whose rows are kept: a closed page that is asked for again costs nothing
+YOU = "you"
+
+
+class Row(NamedTuple):
+    """What somebody did on an incident, and what it came to."""
+
+    name: str
+    score: float
+    answer: str
+    did: tuple[str, ...]  # the actions as the page's address holds them
+
+
+def ranking(
+    task: str, split: str, index: int, topology: Topology | None, did: Sequence[str]
+) -> list[Row]:
+    """The others and the visitor, who did `did` and closed the incident, by falling score.
+
+    A visitor who did just what one of the others did is not listed again: the page may show their
+    episode.
+    """
+    rows = [*_others(task, split, index, topology)]
+    if tuple(did) not in [row.did for row in rows]:
+        rows.insert(0, _replayed(YOU, open_incident(task, split, index, topology), did))
+    return sorted(rows, key=lambda row: -row.score)
+
+
+def recorded_at(
+    task: str, split: str, index: int, topology: Topology | None
+) -> dict[str, list[str]]:
+    """Name to what was done, of those who are recorded on that incident; on a custom call graph
+    nobody is.
+    """
+    if split != RECORDED_SPLIT or topology is not None:
+        return {}
+    found = {name: done.get(task, [])[index : index + 1] for name, done in _recorded().items()}
+    return {name: done[0].split() for name, done in found.items() if done}
+
+
+@cache
+def _recorded() -> dict[str, dict[str, list[str]]]:
+    """Name to task to what was done at each index, the actions with spaces between."""
+    found: dict[str, dict[str, list[str]]] = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    return found
+
+
+@lru_cache(KEPT)
+def _others(task: str, split: str, index: int, topology: Topology | None) -> tuple[Row, ...]:
+    rows = []
+    for script in SCRIPTS:
+        (played,) = script().play([open_incident(task, split, index, topology)])
+        rows.append(_row(script.name, played.episode))
+    for name, done in recorded_at(task, split, index, topology).items():
+        rows.append(_replayed(name, open_incident(task, split, index), done))
+    return tuple(rows)
+
+
+def _replayed(name: str, episode: BaseEpisode, did: Iterable[str]) -> Row:
+    """The row of actions that close the episode."""
+    for one in did:
+        action_type, _, value = one.partition(":")
+        episode.act(Action.parse(action_type, value))
+    return _row(name, episode)._replace(did=tuple(did))
+
+
+def _row(name: str, episode: BaseEpisode) -> Row:
+    taken = [action or Action("?") for action, _ in episode.history]
+    did = tuple(f"{action.type}:{action.value}".rstrip(":") for action in taken)
+    return Row(name, final_score(episode).total, describe(episode.record), did)
+
+
+def describe(record: Record) -> str:
+    """The answers that count in one line: `blames user-db, restart, pages dba-team, 7 steps`."""
+    told = []
+    if record.closed_by == "ignore":
+        told.append("dismisses it")
+    if record.root_cause:
+        told.append(f"blames {record.root_cause}")
+    if record.remediations:
+        remedy, service = record.remediations[0]
+        told.append(remedy if service == record.root_cause else f"{remedy} {service}")
+    if record.team:
+        told.append(f"pages {record.team}")
+    steps = "1 step" if record.steps == 1 else f"{record.steps} steps"
+    return ", ".join([*(told or ["no answer"]), steps])

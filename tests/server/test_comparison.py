@@ -1,0 +1,136 @@
+"""A closed page says what others did on the same incident, and links to it."""
+
+import gzip
+import json
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
+
+import leaderboard
+import pytest
+import requests
+from browser import open_tab
+
+from logtriage.bench.leaderboard import read_entry
+from logtriage.play.scoring import Record
+from logtriage.policies.scripted import LoudestPolicy, TracePolicy
+from logtriage.server import comparison
+from logtriage.server.comparison import RECORDED, YOU, describe, ranking
+from logtriage.world.topology_file import load_topology
+
+ROOT = Path(__file__).parents[2]
+CASCADE = {"task": "cascading_failure", "split": "test", "index": 7}
+SCRIPTS = [LoudestPolicy.name, TracePolicy.name]
+NOT_RECORDED = [
+    {"task": "single_crash", "split": "test", "index": 200},
+    {"task": "cascading_failure", "split": "train", "index": 0},
+    {"task": "silent_degradation", "split": "unseen_topology", "index": 3},
+    {"task": "real", "split": "petshop", "index": 0},
+]
+
+
+def get(url, where, did):
+    """The page after these actions."""
+    answer = requests.get(f"{url}/web?{urlencode({**where, 'did': did}, doseq=True)}", timeout=30)
+    assert answer.status_code == 200
+    return answer.text
+
+
+def test_what_is_recorded_is_what_the_entries_hold():
+    kept = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    assert kept == leaderboard.recorded(), "run `make results`"
+    assert RECORDED.stat().st_size < 60_000
+
+
+@pytest.mark.parametrize("name", leaderboard.SHOWN)
+def test_recorded_actions_earn_the_recorded_scores(name):
+    entry = read_entry(leaderboard.ENTRIES / f"{leaderboard.SHOWN[name]}.json")
+    for task, index, _, score, *_ in entry.episodes[::9]:
+        rows = {row.name: row for row in ranking(task, "test", index, None, ["resolve"])}
+        assert rows[name].score == score
+
+
+@pytest.mark.parametrize("name, policy", [("base model", "base"), ("trained agent", "trained")])
+def test_agents_are_those_of_the_published_run(name, policy):
+    # After another training both entries are made anew, as LEADERBOARD.md says.
+    run = ROOT / "results" / "novice" / "seed-1"
+    entry = read_entry(leaderboard.ENTRIES / f"{leaderboard.SHOWN[name]}.json")
+    (player,) = entry.settings["policies"].values()
+    weights = json.loads((run / "transcripts.json").read_text())["weights"]
+    assert player["weights"] == weights[policy], f"make the entry of the {name} anew"
+
+
+def test_the_visitor_stands_among_the_others():
+    did = ["identify_root_cause:notification-service", "escalate:backend", "resolve"]
+    rows = ranking(*CASCADE.values(), None, did)
+    assert {row.name for row in rows} == {YOU, *SCRIPTS, *leaderboard.SHOWN}
+    assert [row.score for row in rows] == sorted((row.score for row in rows), reverse=True)
+    (own,) = (row for row in rows if row.name == YOU)
+    assert (own.score, own.did) == (0.45, tuple(did))
+    assert own.answer == "blames notification-service, pages backend, 3 steps"
+    trace = next(row for row in rows if row.name == "trace")
+    again = ranking(*CASCADE.values(), None, trace.did)  # the page shows another's episode
+    assert again == [row for row in rows if row.name != YOU]
+
+
+def test_others_play_an_incident_once_however_often_it_is_asked_for():
+    first = comparison._others(*CASCADE.values(), None)
+    assert comparison._others(*CASCADE.values(), None) is first
+
+
+def test_nobody_is_recorded_on_a_custom_call_graph():
+    graph = load_topology(ROOT / "examples" / "shop.yaml")
+    rows = ranking(*CASCADE.values(), graph, ["resolve"])
+    assert {row.name for row in rows} == {YOU, *SCRIPTS}
+
+
+@pytest.mark.parametrize(
+    "record, told",
+    [
+        (Record(steps=1, closed_by="resolve"), "no answer, 1 step"),
+        (Record(steps=2, severity="P3", closed_by="ignore"), "dismisses it, 2 steps"),
+        (
+            Record(root_causes=["a", "b"], remediations=[("restart", "b")], teams=["sre"], steps=5),
+            "blames a, restart b, pages sre, 5 steps",
+        ),
+    ],
+)
+def test_an_answer_is_told_in_a_line(record, told):
+    assert describe(record) == told
+
+
+def test_a_row_leads_to_the_episode_it_tells_of(url):
+    with open_tab(url) as tab:
+        tab.goto(f"{url}/web?{urlencode({**CASCADE, 'did': 'classify_severity:P1'})}")
+        assert tab.locator(".ranking").count() == 0  # nothing is given away
+        tab.get_by_role("link", name="resolve", exact=True).click()
+        tab.wait_for_url("**resolve*")
+        own = tab.locator(".ranking .own")
+        assert "you" in own.inner_text()
+        names = tab.locator(".ranking a").all_inner_texts()
+        assert len(names) == 6
+        for name in names:
+            if name == YOU:
+                continue
+            row = tab.locator(".ranking li", has=tab.get_by_role("link", name=name, exact=True))
+            score = row.locator("b").inner_text()
+            row.get_by_role("link").click()
+            tab.wait_for_url("**root_cause*")
+            assert f"score {score}" in tab.locator(".score").inner_text()
+            assert name in " ".join(tab.locator(".ranking .own").all_inner_texts())
+            tab.go_back()
+
+
+@pytest.mark.parametrize("where", NOT_RECORDED, ids=lambda where: where["split"])
+def test_where_nobody_is_recorded_the_page_says_so(url, where):
+    text = get(url, where, ["resolve"])
+    assert "are recorded on incidents 0 to 199 of test" in text
+    assert re.findall(r"<li.*?<a [^>]*>(.*?)</a>", text, re.S).count("trace") == 1
+    assert "are recorded on" not in get(url, CASCADE, ["resolve"])
+
+
+def test_nothing_that_was_done_becomes_markup(url):
+    attack = '"><script>alert(1)</script>'
+    text = get(url, CASCADE, [attack, f"remediate:{attack}", "resolve"])
+    assert "<script" not in text and "no answer, 3 steps" in unescape(text)
