@@ -17,7 +17,6 @@ from logtriage.bench.real_results import (
     draw_real,
     play_cases,
     reads,
-    real_table,
 )
 from logtriage.bench.registry import make_policy
 from logtriage.bench.runs import record_of
@@ -69,8 +68,6 @@ def main() -> None:
     print(f"published rows stay of: {', '.join(stays['policy'].unique())}")
     frame = pd.concat([played, stays], ignore_index=True)
     frame.to_parquet(RESULTS / "cases.parquet", index=False)
-    table = real_table(frame)
-    table.to_json(RESULTS / "table.json", orient="records", indent=1, double_precision=6)
     draw_real(RESULTS)
 
 

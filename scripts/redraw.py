@@ -2,16 +2,15 @@
 
 | figure | from |
 |---|---|
-| `results/<track>/*.png` | the tables of that track's seeds |
+| `results/novice/*.png` | the tables of the track's seeds |
 | `results/real/policies.png` | `cases.parquet` and `published.csv` beside it |
-| `results/<sweep>/*.png` | the tables beside them |
+| `results/<sweep>/seeds.png`, where there is one | the tables beside it |
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
-from tables import TRACKS, seeds_of
+from tables import played_in, seeds_of
 
 from logtriage.bench.plots import plot_checkpoints, plot_gain, plot_strata
 from logtriage.bench.real_results import draw_real
@@ -21,19 +20,17 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
-    """The folders of results that are there and have figures, and what draws those of each."""
-    folders = {RESULTS / "real": draw_real}
-    folders |= {RESULTS / track: draw_track for track in TRACKS}
-    folders |= {path.parent: draw_sweep for path in sorted(RESULTS.glob("*/sweep.json"))}
+    """The folders of results that have figures, and what draws those of each."""
+    folders = {RESULTS / "real": draw_real, RESULTS / "novice": draw_track}
+    folders |= {path.parent: draw_sweep for path in sorted(RESULTS.glob("*/seeds.png"))}
     return {folder: draw for folder, draw in folders.items() if folder.is_dir()}
 
 
 def draw_track(folder: Path) -> list[Path]:
-    """A track's figures over its seeds; returns the files."""
+    """The figures of a track over its seeds; returns the files."""
     runs = seeds_of(folder.name)
     training, checkpoints, evaluations = (
-        [pd.read_parquet(run / f"{name}.parquet") for run in runs]
-        for name in ("episodes", "checkpoints", "evaluation")
+        played_in(runs, name) for name in ("episodes", "checkpoints", "evaluation")
     )
     figures = {
         "gain": plot_gain(training, evaluations),

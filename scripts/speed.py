@@ -1,23 +1,12 @@
-"""Steps per second, observation text included, one core, in process.
+"""Steps per second of the simulator, observation text included, one core, in process: `make speed`.
 
-    python scripts/speed.py                       ours
-    python scripts/speed.py path/to/module.py     ours and another world's, in turns, in one run
-
-The module of another world defines `SPEED_EPISODE`, a function of an episode's number that plays
-that episode and returns its number of steps. Machines are noisy: rounds alternate, and the ratio of
-the medians is what counts.
+Machines are noisy: ours take turns over several rounds, and the median is what counts.
 """
 
-import runpy
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from itertools import count
-from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
@@ -39,6 +28,8 @@ SCRIPT = [
     Action("escalate", ("dba",)),
     Action("resolve"),
 ]  # eight steps, the length of the shortest task
+
+ROUNDS, SECONDS = 5, 1.0  # turns for each, and the length of one
 
 Player = Callable[[int], int]  # plays episode n, returns its number of steps
 
@@ -66,39 +57,22 @@ def openenv_player() -> Player:
     return play
 
 
-def measure(players: dict[str, Player], seconds: float, rounds: int) -> dict[str, list[float]]:
-    """Steps per second, `rounds` values for each player; players take turns, on new episodes."""
+def measure(players: dict[str, Player]) -> dict[str, list[float]]:
+    """Steps per second, `ROUNDS` values for each player; players take turns, on new episodes."""
     rates: dict[str, list[float]] = {name: [] for name in players}
     numbers = {name: count() for name in players}
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for name, play in players.items():
             steps, began = 0, time.perf_counter()
-            while time.perf_counter() - began < seconds:
+            while time.perf_counter() - began < SECONDS:
                 steps += play(next(numbers[name]))
             rates[name].append(steps / (time.perf_counter() - began))
     return rates
 
 
-def main(
-    other: Annotated[Path | None, typer.Argument(help="The module of another world.")] = None,
-    seconds: Annotated[float, typer.Option(help="Length of a turn.")] = 1.0,
-    rounds: Annotated[int, typer.Option(help="Turns for each.")] = 5,
-) -> None:
-    """Measure, and print medians, ranges, and ratios to the other world."""
-    players: dict[str, Player] = {
-        "logtriage core": play_core,
-        "logtriage OpenEnv": openenv_player(),
-    }
-    if other:
-        sys.path.insert(0, str(other.resolve().parent))
-        players[other.stem] = runpy.run_path(str(other))["SPEED_EPISODE"]
-    rates = measure(players, seconds, rounds)
-    base = statistics.median(rates[other.stem]) if other else None
-    for name, values in rates.items():
-        middle = statistics.median(values)
-        ratio = f", {middle / base:.2f} x {other.stem}" if base else ""
-        print(f"{name:20} {middle:9,.0f} steps/s ({min(values):,.0f} to {max(values):,.0f}){ratio}")
-
-
 if __name__ == "__main__":
-    typer.run(main)
+    for name, values in measure(
+        {"logtriage core": play_core, "logtriage OpenEnv": openenv_player()}
+    ).items():
+        middle, least, most = statistics.median(values), min(values), max(values)
+        print(f"{name:20} {middle:9,.0f} steps/s ({least:,.0f} to {most:,.0f})")

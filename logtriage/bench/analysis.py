@@ -29,7 +29,6 @@ import pandas as pd
 
 from ..play.scoring import PARTS
 from .intervals import KEYS, Interval, before_and_after, compare_recipes, holm, seed_means, verdict
-from .score_tables import detection_table
 
 TRAINING = "training"  # the policy of rows about training
 ALL = "all"  # the task of means over all tasks
@@ -43,11 +42,6 @@ CATEGORIES = ("base", "policy", "task", "split", "closed_by", "benchmark")
 SMALL_INTEGERS = {"seed": "int16", "step": "int32", "episodes": "int16", "index": "int32"}
 # Decimals of a step's means: of some twenty episodes, so more would be noise and cost bytes.
 DECIMALS = {measure: 3 if measure == "score" else 2 for measure in MEASURES}
-SHOWN = (  # columns of `comparison_table`
-    *("seeds", "base", "trained", "gain", "gain_low", "gain_high", "smallest_gain"),
-    *("difference", "difference_low", "difference_high", "p", "verdict"),
-)
-
 
 # -- the frame -----------------------------------------------------------------------------------
 
@@ -208,16 +202,19 @@ def _flat(record: dict[str, Any]) -> dict[str, float]:
 
 
 def comparison_table(frame: pd.DataFrame, against: str, task: str = ALL) -> pd.DataFrame:
-    """Each row of a sweep beside the row `against`, the best first, for reading: of a task, or of
-    the mean of `all`.
+    """Each row of a sweep beside the row `against`, the best first, as text: of a task, or of the
+    mean of `all`.
     """
     table = score(frame, against=against)
-    table = table[table["task"] == task].set_index("row")[[*SHOWN]]
-    return table.sort_values("trained", ascending=False).round(3)
-
-
-def dismissal_table(frame: pd.DataFrame, task: str = "silent_degradation") -> pd.DataFrame:
-    """What each row, and the base, does with real faults and with false alarms of a task."""
-    shown = frame[frame["policy"].isin(["base", "trained"]) & (frame["task"] == task)]
-    shown = shown.assign(policy=shown["row"].astype(str).replace("", "base"))
-    return detection_table(shown).set_index("policy").drop(columns="task").rename_axis("row")
+    table = table[table["task"] == task].sort_values("trained", ascending=False).set_index("row")
+    shown = {
+        name: [
+            f"{Interval(*ends):.2f}"
+            for ends in table[[name, f"{name}_low", f"{name}_high"]].to_numpy()
+        ]
+        for name in ("trained", "gain", "difference")
+    }
+    shown |= {"p": table["p"].map("{:.3f}".format), "verdict": table["verdict"]}
+    return pd.DataFrame(shown, table.index).replace(
+        {r"^nan.*": "", r"^0\.000$": "<0.001"}, regex=True
+    )

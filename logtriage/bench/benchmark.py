@@ -1,10 +1,10 @@
 """The benchmark: every policy on every task and split, and tables made from those episodes.
 
-Four studies are finished: their tables and figure in `results/benchmark` stay, and their code is
-in the commits named here. `exploits.json` holds the best rules that hill climbing found without
-diagnosis (264b8c9), `dials.parquet` and `dials.png` show scores against each setting of a task
-(264b8c9), `power.json` says how many episodes show a gain, and `hops.json` how often a root is
-found by its distance from an alert (both d1e2645).
+Four studies are finished: their tables in `results/benchmark` stay, and their code is in the
+commits named here. `exploits.json` holds the best rules that hill climbing found without diagnosis
+(264b8c9), `dials.parquet` scores against each setting of a task (264b8c9), `power.json` how many
+episodes show a gain, and `hops.json` how often a root is found by its distance from an alert (both
+d1e2645).
 """
 
 import json
@@ -27,7 +27,7 @@ from .intervals import calibration_error
 from .registry import POLICIES, make_policy
 from .rollouts import CORE, Judge, rollout
 from .runs import write_text
-from .score_tables import policy_comparisons, policy_scores
+from .score_tables import policy_scores
 
 PART = 100  # incidents played by one process at a time
 AUDITED = ("random", "loudest", "novice", "trace", "belief")
@@ -121,11 +121,7 @@ def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -
     audited = run_benchmark(AUDITED, ["test"], some, processes, part=some, judge=judge_result)
     for name, played in {"episodes": frame, "openings": openings, "audit": audited}.items():
         played.to_parquet(results / f"{name}.parquet", index=False)
-    tables = {
-        "scores": policy_scores(frame),
-        "calibration": calibration_table(frame, openings),
-        "comparisons": policy_comparisons(frame),
-    }
+    tables = {"scores": policy_scores(frame), "calibration": calibration_table(frame, openings)}
     for name, table in tables.items():
         rows = table.map(_rounded).to_dict("records")
         report = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": rows}

@@ -31,8 +31,10 @@ POLICY_COLOURS = {
     "trace": "#2E9E5B",
     "belief": "#580063",
     "oracle": "#000000",
+    "unexplained": "#C8102E",  # this project's rule for real incidents
     "base": "#5F5A63",  # the embedded model before training ...
     "trained": "#1F5BFF",  # ... and after
+    "agent": "#1F5BFF",  # the trained one that is in the package
 }
 OTHER_MODEL = "#331199"  # a model that a reader has brought; its row says which
 TASK_COLOURS = {
@@ -40,6 +42,7 @@ TASK_COLOURS = {
     "cascading_failure": "#D6219C",
     "silent_degradation": "#9B8804",
 }
+UNIT = np.linspace(0.0, 1.0, 6)  # ticks of a score or share
 INK, FAINT = "#222222", "#B8B8B8"  # what is neither policy nor task
 
 
@@ -121,4 +124,4 @@ def label_ends(
 def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) -> None:
     """A dot at the mean and a line over the 95 % interval, at height `y`."""
     ax.plot([x.low, x.high], [y, y], color=colour, lw=1.6, zorder=3, solid_capstyle="butt")
-    ax.plot([x.mean], [y], "o", color=colour, zorder=4, **{"ms": 6.0, **style})
+    ax.plot([x.mean], [y], color=colour, zorder=4, **{"marker": "o", "ms": 6.0, **style})

@@ -118,16 +118,6 @@ def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
     return _bootstrap([scores, ceiling], lambda x, y, axis: x.mean(axis) / y.mean(axis), True)
 
 
-def probability_of_improvement(before: np.ndarray, after: np.ndarray) -> Interval:
-    """Chance that an episode of `after` (n,) scores above one of `before` (n,), ties half: over all
-    pairs (Mann-Whitney U); incidents are resampled for both together.
-    """
-    before, after = _checked([before, after])
-    wins = (after > before[:, None]) + 0.5 * (after == before[:, None])
-    (drawn,) = _resample_shares(before.size)
-    return Interval(float(wins.mean()), *_limits(((drawn @ wins) * drawn).sum(axis=1)))
-
-
 # -- over training seeds and incidents -----------------------------------------------------------
 
 

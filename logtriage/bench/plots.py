@@ -21,6 +21,7 @@ from .figure import (
     INK,
     SMALL,
     TASK_COLOURS,
+    UNIT,
     Picture,
     draw_interval,
     label_ends,
@@ -33,7 +34,6 @@ from .intervals import mean_interval, seed_scores, two_way_mean
 from .strata import STRATA, group_order, label, named_once, stratum_changes
 
 WINDOW = 15  # training steps of a running mean
-UNIT = np.linspace(0.0, 1.0, 6)
 BASE, TRAINED = policy_colour("base"), policy_colour("trained")
 
 Frames = Sequence[pd.DataFrame]
@@ -54,7 +54,11 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
         ax.set(title=words(task), xlim=(-0.04, 1.22), xticks=UNIT)
         ax.grid(axis="y", color=FAINT, lw=0.5)
         ax.set_axisbelow(True)
-    figure.supxlabel("mean score (0 to 1); at the right, the mean number of steps", fontsize=10)
+    count = frame.groupby(["policy", "task"])["index"].nunique().max()
+    figure.supxlabel(
+        f"mean score of {count} incidents (0 to 1), 95 % intervals; at the right, mean steps",
+        fontsize=10,
+    )
     axes[0, 0].set_yticks(range(len(policies)), policies)
     axes[0, 0].set_ylim(len(policies) - 0.5, -0.5)
     for tick, name in zip(axes[0, 0].get_yticklabels(), policies, strict=True):
@@ -81,11 +85,13 @@ def _played(training: Frames) -> pd.Series:
     return sizes.mean(axis=1).cumsum()
 
 
-def _draw_learning(ax: Axes, training: Frames) -> None:
-    """A strong line per task, the running mean over all seeds; faint, each seed's own, or, where
-    there is but one seed, its steps.
+def plot_learning(training: Frames) -> Picture:
+    """Score against training episodes (columns step, task, score), while sampling on `train`: a
+    strong line per task, the running mean over all seeds; faint, each seed's own, or, where there
+    is but one seed, its steps.
     """
-    played, ends, single = _played(training), {}, len(training) == 1
+    figure, axes = new_figure(3.2)
+    ax, played, ends, single = axes[0, 0], _played(training), {}, len(training) == 1
     for task, colour in TASK_COLOURS.items():
         runs = [
             frame[frame["task"] == task].groupby("step")["score"].mean()
@@ -109,12 +115,6 @@ def _draw_learning(ax: Axes, training: Frames) -> None:
     title = f"While learning by GRPO\n{count_seeds(len(training))}; strong: {WINDOW} steps' mean"
     ax.set_title(title, fontsize=10)
     label_ends(ax, ends, weight="bold")
-
-
-def plot_learning(training: Frames) -> Picture:
-    """Score against training episodes (columns step, task, score), while sampling on `train`."""
-    figure, axes = new_figure(3.2)
-    _draw_learning(axes[0, 0], training)
     return figure
 
 
@@ -172,7 +172,7 @@ def _draw_gain(ax: Axes, evaluations: Frames, task: str, y: float) -> None:
         "", (means["trained"], y), (means["base"], y),
         arrowprops={"arrowstyle": "-|>", "lw": 2.4, "color": TRAINED, "shrinkA": 5, "shrinkB": 3},
     )  # fmt: skip
-    middle = float(np.clip(np.mean(list(means.values())), 0.3, 0.7))
+    middle = float(np.clip(np.mean(list(means.values())), 0.2, 0.8))
     for text, side, colour in (
         (f"base {means['base']:.2f} ", "right", BASE),
         (f"→ trained {means['trained']:.2f}", "left", TRAINED),
@@ -181,33 +181,34 @@ def _draw_gain(ax: Axes, evaluations: Frames, task: str, y: float) -> None:
             text, (middle, y), xytext=(0, -9), textcoords="offset points", ha=side, va="top",
             fontsize=9.5, weight="bold", color=colour,
         )  # fmt: skip
-    ax.text(0.0, y + 0.4, words(task), fontsize=11, weight="bold", color=TASK_COLOURS[task])
     shown = evaluations[0][evaluations[0]["task"] == task].groupby("policy")["score"].mean()
     names = [name for name in ("loudest", "trace", "belief") if name in shown]
-    for name, x in zip(names, spread([shown[name] for name in names], 0.12), strict=True):
-        ax.plot([shown[name]] * 2, [y - 0.08, y + 0.14], color=policy_colour(name), lw=3)
-        ax.text(x, y + 0.2, name, ha="center", fontsize=9, color=policy_colour(name))
+    for name, x in zip(names, spread([shown[name] for name in names], 0.07), strict=True):
+        ax.plot([shown[name]] * 2, [y - 0.1, y + 0.16], color=policy_colour(name), lw=3)
+        ax.text(x, y + 0.22, name, ha="center", fontsize=9, color=policy_colour(name))
 
 
 def plot_gain(training: Frames, evaluations: Frames) -> Picture:
-    """The whole story in one figure: the learning curve, and base against trained on held-out
-    incidents, with 95 % intervals over incidents and seeds; upright bars are scripts.
+    """Base against trained on held-out incidents, both played greedily, with 95 % intervals over
+    incidents and seeds; upright bars are scripts. What `training` played is counted in the title.
     """
-    figure, axes = new_figure(4.1, 2, width_ratios=(1.0, 1.25))
-    left, right = axes[0]
     tasks = list(dict.fromkeys(evaluations[0]["task"]))
+    figure, axes = new_figure(0.8 + 0.85 * len(tasks))
+    ax = axes[0, 0]
     for row, task in enumerate(tasks):
-        _draw_gain(right, evaluations, task, -row)
-    right.set(xlim=(-0.01, 1.06), ylim=(0.62 - len(tasks), 0.58), xticks=UNIT, yticks=[])
-    right.set(xlabel="mean score of greedy play on held-out incidents (0 to 1)")
-    right.spines["left"].set_visible(False)
+        _draw_gain(ax, evaluations, task, -row)
     count = evaluations[0].groupby(["task", "policy"])["index"].nunique().max()
-    right.set_title(
-        "Before and after, on incidents it has not seen\n"
-        f"{count_seeds(len(training))}; {count} incidents a task, 95 % intervals",
+    faint = " (faint)" if len(evaluations) > 1 else ""
+    ax.set(xlim=(-0.01, 1.04), ylim=(0.55 - len(tasks), 0.5), xticks=UNIT)
+    ax.set(xlabel="mean score (0 to 1) of greedy play, before training and after")
+    ax.set_yticks(range(0, -len(tasks), -1), map(words, tasks), fontsize=11, weight="bold")
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set_title(
+        f"{_played(training).iloc[-1]:,.0f} episodes of GRPO, then {count} incidents a task that no"
+        f" training saw\n{count_seeds(len(training))}{faint}; lines: 95 % intervals; bars: scripts",
         fontsize=10,
     )
-    _draw_learning(left, training)
     return figure
 
 
@@ -216,36 +217,48 @@ def plot_strata(evaluations: Frames) -> Picture:
     joined to trained; the number of incidents is at the right.
 
     A blue line is a change for the better by more than its paired 95 % interval, a thick black one
-    a change for the worse, and a grey one no significant change.
+    ("worse") a change for the worse, and a grey one no significant change.
     """
     sides = [[one[one["policy"] == name] for one in evaluations] for name in ("base", "trained")]
-    changes = named_once(stratum_changes(*sides))
+    changes = stratum_changes(*sides)
     changes = changes[[STRATA[name].better > 0 for name in changes["stratum"]]]
-    order = {name: place for place, name in enumerate(STRATA)}
+    order, kept = {name: place for place, name in enumerate(STRATA)}, named_once(changes)
     rows = sorted(
-        set(zip(changes["stratum"], changes["group"], strict=True)),
+        set(zip(kept["stratum"], kept["group"], strict=True)),
         key=lambda row: (order[row[0]], group_order(row[1])),
     )
     tasks = list(changes["task"].unique())
-    figure, axes = new_figure(1.1 + 0.29 * len(rows), len(tasks), sharey=True)
+    figure, axes = new_figure(1.1 + 0.27 * len(rows), len(tasks), sharey=True)
     for ax, task in zip(axes[0], tasks, strict=True):
-        for row in changes[changes["task"] == task].itertuples():
-            y = rows.index((row.stratum, row.group))
-            colour = INK if row.fell else TRAINED if row.low > 0.0 else FAINT
-            width = 4 if row.fell else 2.4
-            ax.plot([row.base, row.trained], [y, y], color=colour, lw=width, zorder=1)
-            ax.plot([row.base], [y], "o", color=BASE, ms=7, zorder=4)
-            ax.plot([row.trained], [y], "o", color=TRAINED, ms=7, zorder=4)
-            ax.text(1.24, y, str(row.incidents), ha="right", va="center", fontsize=SMALL)
-        ax.set(title=words(task), xlim=(-0.04, 1.25), xticks=UNIT)
+        own = changes[changes["task"] == task].set_index(["stratum", "group"])
+        for y, at in enumerate(rows):
+            count = "none"
+            if at in own.index:
+                count = str(_draw_change(ax, own.loc[at], y))
+            ax.text(1.3, y, count, ha="right", va="center", fontsize=SMALL)
+        ax.set(title=words(task), xlim=(-0.04, 1.31), xticks=UNIT)
     figure.supxlabel(
-        f"share (0 to 1; {count_seeds(len(evaluations))}; grey: base, blue: trained, black line:"
-        " worse); at the right, incidents",
+        f"share (0 to 1; {count_seeds(len(evaluations))}); grey dot: base, blue: trained, grey"
+        " line: may be chance; at the right: incidents",
         fontsize=10,
     )
     axes[0, 0].set_yticks(range(len(rows)), [label(*row) for row in rows])
     axes[0, 0].set_ylim(len(rows) - 0.4, -0.9)
     return figure
+
+
+def _draw_change(ax: Axes, row: pd.Series, y: int) -> int:
+    """A row of `stratum_changes`, at height `y`; returns its number of incidents."""
+    colour = INK if row["fell"] else TRAINED if row["low"] > 0.0 else FAINT
+    ends = [row["base"], row["trained"]]
+    ax.plot(ends, [y, y], color=colour, lw=4 if row["fell"] else 2.4, zorder=1)
+    for x, own in zip(ends, (BASE, TRAINED), strict=True):
+        ax.plot([x], [y], "o", color=own, ms=6, zorder=4)
+    if row["fell"]:
+        left = min(ends) > 0.4
+        x, side = (min(ends) - 0.06, "right") if left else (max(ends) + 0.06, "left")
+        ax.text(x, y, "worse", ha=side, va="center", fontsize=SMALL, weight="bold")
+    return int(row["incidents"])
 
 
 # -- the rows of a sweep -------------------------------------------------------------------------
@@ -277,7 +290,9 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
     axes[0, 0].set_yticks(range(len(rows)), [words(row) for row in rows])
     line = f"; dashed: {words(against)}" if against else ""
     figure.supxlabel(
-        f"mean held-out score (0 to 1; {seeds} a row; grey: before training{line})", fontsize=10
+        f"mean score of {of_row[rows[0]][1][0].shape[1]} held-out incidents (0 to 1; {seeds} a row;"
+        f" grey: before training{line})",
+        fontsize=10,
     )
     return figure
 
@@ -316,13 +331,15 @@ def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
     done, when the edge is restarted, and when the right remedy is applied to the root.
     """
     edge, root, remedy = incident.topology.names[0], incident.root, incident.remedy
+    symptom = ", a symptom: errors come back" if root not in (None, edge) else ""
+    dashed = {"color": INK, "lw": 1.8, "ls": (0, (2, 1.5))}
     curves: list[tuple[str, str, str, dict[str, Any]]] = [
         ("nothing done", "", "", {"color": FAINT, "lw": 9}),
-        (f"restart {edge}", "restart", edge, {"color": INK, "lw": 1.8, "ls": (0, (2, 1.5))}),
+        (f"restart {edge}{symptom}", "restart", edge, dashed),
     ]
     if root and remedy:
         style = {"color": INK, "lw": 2.4, "marker": "o", "ms": 4}
-        curves.append((f"{remedy} {root}, the root", remedy, root, style))
+        curves.append((f"{remedy} {root}, where it began", remedy, root, style))
     figure, axes = new_figure(2.9)
     ax = axes[0, 0]
     for name, applied, service, style in curves:

@@ -19,7 +19,17 @@ from ..real.cases import load_source
 from ..real.catalogue import open_incident
 from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES, ranking_policy
-from .figure import FAINT, INK, SMALL, Picture, draw_interval, new_figure, words
+from .figure import (
+    FAINT,
+    INK,
+    POLICY_COLOURS,
+    SMALL,
+    UNIT,
+    Picture,
+    draw_interval,
+    new_figure,
+    words,
+)
 from .intervals import wilson
 from .registry import POLICIES, Policies
 from .rollouts import rollout, scored
@@ -37,7 +47,8 @@ TITLES = {
     "nezha-trainticket": "Train Ticket",
     "nezha-onlineboutique": "Online Boutique",
 }
-OURS_COLOUR = "#1F5BFF"  # of the project's rule in the figure; everything else is ink
+# In the table alone: rules whose code is gone, and scripts of the simulator beside `trace`.
+NOT_DRAWN = ("largest_ratio", "deepest", "random_walk", "loudest", "novice")
 TOGETHER = 4  # cases that a policy plays at once: to a language model some are 8,000 tokens long
 
 
@@ -135,36 +146,44 @@ def draw_real(folder: str | Path) -> list[Path]:
 
 
 def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
-    """Share of cases whose root is named first, one row per policy of `real_table`, with its
-    interval over cases; a small ring is the share named among the first three. Below, as diamonds,
-    what others report (`published.csv` in `results/real`): shares of all cases of a source.
+    """Share of cases whose root is named first, one row per policy of `real_table` that is not in
+    `NOT_DRAWN`, with Wilson's interval over cases; a small ring is the share named among the first
+    three. Below, as diamonds, what others report (`published.csv` in `results/real`) on all cases
+    of a source.
     """
-    table = table[table["part"] == ALL]
+    table = table[(table["part"] == ALL) & ~table["policy"].isin(NOT_DRAWN)]
     means = table.assign(mean=[one.mean for one in table["top1"]]).groupby("policy")["mean"].mean()
-    policies = list(means.sort_values().index[::-1])
-    others = list(dict.fromkeys(name.split(",")[0] for name in published["method"]))
+    published = published.assign(method=published["method"].str.replace(", latency", ""))
+    policies, others = list(means.sort_values().index[::-1]), list(published["method"].unique())
     rows = [*policies, *others]
-    figure, axes = new_figure(0.235 * len(rows) + 0.8, columns=len(TITLES), sharey=True)
+    figure, axes = new_figure(0.235 * len(rows) + 1.0, columns=len(TITLES), sharey=True)
     for ax, (source, title) in zip(axes[0], TITLES.items(), strict=True):
-        for row in table[table["source"] == source].itertuples():
-            at, colour = policies.index(row.policy), OURS_COLOUR if row.policy == OURS else INK
-            draw_interval(ax, row.top1, at, colour)
-            ax.plot([row.top3.mean], [at], "o", mfc="white", mec=colour, ms=3.5, zorder=2)
-        for row in published[published["source"] == source].itertuples():
-            at = len(policies) + others.index(row.method.split(",")[0])
-            ax.plot([row.top1], [at], "D", color=INK, ms=5.0, zorder=4)
-            ax.plot([row.top3], [at], "D", mfc="white", mec=INK, ms=3.5, zorder=2)
-        cases = int(table.loc[table["source"] == source, "cases"].max())
-        ax.set_title(f"{title}, {cases} cases", fontsize=10)
+        own, reported = (one[one["source"] == source] for one in (table, published))
+        cells = [(one.policy, one.top1, one.top3.mean, "o") for one in own.itertuples()]
+        for one in reported.itertuples():
+            cells.append((one.method, wilson(one.top1, one.cases), one.top3, "D"))
+        for name, top1, top3, marker in cells:
+            y, colour = rows.index(name), _colour(name)
+            draw_interval(ax, top1, y, colour, marker=marker)
+            ax.plot([top3], [y], marker, mfc="white", mec=colour, ms=3.5, zorder=5)
+        cases, all_cases = own["cases"].max(), reported["cases"].max()
+        ax.set_title(f"{title}\n{cases} cases (published: {all_cases})", fontsize=10)
         ax.axhline(len(policies) - 0.5, color=FAINT, lw=0.8)
-        ax.set_xlim(-0.03, 1.03)
-        ax.set_xticks([0.0, 0.5, 1.0], ["0", ".5", "1"])
+        ax.set(xlim=(-0.03, 1.03), xticks=UNIT)
         ax.grid(axis="x", color=FAINT, lw=0.5, alpha=0.6)
-        ax.set_xlabel("root named first (ring: in three)", fontsize=9)
+    figure.supxlabel(
+        "share of cases whose root is named first, 95 % intervals; ring: among three", fontsize=10
+    )
     first = axes[0, 0]
     labels = [words(name) for name in policies] + [f"{name} (published)" for name in others]
     first.set_yticks(range(len(rows)), labels, fontsize=SMALL)
-    ours = first.get_yticklabels()[policies.index(OURS)]
-    ours.set(color=OURS_COLOUR, fontweight="bold")
+    for tick, name in zip(first.get_yticklabels(), rows, strict=True):
+        tick.set(color=_colour(name), weight="bold" if name == OURS else "normal")
     first.set_ylim(len(rows) - 0.5, -0.5)
     return figure
+
+
+def _colour(policy: str) -> str:
+    """A policy's colour in the whole repository, or ink; the embedded agents are trained ones."""
+    name = "trained" if policy.startswith("embedded") else policy
+    return POLICY_COLOURS.get(name, INK)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -14,7 +13,6 @@ from .intervals import (
     before_and_after,
     matched,
     mean_interval,
-    probability_of_improvement,
     seed_scores,
     share_of_ceiling,
     stratified_iqm,
@@ -153,14 +151,15 @@ def summary_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return table.fillna("-")
 
 
-def split_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """A model before and after training on each split of a frame, as text: means over the tasks,
-    with intervals over incidents, and the paired gain.
+def split_table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """A model before and after training on each split, as text: means over the tasks, with
+    intervals, and the paired gain; from one frame per training seed.
     """
     rows = []
-    for split, own in frame.groupby("split", sort=False):
+    for split in frames[0]["split"].unique():
+        own = [one[one["split"] == split] for one in frames]
         base, trained = (
-            [seed_scores([own], task, name) for task in own["task"].unique()]
+            [seed_scores(own, task, name) for task in own[0]["task"].unique()]
             for name in ("base", "trained")
         )
         means = before_and_after(base, trained)
@@ -190,27 +189,6 @@ def policy_scores(frame: pd.DataFrame) -> pd.DataFrame:
                 "share_of_ceiling": share_of_ceiling(*matched(part, best)),
             }
         )
-    return pd.DataFrame(rows)
-
-
-def policy_comparisons(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
-    """Each policy against the one before it on the same incidents, one row per task: the gain, and
-    the probability of improvement.
-    """
-    rows, names = [], list(dict.fromkeys(frame["policy"]))
-    for task in dict.fromkeys(frame["task"]):
-        part = frame[(frame["split"] == split) & (frame["task"] == task)]
-        for before, after in pairwise(names):
-            sides = matched(part[part["policy"] == before], part[part["policy"] == after])
-            rows.append(
-                {
-                    "task": task,
-                    "before": before,
-                    "after": after,
-                    "gain": mean_interval(sides[1] - sides[0]),
-                    "probability of improvement": probability_of_improvement(*sides),
-                }
-            )
     return pd.DataFrame(rows)
 
 

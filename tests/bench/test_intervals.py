@@ -14,7 +14,6 @@ from logtriage.bench.intervals import (
     holm,
     matched,
     mean_interval,
-    probability_of_improvement,
     share_of_ceiling,
     stratified_iqm,
     stratified_mean,
@@ -64,19 +63,12 @@ def ratio(x, y):
     return x.mean() / y.mean()
 
 
-def improvement_by_hand(before, after):
-    return np.mean([(after > one).mean() + 0.5 * (after == one).mean() for one in before])
-
-
 # -- over incidents ------------------------------------------------------------------------------
 
 
 def test_intervals_agree_with_a_bootstrap_by_hand():
     """Other random numbers, so the ends agree within the noise of the resampling alone."""
     scores, ceiling = STRATA[0], 0.5 + STRATA[0] ** 2
-    random = np.random.default_rng(3)
-    before = random.integers(0, 8, 30) / 10.0
-    after = np.clip(before + random.integers(-1, 3, 30) / 10.0, 0, 1)
     cases = [
         (mean_interval(scores), bootstrap_by_hand([scores], np.mean)),
         (stratified_mean(STRATA), bootstrap_by_hand(STRATA, mean_by_hand)),
@@ -84,10 +76,6 @@ def test_intervals_agree_with_a_bootstrap_by_hand():
         (
             share_of_ceiling(scores, ceiling),
             bootstrap_by_hand([scores, ceiling], ratio, paired=True),
-        ),
-        (
-            probability_of_improvement(before, after),
-            bootstrap_by_hand([before, after], improvement_by_hand, paired=True),
         ),
     ]
     for found, expected in cases:
@@ -101,19 +89,6 @@ def test_a_stratum_is_resampled_for_itself():
     assert stratified_mean([np.zeros(10), np.ones(90)]).mean == 0.5  # tasks count alike
     middle = stratified_iqm([np.zeros(25), np.full(50, 0.4), np.full(25, 9.0)])
     assert middle == pytest.approx((0.4, 0.4, 0.4))
-
-
-def test_improvement_pairs_matched_incidents():
-    # Resampled apart, hard incidents of one side meet easy ones of the other, and the interval of
-    # two runs that always differ by a little is wider than what is known.
-    before = np.random.default_rng(0).random(60)
-    after = before + 0.01
-    apart = bootstrap_by_hand([before, after], improvement_by_hand)
-    found = probability_of_improvement(before, after)
-    assert found.high - found.low < 0.3 * (apart[2] - apart[1])
-    back = probability_of_improvement(after, before)
-    assert found.mean == pytest.approx(1.0 - back.mean)
-    assert probability_of_improvement([0.2, 0.3], [0.4, 0.4]) == (1.0, 1.0, 1.0)
 
 
 def test_degenerate_samples():

@@ -156,6 +156,7 @@ def test_an_incident_climbs_from_its_root_and_only_the_right_remedy_heals_it():
     nothing, symptom, root = (
         line.get_ydata()[-1] for line in plots.plot_healing(incident).axes[0].get_lines()[:3]
     )
+    assert "a symptom" in shown_text(plots.plot_healing(incident))
     assert root < 1.0 < symptom and nothing == pytest.approx(symptom, rel=0.2)
 
 
@@ -176,10 +177,10 @@ def test_a_row_is_a_policy_with_its_interval(figures, frame):
 # -- learning ------------------------------------------------------------------------------------
 
 
-def test_gain_is_the_published_summary_and_says_how_each_side_was_played(figures):
-    # The left panel starts at another value than "base" at the right: sampled against greedy.
-    left, right = figures["gain"].axes
-    assert "sampled" in left.get_ylabel() and "greedy" in right.get_xlabel()
+def test_gain_is_the_published_summary_and_says_how_it_was_played(figures, run):
+    (right,) = figures["gain"].axes
+    assert "greedy" in right.get_xlabel() and "one training seed" in right.get_title()
+    assert f"{len(run[0]):,} episodes" in right.get_title()
     for row, cell in enumerate(json.loads((RUN / "summary.json").read_text())):
         for policy in ("base", "trained"):
             interval = lines_of(right, POLICY_COLOURS[policy])[2 * row]
@@ -200,7 +201,11 @@ def test_checkpoints_start_at_the_base(figures, run):
     assert len(line.get_xdata()) == 1 + checkpoints["step"].nunique()
 
 
-def test_strata_mark_what_got_worse(figures, run):
+def fell(name, changes):
+    return name in changes and changes[name].fell
+
+
+def test_strata_mark_what_got_worse_and_count_incidents(figures, run):
     frame = run[2]
     changes = stratum_changes(*(frame[frame["policy"] == name] for name in ("base", "trained")))
     names = [one.get_text() for one in figures["strata"].axes[0].get_yticklabels()]
@@ -209,6 +214,9 @@ def test_strata_mark_what_got_worse(figures, run):
         own = changes[changes["task"] == task].itertuples()
         own = {label_of(row.stratum, row.group): row for row in own}
         joined = [line for line in ax.lines if len(line.get_xdata()) == 2]
+        said = {(names[one.get_position()[1]], one.get_text()) for one in ax.texts}
+        counts = {name: str(own[name].incidents) if name in own else "none" for name in names}
+        assert said == {*counts.items()} | {(name, "worse") for name in names if fell(name, own)}
         for line in joined:
             row = own[names[int(line.get_ydata()[0])]]
             assert tuple(line.get_xdata()) == pytest.approx((row.base, row.trained))

@@ -30,14 +30,6 @@ def test_the_published_rows_come_out_again(published):
     pd.testing.assert_frame_equal(again, before, check_dtype=False)
 
 
-def test_the_published_table_is_that_of_the_cases(table):
-    written = pd.read_json(RESULTS / "table.json").set_index(["policy", "source", "part"])
-    assert list(written.index) == list(table.index)
-    for column in ("top1", "top3", "by_group"):
-        for ours, theirs in zip(table[column], written[column], strict=True):
-            assert tuple(theirs) == pytest.approx(tuple(ours), abs=1e-6)
-
-
 @pytest.mark.parametrize("source, top1", zip(SOURCES, (0.96, 0.48, 0.85), strict=True))
 def test_ours_is_above_every_policy_that_does_not_know_the_faults(table, source, top1):
     every = table.xs((source, "all"), level=("source", "part"))["top1"]
@@ -95,4 +87,4 @@ def test_the_figure_has_one_row_per_policy(table):
     figure = real.plot_real(table.reset_index(), pd.read_csv(RESULTS / "published.csv"))
     labels = [one.get_text() for one in figure.axes[0].get_yticklabels()]
     assert labels[0] == real.OURS and "Nezha (published)" in labels
-    assert len(labels) == len(set(labels))
+    assert len(labels) == len(set(labels)) and not {*real.NOT_DRAWN} & {*labels}

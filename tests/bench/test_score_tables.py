@@ -11,7 +11,6 @@ from test_intervals import frame
 from logtriage.bench.score_tables import (
     as_text,
     markdown,
-    policy_comparisons,
     policy_scores,
     score_table,
     split_table,
@@ -57,9 +56,6 @@ def test_policies_are_compared_on_the_same_incidents():
     scores = policy_scores(both).set_index("policy")
     assert scores.loc["belief", "share_of_ceiling"] == (1.0, 1.0, 1.0)
     assert scores.loc["worse", "share_of_ceiling"].mean == pytest.approx(1.5 / 1.8)
-    (row,) = policy_comparisons(both).to_dict("records")
-    assert (row["before"], row["after"]) == ("worse", "belief")
-    assert f"{row['gain']:.2f}" == "0.10 [0.10, 0.10]"
 
 
 def test_a_table_is_written_in_markdown():
@@ -109,7 +105,7 @@ def test_the_table_shows_faults_and_false_alarms(evaluation):
 
 
 def test_splits_stand_below_each_other(evaluation, idle):
-    table = split_table(pd.concat([evaluation, idle.assign(split="unseen_topology")]))
+    table = split_table([pd.concat([evaluation, idle.assign(split="unseen_topology")])])
     assert list(table["split"]) == ["test", "unseen_topology"]
     scores = evaluation[evaluation.policy == "trained"].groupby("task")["score"].mean()
     assert table["trained"][0].startswith(f"{scores.mean():.2f} [")
