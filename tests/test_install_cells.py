@@ -2,13 +2,19 @@
 are, and brings what a GPU needs to those that use one. `test_docs` compares the versions.
 """
 
+import os
+import subprocess
+import sys
+
 import nbformat
 import pytest
 from test_docs import ROOT, install_lines, requirements
 
+import logtriage
+
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 GPU = set(requirements((ROOT / "requirements-gpu.txt").read_text()))
-NO_GPU = ("01", "05", "06", "07", "09")  # notebooks that have nothing to do on one
+NO_GPU = ("01", "05", "06", "07")  # notebooks that have nothing to do on one
 # Colab has these, built for each other and for its driver: another one breaks what the rest needs.
 COLABS_OWN = {"torch", "numpy", "pandas", "jupyter", "ipywidgets"}
 
@@ -20,8 +26,41 @@ def test_a_notebook_installs_what_it_needs_and_nothing_of_colabs(path):
     assert GPU & needs == (set() if path.name.startswith(NO_GPU) else GPU)
 
 
-def test_the_t4_notebook_mounts_drive_before_it_installs():
-    # The question for consent waits two minutes, and must not wait behind an installation.
-    cells = nbformat.read(ROOT / "notebooks" / "08_t4_end_to_end.ipynb", as_version=4).cells
+def install_cell(path):
+    cells = nbformat.read(path, as_version=4).cells
     (cell,) = (c.source for c in cells if "skip-execution" in c.metadata.get("tags", ()))
-    assert cell.index("drive.mount") < cell.index("%pip") and "WARNING" in cell
+    return cell
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_that_keeps_runs_asks_for_drive_first(path):
+    # The question for consent waits two minutes, and must not wait behind an installation.
+    cell = install_cell(path)
+    keeps_runs = "run_folder(" in path.read_text()
+    assert ("drive.mount" in cell) is keeps_runs
+    assert not keeps_runs or cell.index("drive.mount") < cell.index("%pip")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_address_is_set_in_one_line_for_all(path):
+    asked = [line for line in install_cell(path).splitlines() if line.startswith("REPOSITORY")]
+    assert asked == [f'REPOSITORY = "https://github.com/{logtriage.REPOSITORY}"  # or your fork']
+    assert "github.com" not in install_cell(path).replace(asked[0], "")
+
+
+@pytest.mark.parametrize("path", [NOTEBOOKS[0], NOTEBOOKS[-1]], ids=lambda path: path.stem)
+def test_without_the_repository_a_cell_says_what_to_do(path, tmp_path):
+    # As on Colab, where there is neither Google Drive here nor anything at the address.
+    cell = install_cell(path).replace("/content/", f"{tmp_path}/content/")
+    cell = cell.replace(f"https://github.com/{logtriage.REPOSITORY}", f"file://{tmp_path}/none")
+    (tmp_path / "cell.ipy").write_text(cell)
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", "cell.ipy"],
+        cwd=tmp_path,
+        env={**os.environ, "COLAB_GPU": "", "IPYTHONDIR": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    said = done.stdout + done.stderr
+    assert "could not be cloned: set REPOSITORY" in said
+    assert "Traceback" not in said and "chdir" not in said and "pip" not in said

@@ -14,7 +14,7 @@ from PIL import Image
 from logtriage.world.tasks import TASKS
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-TINY = {"drills": 16, "novices": 16, "hidden": 32, "profile": "cpu"}
+TINY = {"base": "built", "drills": 16, "novices": 16, "hidden": 32, "profile": "cpu"}
 
 
 def run(name, output, **parameters):
@@ -28,13 +28,36 @@ def run(name, output, **parameters):
     )
 
 
+def said(notebook):
+    """All outputs of an executed notebook, as text."""
+    return str([cell.get("outputs") for cell in notebook.cells])
+
+
+@pytest.mark.parametrize("name", ["03_grpo_training", "04_learning_curves", "08_t4_end_to_end"])
+def test_notebooks_look_for_a_run_by_one_rule(name):
+    text = (NOTEBOOKS / f"{name}.ipynb").read_text()
+    assert "preset = choose_preset(profile, preset)" in text
+    assert "run = run_folder(preset, seed, folder)" in text
+
+
+def test_02_plays_the_scripts_and_the_package_s_models(tmp_path):
+    text = said(run("02_zero_shot_baselines.ipynb", tmp_path, episodes=2, profile="cpu"))
+    assert all(f"| {name} |" in text for name in ("random", "loudest", "trace", "base", "agent"))
+    assert "embedded agent: novice, then GRPO" in text  # of what is published
+
+
+def test_04_alone_shows_what_is_published(tmp_path):
+    text = said(run("04_learning_curves.ipynb", tmp_path, folder=str(tmp_path)))
+    assert "published seeds of ../results/novice" in text
+    published = json.loads((NOTEBOOKS.parent / "results/novice/seed-1/summary.json").read_text())
+    assert f"{published[0]['trace']:.2f}" in text and list(tmp_path.glob("*.png")) == []
+
+
 @pytest.mark.slow
-def test_02_baselines(tmp_path):
-    notebook = run(
-        "02_zero_shot_baselines.ipynb", tmp_path, folder=str(tmp_path / "run"), episodes=6, **TINY
-    )
-    text = str([cell.get("outputs") for cell in notebook.cells])
-    assert all(name in text for name in ("random", "loudest", "trace", "oracle", "base"))
+def test_08_goes_the_whole_way_on_a_cpu(tmp_path):
+    notebook = run("08_t4_end_to_end.ipynb", tmp_path, profile="cpu", folder=str(tmp_path))
+    assert (tmp_path / "seed-1" / "hub" / "README.md").exists()
+    assert "root cause: " in said(notebook)
 
 
 def test_03_and_04_train_and_report(tmp_path):

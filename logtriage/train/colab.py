@@ -36,19 +36,17 @@ def check_profile(profile: str) -> None:
         raise ValueError(f"unknown profile {profile!r}; choose one of {', '.join(known)}")
 
 
-def choose_preset(profile: str) -> str:
-    """The preset of a profile; `RuntimeError` for `auto` where there is no GPU."""
+def choose_preset(profile: str, preset: str = "") -> str:
+    """The preset that is asked for, else that of the profile; `auto` is the GPU that is there, or
+    the CPU.
+    """
     check_profile(profile)
-    if profile == "cpu":
-        return "novice"
-    if profile != "auto":
+    if preset:
+        return preset
+    if profile not in ("auto", "cpu"):
         return PROFILES[profile.upper()][1]
-    gpu = find_gpu()
-    if gpu is None:
-        raise RuntimeError(
-            "there is no NVIDIA GPU; on Colab choose Runtime > Change runtime type > T4 GPU"
-        )
-    return _profile(gpu)[1]
+    gpu = find_gpu() if profile == "auto" else None
+    return "novice" if gpu is None else _profile(gpu)[1]
 
 
 def choose_gpu() -> KnownGpu:
@@ -74,13 +72,12 @@ def problems() -> list[str]:
     ]
 
 
-def run_folder(keep: str, name: str) -> Path:
-    """Where the run `name` is kept: in the folder `keep`, or for `auto` on Google Drive where the
-    notebook's first cell has mounted it, else in `../runs`.
+def run_folder(preset: str, seed: int, folder: str = "") -> Path:
+    """Where a run is kept, for every notebook: in `folder`, else in the preset's own, which is on
+    Google Drive where the notebook's first cell has mounted it, and otherwise in `../runs`.
     """
-    if keep != "auto":
-        return Path(keep) / name
-    return (DRIVE / "logtriage" if DRIVE.is_dir() else Path("../runs")) / name
+    home = DRIVE / "logtriage" if DRIVE.is_dir() else Path("../runs")
+    return (Path(folder) if folder else home / preset) / f"seed-{seed}"
 
 
 def dying_with_this() -> Callable[[], None] | None:

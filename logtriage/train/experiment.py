@@ -20,7 +20,7 @@ same command continues what was interrupted.
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -28,12 +28,12 @@ from ..bench.audit import judge_result
 from ..bench.evaluation import evaluate
 from ..bench.registry import Player, in_memory, scripted
 from ..bench.rollouts import Judge, Plan
-from ..bench.runs import model_of, record_of, step_of, write_text
+from ..bench.runs import model_of, read_jsonl, record_of, step_of, write_text
 from ..bench.score_tables import REFERENCES, summarise
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..policies.llm.language_models import TURN_TOKENS
-from ..policies.llm.loading import quantised_name, runnable
+from ..policies.llm.loading import located, quantised_name, runnable
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from .base_model import build_base, build_expert
@@ -43,17 +43,21 @@ from .drills import TUNING_INDEX
 FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
 
 
-def base_for(preset: str, folder: str | Path, base: str | Path = "", **options: Any) -> Path:
-    """The base model that the preset `novice` or `expert` starts from, `base/` in its track's
-    folder, or another to start from or to make an expert of (`base`; of the folder `novice` beside
-    it); built by `options` where it is not there yet.
+def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> str:
+    """Name or folder of the base model that the preset `novice` or `expert` starts from.
+
+    Args:
+        track: the folder of the track's runs; an expert is made in its `base/`.
+        base: `built`, in `base/` of the novice's track, where it is built by `options` if it is not
+            there yet; `auto`, that one if it is there, else the one in the package; or a folder.
     """
-    folder = Path(folder)
-    if preset == "expert":
-        return build_expert(
-            folder / "base", build_base(base or folder.parent / "novice" / "base", **options)
-        )
-    return build_base(base or folder / "base", **options)
+    built = (track.parent / "novice" if preset == "expert" else track) / "base"
+    if base == "auto" and not (built / "base.json").exists():
+        name, start = "base", located("base")
+    else:
+        name = str(built if base in ("auto", "built") else base)
+        start = build_base(name, **options)
+    return str(build_expert(track / "base", start)) if preset == "expert" else name
 
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:
@@ -214,6 +218,41 @@ def compare_transcripts(run: str | Path) -> dict[str, Any]:
     comparison["truth"] = {name: getattr(incident, name) for name in truth}
     write_text(path, json.dumps(comparison, indent=1) + "\n")
     return comparison
+
+
+class Outcome(NamedTuple):
+    """What notebook 4 shows of a run: the rows of its episodes in training, on `test`, of each
+    checkpoint and on the other splits, and one incident before and after.
+    """
+
+    training: pd.DataFrame
+    evaluation: pd.DataFrame
+    checkpoints: pd.DataFrame
+    splits: pd.DataFrame
+    transcripts: dict[str, Any]
+
+
+def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> Outcome:
+    """The outcome of a finished run, on so many incidents of each task of `test`, of each of the
+    other splits, and at each checkpoint; what was played before is not played again.
+    """
+    return Outcome(
+        read_jsonl(run / "episodes.jsonl"),
+        evaluate_run(run, episodes, batch=batch),
+        evaluate_checkpoints(run, curve, batch),
+        evaluate_splits(run, splits, batch),
+        compare_transcripts(run),
+    )
+
+
+def published(run: Path) -> Outcome:
+    """The outcome of a published run, in a folder such as `results/novice/seed-1`."""
+    names = ("episodes", "evaluation", "checkpoints", "splits")
+    training, test, checkpoints, splits = (
+        pd.read_parquet(run / f"{name}.parquet") for name in names
+    )
+    transcripts = json.loads((run / "transcripts.json").read_text())
+    return Outcome(training, test, checkpoints, splits, transcripts)
 
 
 def tell(messages: list[Message]) -> str:

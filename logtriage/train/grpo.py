@@ -39,7 +39,13 @@ from ..bench.runs import (
 )
 from ..play.episode import Episode, OpenEpisode
 from ..play.tools import TriageTools
-from ..policies.llm.loading import explained, load_language_model, quantised_name, with_tool_calls
+from ..policies.llm.loading import (
+    explained,
+    load_language_model,
+    located,
+    quantised_name,
+    with_tool_calls,
+)
 from ..policies.llm.path_names import names_for
 from .drills import open_varied
 from .settings import TrainingConfig, incident_rows
@@ -109,12 +115,13 @@ def train(
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     """What `config.json` holds: a model in a folder is named relative to the run, so that both can
-    move together, and known by its weights.
+    move together, and known by its weights, as is one that is in the package.
     """
-    settings = asdict(config)
+    settings, source = asdict(config), Path(located(config.model))
+    if source.is_dir():
+        settings["weights"] = weights_digest(source)
     if Path(config.model).is_dir():
-        settings["model"] = os.path.relpath(Path(config.model).resolve(), folder.resolve())
-        settings["weights"] = weights_digest(Path(config.model))
+        settings["model"] = os.path.relpath(source.resolve(), folder.resolve())
     return settings
 
 

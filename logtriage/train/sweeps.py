@@ -1,6 +1,6 @@
 """Sweeps: one notebook with many parameters and seeds, and a summary of what came out.
 
-A sweep is a YAML file, `sweeps/*.yaml` (see docs/sweeps.md). Every point is one execution of the
+A sweep is a YAML file, `sweeps/*.yaml` (see docs/training.md). Every point is one execution of the
 notebook into `runs/<sweep>/<row>/seed-<seed>/`. When all are finished, `summary-<sweep>/` holds
 
 | file | what |

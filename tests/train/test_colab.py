@@ -29,8 +29,8 @@ def test_the_gpu_chooses_the_preset(gpu, preset, costs, monkeypatch):
 def test_a_profile_may_be_asked_for(monkeypatch):
     monkeypatch.setattr(colab, "find_gpu", lambda: None)
     assert choose_preset("t4") == "recommended" and choose_preset("l4") == "l4"
-    with pytest.raises(RuntimeError, match="no NVIDIA GPU; on Colab choose Runtime >"):
-        choose_preset("auto")
+    assert choose_preset("auto") == choose_preset("cpu") == "novice"
+    assert choose_preset("auto", "expert") == "expert"
     with pytest.raises(ValueError, match="unknown profile 'tpu'; choose one of auto"):
         choose_preset("tpu")
 
@@ -45,10 +45,10 @@ def test_a_module_that_was_loaded_before_the_install_is_reported(monkeypatch):
 def test_runs_are_kept_on_drive_where_it_is_mounted(tmp_path, monkeypatch):
     # Without it, as where nobody consents in time, training must not stop at a question.
     monkeypatch.setattr(colab, "DRIVE", tmp_path / "MyDrive")
-    assert run_folder(str(tmp_path), "t4/seed-0") == tmp_path / "t4" / "seed-0"
-    assert run_folder("auto", "x").parts == ("..", "runs", "x")
+    assert run_folder("l4", 2).parts == ("..", "runs", "l4", "seed-2")
     (tmp_path / "MyDrive").mkdir()
-    assert run_folder("auto", "t4/seed-0") == tmp_path / "MyDrive/logtriage/t4/seed-0"
+    assert run_folder("l4", 2) == tmp_path / "MyDrive/logtriage/l4/seed-2"
+    assert run_folder("l4", 2, str(tmp_path / "x")) == tmp_path / "x" / "seed-2"
 
 
 def test_a_command_says_what_it_does_and_how_it_ends(capfd):

@@ -8,8 +8,11 @@ import pytest
 from logtriage.bench import registry
 from logtriage.bench.registry import Player, in_memory, make_policy, scripted
 from logtriage.play.conversation import TEXT
+from logtriage.policies.llm.loading import SHIPPED
 from logtriage.train import experiment
-from logtriage.train.experiment import evaluate_run
+from logtriage.train.experiment import base_for, evaluate_run
+from logtriage.train.grpo import run_settings
+from logtriage.train.settings import make_config
 
 
 @pytest.fixture
@@ -78,3 +81,25 @@ def test_a_key_knows_precision_prompt_sampling_and_version(monkeypatch):
 
 def test_no_two_players_share_a_key():
     assert len({scripted("trace").key, scripted("loudest").key, in_memory("trace").key}) == 3
+
+
+def test_a_base_is_shipped_built_or_in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "build_base", lambda folder, **options: folder)
+    monkeypatch.setattr(experiment, "build_expert", lambda folder, base: (folder, base))
+    track = tmp_path / "novice"
+    assert base_for("novice", track) == "base"
+    assert base_for("novice", track, "built") == str(track / "base")
+    assert base_for("novice", track, "elsewhere") == "elsewhere"
+    made = base_for("expert", tmp_path / "expert", "built")
+    assert made == str((tmp_path / "expert" / "base", str(track / "base")))
+    assert str(SHIPPED["base"]) in base_for("expert", tmp_path / "expert")
+    (track / "base").mkdir(parents=True)
+    (track / "base" / "base.json").write_text("{}")
+    assert base_for("novice", track) == str(track / "base")  # of `make demo`
+    assert base_for("expert", tmp_path / "expert") == made
+
+
+def test_a_run_from_the_package_s_base_knows_it_by_its_weights(tmp_path):
+    named = run_settings(make_config("novice", model="base"), tmp_path)
+    found = run_settings(make_config("novice", model=str(SHIPPED["base"])), tmp_path)
+    assert named["model"] == "base" and named["weights"] == found["weights"] != ""
