@@ -62,7 +62,7 @@ format: setup  ## apply the formatter
 
 benchmark: $(READY)  ## every scripted policy on all tasks and splits: results/benchmark (7 min)
 	$(RUN) -m logtriage benchmark
-	$(RUN) scripts/tables.py
+	$(RUN) scripts/pages.py
 
 seeds: $(READY)  ## five seeds of both tracks of the embedded agent (hours, resumable)
 	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
@@ -76,11 +76,12 @@ speed: $(READY)  ## steps per second of the simulator on one core (20 s)
 gpu: setup  ## on an NVIDIA GPU: training on Unsloth, and memory at a T4's size: results/gpu
 	$(RUN) scripts/gpu.py
 
-results: setup  ## after `make seeds`: publish runs, check the leaderboard, redraw figures, write all tables (5 min a run)
+results: setup  ## after `make seeds`: publish runs, check the leaderboard, redraw figures, write all tables and numbers (5 min a run)
 	$(RUN) scripts/publish.py
 	$(RUN) scripts/leaderboard.py
 	$(RUN) scripts/redraw.py
-	$(RUN) scripts/tables.py
+	$(RUN) scripts/animate.py
+	$(RUN) scripts/pages.py
 	$(RUN) scripts/gallery.py
 
 notebooks: setup  ## execute the CPU notebooks in place, after `make demo` (15 min)

@@ -1,13 +1,8 @@
-"""Write the tables of README and docs from results/. A test checks that they are up to date.
-
-Tables of finished studies, in results/README.md and docs, are text: their code is in the commit
-that stands beside them.
-"""
+"""The tables of README and docs, from results/; `pages.py` writes them there."""
 
 import json
-import re
-from collections.abc import Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from logtriage.bench.figure import words
-from logtriage.bench.intervals import KEYS, Interval, matched, two_way_mean
+from logtriage.bench.intervals import KEYS, Interval, seed_scores, two_way_mean
 from logtriage.bench.real_results import COMMONEST, HALVES, OURS, RANKED, real_table
 from logtriage.bench.score_tables import CAREFUL, CEILING, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes
@@ -48,6 +43,13 @@ COSTED: tuple[tuple[str, KnownGpu], ...] = (
 HELD_OUT = 40
 # Numbers of services, and depths of roots, by which results on other call graphs are split.
 SIZES, DEEPEST = (4, 8, 14, 20, 30), 4
+# Columns of the README's table.
+FRONT = {
+    "base": "base",
+    "trained": "after GRPO",
+    CAREFUL: f"`{CAREFUL}`, a careful script",
+    CEILING: f"`{CEILING}`, near the ceiling",
+}
 # Split to what is new in it.
 NEW = {
     "test": "the incidents",
@@ -66,17 +68,16 @@ def seeds_of(track: str) -> list[Path]:
     return sorted(found, key=lambda run: int(run.name.removeprefix("seed-")))
 
 
-def rows_of(runs: Sequence[Path], file: str, policies: Sequence[str]) -> list[list[pd.DataFrame]]:
-    """The rows that a file of the runs holds of each policy, one frame per run."""
-    frames = [pd.read_parquet(run / f"{file}.parquet") for run in runs]
-    return [[one[one["policy"] == name] for one in frames] for name in policies]
+def played_in(runs: Sequence[Path], file: str) -> list[pd.DataFrame]:
+    """The episodes in a file of each run."""
+    return [pd.read_parquet(run / f"{file}.parquet") for run in runs]
 
 
 def track_table(track: str) -> str:
     """The results of a track over its training seeds, and what got worse."""
     runs = seeds_of(track)
-    frames = [pd.read_parquet(run / "evaluation.parquet") for run in runs]
-    table = summarise([frame[frame["split"] == "test"] for frame in frames])
+    frames = [one[one["split"] == "test"] for one in played_in(runs, "evaluation")]
+    table = summarise(frames)
     several = len(runs) > 1
     seeds = "**one training seed**"
     if several:
@@ -89,8 +90,36 @@ def track_table(track: str) -> str:
     )
     lines = [markdown([_cells(row, expert=track == "expert") for row in table]), "", method]
     if track == "expert":
-        lines.append(beyond_line(runs))
-    return "\n".join([*lines, falls_line(runs), grounded_line(runs)])
+        beyond = gain(frames, TASKS, CAREFUL)
+        lines.append(f"Over `{CAREFUL}`, the mean over tasks: {beyond}.")
+    return "\n".join([*lines, falls_line(frames), grounded_line(runs)])
+
+
+def front_table() -> str:
+    """The novice's track in short: mean scores of the base, after GRPO, and of two scripts on the
+    same incidents, by task of `test`, and on each other split.
+    """
+    runs = seeds_of("novice")
+    seeds = [played_by("novice", [run]) for run in runs]
+    scripts = scripted_episodes()
+    parts = {words(task): ("test", [task]) for task in TASKS}
+    parts |= {f"{words(split)}, all tasks": (split, [*TASKS]) for split in NEW if split != "test"}
+    rows = []
+    for part, (split, tasks) in parts.items():
+        own = [frame[frame["split"] == split] for frame in seeds]
+        played = scripts[(scripts["split"] == split) & scripts["index"].isin(own[0]["index"])]
+        rows.append({"held-out incidents": part})
+        for name, head in FRONT.items():
+            frames = own if name in ("base", "trained") else [played]
+            mean = two_way_mean([seed_scores(frames, task, name) for task in tasks])
+            rows[-1][head] = f"{mean:.2f}" if frames is own else f"{mean.mean:.2f}"
+    counts = seeds[0].groupby("split")["index"].nunique()
+    caption = (
+        f"Mean scores, greedy, {len(runs)} seeds of GRPO from one base, 95 % bootstrap intervals;"
+        f" {counts['test']} incidents a task of `test`, {counts['unseen_faults']} of the others."
+        " Training varies words and graphs, too: those of the last two rows are new."
+    )
+    return "\n".join([markdown(rows), "", caption])
 
 
 def _cells(row: dict[str, Any], expert: bool) -> dict[str, str]:
@@ -115,26 +144,17 @@ def _before_and_after(row: dict[str, Any], stratum: str) -> str:
     return f"{row[stratum]['base']:.2f} → {row[stratum]['trained']:.2f}"
 
 
-def beyond_line(runs: Sequence[Path]) -> str:
-    """A sentence on how far above `trace` a track is, the mean over the tasks."""
-    sides = rows_of(runs, "evaluation", (CAREFUL, "trained"))
-    gained = two_way_mean([gains(*sides, task) for task in TASKS])
-    return f"Over `{CAREFUL}`, the mean over tasks: {gained}."
+def gain(frames: Sequence[pd.DataFrame], tasks: Iterable[str], before: str) -> Interval:
+    """How much higher `trained` scores than another policy, the mean over tasks; a frame a seed."""
+    return two_way_mean(
+        [seed_scores(frames, task, "trained") - seed_scores(frames, task, before) for task in tasks]
+    )
 
 
-def gains(before: Sequence[pd.DataFrame], after: Sequence[pd.DataFrame], task: str) -> np.ndarray:
-    """Gains in score on a task's incidents, (seeds, incidents)."""
-    pairs = [
-        matched(*(one[one["task"] == task] for one in pair))
-        for pair in zip(before, after, strict=True)
-    ]
-    return np.stack([new - old for old, new in pairs])
-
-
-def falls_line(runs: Sequence[Path]) -> str:
+def falls_line(frames: Sequence[pd.DataFrame]) -> str:
     """A sentence that names every stratum which training made worse by more than its interval."""
-    base, trained = rows_of(runs, "evaluation", ("base", "trained"))
-    falls = describe_falls(stratum_changes(base, trained))
+    sides = [[one[one["policy"] == name] for one in frames] for name in ("base", "trained")]
+    falls = describe_falls(stratum_changes(*sides))
     if not falls:
         return "No stratum got worse by more than its interval."
     return (
@@ -146,7 +166,7 @@ def grounded_line(runs: Sequence[Path]) -> str:
     """A sentence on grounded answers (see `bench.audit`), of all and, on the task where luck shows,
     of the right ones; base to trained, the mean over seeds.
     """
-    frame = pd.concat([pd.read_parquet(run / "audit.parquet") for run in runs])
+    frame = pd.concat(played_in(runs, "audit"))
     right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
     cells = []
     for part in (frame, frame[right]):
@@ -165,11 +185,17 @@ def cost_line(track: str) -> str:
     machine = json.loads((runs[0] / "config.json").read_text())["machine"]
     metrics = [(run / "metrics.jsonl").read_text().splitlines() for run in runs]
     seconds = sum(json.loads(steps[-1])["seconds"] for steps in metrics) / len(runs)
-    played = sum(len(pd.read_parquet(run / "episodes.parquet")) for run in runs) / len(runs)
-    more = " after that of the novice" if "base" in base["settings"] else ""
+    played = sum(map(len, played_in(runs, "episodes"))) / len(runs)
+    lessons = base["settings"]
+    if "base" in lessons:
+        learned = f"that of the novice, then {lessons['episodes']:,} episodes of `{CEILING}`"
+    else:
+        learned = (
+            f"{lessons['drills']:,} drills, then {lessons['novices']:,} episodes of the novice"
+        )
     return (
-        f"{base['parameters'] / 1e6:.2f} M parameters; the base took {base['seconds']:.0f} s{more},"
-        f" GRPO ({played:,.0f} episodes) {seconds:.0f} s a seed, on {machine['threads']} of"
+        f"{base['parameters'] / 1e6:.2f} M parameters. Base: {learned}, {base['seconds']:.0f} s."
+        f" GRPO ({played:,.0f} episodes): {seconds:.0f} s a seed, on {machine['threads']} of"
         f" {machine['cores']} cores."
     )
 
@@ -183,54 +209,63 @@ def recipe_table() -> str:
 
     def cell(value: Any) -> str:
         if isinstance(value, dict):
-            return ", ".join(f"{task} {share}" for task, share in value.items())
+            return " / ".join(f"{words(task)} {share:.0%}" for task, share in value.items())
         return f"{value:g}" if isinstance(value, float) else str(value)
 
+    cells = {name: [cell(getattr(one, name)) for one in presets.values()] for name in RECIPE}
+    alike = [f"`{name}` {values[0]}" for name, values in cells.items() if len({*values}) == 1]
     rows = [
-        {"setting": f"`{name}`"}
-        | {head: cell(getattr(preset, name)) for head, preset in presets.items()}
-        for name in RECIPE
+        {"setting": f"`{name}`", **dict(zip(presets, values, strict=True))}
+        for name, values in cells.items()
+        if len({*values}) > 1
     ]
     costs = [f"- {called}: {cost_line(name)}" for name, called in TRACKS.items()]
-    return "\n".join([markdown(rows), "", *costs])
+    return "\n".join([markdown(rows), "", f"- Both: {', '.join(alike)}.", *costs])
 
 
-def splits_table() -> str:
-    """The tracks and two scripts on each split: shares of `belief`'s score on the same incidents,
-    the mean over tasks and seeds.
+@cache
+def split_shares() -> dict[str, pd.Series]:
+    """Shares of `belief`'s score on the same incidents, by split, the mean over tasks and seeds: of
+    the novice's base, of each track, and of two scripts.
     """
     scripts = scripted_episodes()
-    tracks = {
-        name: pd.concat(
-            pd.read_parquet(run / f"{file}.parquet")
-            for run in seeds_of(name)
-            for file in ("evaluation", "splits")
-        )
-        for name in TRACKS
-    }
+    tracks = {name: played_by(name) for name in TRACKS}
     versions = {one for frame in (scripts, *tracks.values()) for one in frame["benchmark"].unique()}
     if len(versions) > 1:
         raise ValueError(
             f"results of the benchmark's versions {sorted(versions)} are never put together; "
             "run `make benchmark` and `make seeds` again"
         )
-    first = next(iter(tracks.values()))
-    counts = first.groupby("split")["index"].nunique()
-    same = pd.MultiIndex.from_frame(first[first["policy"] == "base"][KEYS].drop_duplicates())
-    # The expert's base is no column: it is an imitation of an expert already.
-    columns = {"base": tracks["novice"][tracks["novice"]["policy"] == "base"]}
-    for name, rows in tracks.items():
-        columns[f"{TRACKS[name]} ({len(seeds_of(name))})"] = rows[rows["policy"] == "trained"]
+    novice = tracks["novice"]
+    bases = novice[novice["policy"] == "base"]
+    same = pd.MultiIndex.from_frame(bases[KEYS].drop_duplicates())
+    # The expert's base is left out: it is an imitation of an expert already.
+    frames = {"base": bases}
+    frames |= {name: rows[rows["policy"] == "trained"] for name, rows in tracks.items()}
     for policy in ("constant", CAREFUL):
         own = scripts[scripts["policy"] == policy]
-        columns[f"`{policy}`"] = own[pd.MultiIndex.from_frame(own[KEYS]).isin(same)]
+        frames[policy] = own[pd.MultiIndex.from_frame(own[KEYS]).isin(same)]
     shares = {}
-    for head, frame in columns.items():
+    for name, frame in frames.items():
         sums = with_ceiling(frame).groupby(["split", "task"])[["score", "best"]].sum()
-        shares[head] = (sums["score"] / sums["best"]).groupby("split").mean()
+        shares[name] = (sums["score"] / sums["best"]).groupby("split").mean()
+    return shares
+
+
+def played_by(track: str, runs: Sequence[Path] = ()) -> pd.DataFrame:
+    """All held-out episodes of a track's runs, or of some of them, on every split."""
+    runs = runs or seeds_of(track)
+    return pd.concat(played_in(runs, "evaluation") + played_in(runs, "splits"))
+
+
+def splits_table() -> str:
+    """The tracks and two scripts on each split, as `split_shares`."""
+    heads = {name: f"{called} ({len(seeds_of(name))})" for name, called in TRACKS.items()}
+    heads |= {"base": "base", "constant": "`constant`", CAREFUL: f"`{CAREFUL}`"}
+    counts = played_by("novice").groupby("split")["index"].nunique()
     rows = [
         {"split": f"`{split}`", "what is new": new}
-        | {head: f"{share[split]:.2f}" for head, share in shares.items()}
+        | {heads[name]: f"{share[split]:.2f}" for name, share in split_shares().items()}
         for split, new in NEW.items()
     ]
     caption = (
@@ -248,9 +283,9 @@ def topology_table() -> str:
     """
     tracks = {}
     for name, called in TRACKS.items():
-        (frames,) = rows_of(seeds_of(name), "splits", ("trained",))
-        trained = with_ceiling(pd.concat(frames))
-        tracks[called] = trained[trained["split"] == "unseen_topology"]
+        played = played_by(name)
+        trained = (played["policy"] == "trained") & (played["split"] == "unseen_topology")
+        tracks[called] = with_ceiling(played[trained])
     incidents = next(iter(tracks.values()))[KEYS].drop_duplicates()
     drawn = [sample_incident(*one) for one in incidents.itertuples(index=False, name=None)]
     sizes = np.array([len(one.topology.names) for one in drawn])
@@ -289,15 +324,15 @@ def losses_line() -> str:
     """
     lost, compared = [], 0
     for name, called in TRACKS.items():
-        sides = rows_of(seeds_of(name), "splits", ("base", "trained"))
-        for split in sorted(sides[0][0]["split"].unique()):
-            own = [[one[one["split"] == split] for one in side] for side in sides]
-            gained = {task: two_way_mean([gains(*own, task)]) for task in TASKS}
+        frames = played_in(seeds_of(name), "splits")
+        for split in sorted(frames[0]["split"].unique()):
+            own = [one[one["split"] == split] for one in frames]
+            gained = {task: gain(own, [task], "base") for task in TASKS}
             compared += len(gained)
             lost += [
-                f"{called}, `{split}`, {words(task)}: {gain.mean:+.2f}"
-                for task, gain in gained.items()
-                if gain.high < 0.0
+                f"{called}, `{split}`, {words(task)}: {found.mean:+.2f}"
+                for task, found in gained.items()
+                if found.high < 0.0
             ]
     return (
         "**Worse than its base by more than the interval**, of"
@@ -371,7 +406,7 @@ def real_incidents_table() -> str:
         return ["-" if one is None else f"{one:.2f}" for one in found]
 
     gone = ("largest_ratio", "deepest", "random_walk")  # rules whose numbers stay
-    others = [name for name in (COMMONEST, *gone, *RANKED) if name != OURS]
+    others = [name for name in (COMMONEST, *RANKED, *gone) if name != OURS]
     best, reported = [], []
     for source in SOURCES:
         rules = {name: table.get((name, "all", source)) for name in others}
@@ -391,48 +426,3 @@ def real_incidents_table() -> str:
             for name, row in rows.items()
         ]
     )
-
-
-# File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
-TABLES = {
-    "README.md": {
-        "novice": partial(track_table, "novice"),
-        "splits": splits_table,
-        "benchmark": benchmark_table,
-    },
-    "docs/training.md": {
-        "recipe": recipe_table,
-        "expert": partial(track_table, "expert"),
-        "topology": topology_table,
-    },
-    "docs/real.md": {"real": real_incidents_table},
-    "docs/t4.md": {"cost": cost_table},
-}
-
-
-def with_tables(file: str, text: str) -> str:
-    """`text` of that file with its tables written anew; `ValueError` when it does not hold each
-    once.
-    """
-    for name, table in TABLES[file].items():
-        block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
-        text, count = re.subn(
-            rf"<!-- {name} -->.*?<!-- /{name} -->",
-            lambda _, block=block: block,
-            text,
-            flags=re.DOTALL,
-        )
-        if count != 1:
-            raise ValueError(f"{file} must hold the block <!-- {name} --> once, found {count}")
-    return text
-
-
-def write_tables() -> None:
-    """Write the tables of README and docs from `results/`."""
-    for file in TABLES:
-        path = ROOT / file
-        path.write_text(with_tables(file, path.read_text()))
-
-
-if __name__ == "__main__":
-    write_tables()

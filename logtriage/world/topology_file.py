@@ -1,4 +1,4 @@
-"""A custom call graph, read from YAML; docs/call-graphs.md describes the file."""
+"""A custom call graph, read from YAML; docs/evaluating.md describes the file."""
 
 from collections.abc import Callable, Hashable
 from pathlib import Path
