@@ -5,6 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
+READY_SERVER := $(VENV)/.ready-server
 # Most of what is installed is never imported, so compiling it all would only take time.
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
 SOURCES := logtriage tests notebooks scripts
@@ -35,10 +36,17 @@ $(READY_DEV): requirements.txt requirements-dev.txt requirements-gpu.txt constra
 	$(call install,requirements.txt requirements-dev.txt)
 	touch $@
 
+$(READY_SERVER): logtriage/server/requirements.txt constraints.txt
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) --constraint constraints.txt --requirement logtriage/server/requirements.txt
+	$(INSTALL) --constraint constraints.txt --no-deps openenv
+	$(INSTALL) --no-deps --editable logtriage
+	touch $@
+
 demo: $(READY)  ## train the embedded agent and show its learning curve (22 min)
 	$(RUN) scripts/demo.py
 
-serve: $(READY)  ## the OpenEnv server on http://127.0.0.1:8000, for this machine only
+serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this machine only; installs no torch
 	$(RUN) -m logtriage serve
 
 test: setup lint  ## all tests but the slow ones, notebooks included (5 min)

@@ -38,11 +38,21 @@ def test_openenv_is_imported_without_gradio_and_leaves_it_to_others():
 
 
 @pytest.mark.slow
-def test_the_package_alone_plays_and_serves_without_torch(tmp_path):
+@pytest.mark.parametrize("light", [False, True])
+def test_the_package_alone_plays_and_serves_without_torch(tmp_path, light):
     folder = shutil.copytree(ROOT / "logtriage", tmp_path / "folder")  # pip leaves its build there
     venv.create(tmp_path, with_pip=True)
     python, quiet = tmp_path / "bin" / "python", {"check": True, "cwd": tmp_path}
-    subprocess.run([python, "-m", "pip", "install", "--quiet", folder], **quiet)
+    install = [python, "-m", "pip", "install", "--quiet"]
+    if light:  # as the image and `make serve` do
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        (openenv,) = (one for one in project["dependencies"] if one.startswith("openenv"))
+        assert openenv in (folder / "server" / "Dockerfile").read_text()
+        wanted = folder / "server" / "requirements.txt"
+        subprocess.run([*install, "--requirement", wanted], **quiet)
+        subprocess.run([*install, "--no-deps", openenv, folder], **quiet)
+    else:
+        subprocess.run([*install, folder], **quiet)
     alone = f"import importlib.util\nassert not importlib.util.find_spec('torch')\n{USE}"
     alone += f"assert {str(ROOT)!r} not in logtriage.__file__"
     subprocess.run([python, "-c", alone], **quiet)
