@@ -76,19 +76,15 @@ def track_facts() -> dict[str, str]:
 
 
 def dismissal_facts() -> dict[str, str]:
-    """`trained.faults`: the share of real faults that the novice's track dismisses after GRPO, on
-    silent degradation; `trained.alarms`: of false alarms. `base.` likewise, before.
+    """`base.dismissed`, `trained.dismissed`: the share of real faults that the novice's track
+    dismisses on silent degradation, before and after GRPO.
     """
     frames = [
         frame[frame["split"] == "test"] for frame in played_in(seeds_of("novice"), "evaluation")
     ]
     rows = {row["task"]: row for row in summarise(frames)}
-    named = {"faults": "faults_dismissed", "alarms": "false_alarms_dismissed"}
-    return {
-        f"{when}.{name}": f"{rows['silent_degradation'][stratum][when]:.2f}"
-        for name, stratum in named.items()
-        for when in ("base", "trained")
-    }
+    shares = rows["silent_degradation"]["faults_dismissed"]
+    return {f"{when}.dismissed": f"{shares[when]:.2f}" for when in ("base", "trained")}
 
 
 def gate_facts() -> dict[str, str]:
