@@ -12,7 +12,7 @@ from logtriage.drawing import LEVELS, place, read_template
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy
-from logtriage.server.comparison import Row, ranking
+from logtriage.server.comparison import Row, others
 from logtriage.world.telemetry import Metric, two_digits
 from logtriage.world.wording import read_line
 
@@ -103,7 +103,7 @@ class Film:
 
 def rows_at(index: int) -> dict[str, Row]:
     """Who did what on that incident."""
-    return {row.name: row for row in ranking(TASK, SPLIT, index, None, ("resolve",))}
+    return {row.name: row for row in others(TASK, SPLIT, index, None)}
 
 
 def shows(index: int) -> tuple[int, float]:

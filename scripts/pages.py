@@ -17,6 +17,7 @@ from tables import (
     cost_table,
     front_table,
     played_in,
+    played_on_test,
     real_incidents_table,
     recipe_table,
     seeds_of,
@@ -79,10 +80,7 @@ def dismissal_facts() -> dict[str, str]:
     """`base.dismissed`, `trained.dismissed`: the share of real faults that the novice's track
     dismisses on silent degradation, before and after GRPO.
     """
-    frames = [
-        frame[frame["split"] == "test"] for frame in played_in(seeds_of("novice"), "evaluation")
-    ]
-    rows = {row["task"]: row for row in summarise(frames)}
+    rows = {row["task"]: row for row in summarise(played_on_test(seeds_of("novice")))}
     shares = rows["silent_degradation"]["faults_dismissed"]
     return {f"{when}.dismissed": f"{shares[when]:.2f}" for when in ("base", "trained")}
 

@@ -84,17 +84,13 @@ def publish(run: str | Path, track: str) -> Path:
     return target
 
 
-def ship(track: Path) -> None:
-    """Put a track's base and the model of its first seed in the package."""
-    first = min(track.glob("seed-*"))
-    for name, source in (("base", track / "base"), ("agent", first / "model")):
-        for file in (
-            *source.glob("*.json"),
-            *source.glob("*.jinja"),
-            *source.glob("*.safetensors"),
-        ):
-            if file.name != "base.json":
-                shutil.copyfile(file, SHIPPED[name] / file.name)
+def ship(run: Path) -> None:
+    """Put the model of a run, and the base that it was trained from, in the package: the files that
+    are there, made again.
+    """
+    for name, source in (("base", run.parent / "base"), ("agent", run / "model")):
+        for file in SHIPPED[name].iterdir():
+            shutil.copyfile(source / file.name, file)
 
 
 def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
@@ -115,7 +111,7 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
         shutil.rmtree(ROOT / "results" / track, ignore_errors=True)
         for run in found:
             print(f"copied to {publish(run, track)}")
-    ship(runs / "novice")
+    ship(seeds["novice"][0])
     for name in publish_sweeps(runs):
         print(f"copied the sweep {name}")
     write_pages()

@@ -73,10 +73,15 @@ def played_in(runs: Sequence[Path], file: str) -> list[pd.DataFrame]:
     return [pd.read_parquet(run / f"{file}.parquet") for run in runs]
 
 
+def played_on_test(runs: Sequence[Path]) -> list[pd.DataFrame]:
+    """The episodes of each run on `test`."""
+    return [one[one["split"] == "test"] for one in played_in(runs, "evaluation")]
+
+
 def track_table(track: str) -> str:
     """The results of a track over its training seeds, and what got worse."""
     runs = seeds_of(track)
-    frames = [one[one["split"] == "test"] for one in played_in(runs, "evaluation")]
+    frames = played_on_test(runs)
     table = summarise(frames)
     several = len(runs) > 1
     seeds = "**one training seed**"

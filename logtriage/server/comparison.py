@@ -7,7 +7,7 @@ which `scripts/leaderboard.py` writes from their entries.
 
 import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -44,7 +44,7 @@ def ranking(
     A visitor who did just what one of the others did is not listed again: the page may show their
     episode.
     """
-    rows = [*_others(task, split, index, topology)]
+    rows = [*others(task, split, index, topology)]
     if tuple(did) not in [row.did for row in rows]:
         rows.insert(0, _replayed(YOU, open_incident(task, split, index, topology), did))
     return sorted(rows, key=lambda row: -row.score)
@@ -70,32 +70,33 @@ def _recorded() -> dict[str, dict[str, list[str]]]:
 
 
 @lru_cache(KEPT)
-def _others(task: str, split: str, index: int, topology: Topology | None) -> tuple[Row, ...]:
+def others(task: str, split: str, index: int, topology: Topology | None) -> tuple[Row, ...]:
+    """What the scripts, and those who are recorded there, did on an incident."""
     rows = []
     for script in SCRIPTS:
         (played,) = script().play([open_incident(task, split, index, topology)])
-        rows.append(_row(script.name, played.episode))
+        taken = [action for action, _ in played.episode.history if action]
+        did = [f"{action.type}:{action.value}".rstrip(":") for action in taken]
+        rows.append(_row(script.name, played.episode, did))
     for name, done in recorded_at(task, split, index, topology).items():
         rows.append(_replayed(name, open_incident(task, split, index), done))
     return tuple(rows)
 
 
-def _replayed(name: str, episode: BaseEpisode, did: Iterable[str]) -> Row:
+def _replayed(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:
     """The row of actions that close the episode."""
     for one in did:
         action_type, _, value = one.partition(":")
         episode.act(Action.parse(action_type, value))
-    return _row(name, episode)._replace(did=tuple(did))
+    return _row(name, episode, did)
 
 
-def _row(name: str, episode: BaseEpisode) -> Row:
-    taken = [action or Action("?") for action, _ in episode.history]
-    did = tuple(f"{action.type}:{action.value}".rstrip(":") for action in taken)
-    return Row(name, final_score(episode).total, describe(episode.record), did)
+def _row(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:
+    return Row(name, final_score(episode).total, describe(episode.record), tuple(did))
 
 
 def describe(record: Record) -> str:
-    """The answers that count in one line: `blames user-db, restart, pages dba-team, 7 steps`."""
+    """The answers that count in one line: `blames user-db, restart, pages dba, 7 steps`."""
     told = []
     if record.closed_by == "ignore":
         told.append("dismisses it")

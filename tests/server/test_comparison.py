@@ -75,8 +75,8 @@ def test_the_visitor_stands_among_the_others():
 
 
 def test_others_play_an_incident_once_however_often_it_is_asked_for():
-    first = comparison._others(*CASCADE.values(), None)
-    assert comparison._others(*CASCADE.values(), None) is first
+    first = comparison.others(*CASCADE.values(), None)
+    assert comparison.others(*CASCADE.values(), None) is first
 
 
 def test_nobody_is_recorded_on_a_custom_call_graph():
