@@ -37,9 +37,6 @@ app = typer.Typer(
 def triage_command(
     logs: Annotated[list[Path], typer.Argument(help="Log files; - for standard input.")],
     graph: Annotated[Path | None, typer.Option(help="Their call graph, in YAML.")] = None,
-    metrics: Annotated[
-        Path | None, typer.Option(help="Metrics of these hours: CSV of time,service,metric,value.")
-    ] = None,
     policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
     model: Annotated[str, typer.Option(help="Ask a trained model too: folder or hub name.")] = "",
     endpoint: Annotated[str, typer.Option(help="Ask a model at an OpenAI-like server too.")] = "",
@@ -47,12 +44,11 @@ def triage_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Read logs and say where the trouble began. Nothing is executed, and nobody is called but the
-    model or the server that is named.
+    model or the server that is named. Exit status: 0 found, 1 error, 3 not enough evidence.
     """
-    from .logs.answer import findings_of, told_of
+    from .logs.answer import UNSURE, answer_of
     from .logs.log import read_log
     from .logs.log_episode import LogEpisode
-    from .logs.measures import read_measures
     from .policies.policy import EndpointError
     from .world.topology_file import load_call_graph
 
@@ -60,14 +56,12 @@ def triage_command(
     try:
         agent = _agent(policy, model, endpoint, endpoint_model)
         call_graph = None if graph is None else load_call_graph(graph)
-        series = None if metrics is None else read_measures(metrics)
         log = read_log(logs, call_graph.names if call_graph else ())
-        found = findings_of(log, call_graph, series)
-        answer = told_of(log, found, call_graph)
+        answer = answer_of(log, call_graph)
         if agent is not None:
             from .bench.log_agent import ask
 
-            asked = ask(agent, LogEpisode(log, call_graph, found))
+            asked = ask(agent, LogEpisode(log, call_graph))
     except EndpointError as error:  # the log's own answer is printed all the same
         failure = f"{endpoint_model} did not answer: {error}"
     except OSError as error:
@@ -76,15 +70,17 @@ def triage_command(
         raise fail(error) from None
 
     name = policy or model or endpoint_model
-    if as_json:
-        also = {} if asked is None else {"asked": {"name": name, **asked._asdict()}}
-        typer.echo(json.dumps({**answer.as_json(), **also}, indent=1))
-    else:
-        typer.echo(answer.text())
-        if asked is not None:
-            typer.echo(f"\n{name} says, of the same lines:\n{asked}")
+    found = answer.as_json()
+    if asked is not None:
+        sure = answer.sureness_of(asked.root_cause)
+        found["asked"] = {"name": name, "sure": sure, **asked._asdict()}
+    typer.echo(json.dumps(found, indent=1) if as_json else answer.text())
+    if asked is not None and not as_json:
+        typer.echo(f"\n{name} says, of the same evidence, which makes its root {sure}:\n{asked}")
     if failure:
         raise fail(ConnectionError(failure))
+    if answer.sure == UNSURE:
+        raise typer.Exit(3)
 
 
 def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy | None:

@@ -4,8 +4,8 @@
     python scripts/root_cause_bench.py root-cause-bench
 
 Prints the table of docs/logs.md, and writes one row per incident to results/own-logs. `triage`
-reads the log of an incident and nothing else. A root is right under the name that `triage` gives
-services, without the number of a replica. Nothing is tuned on these incidents.
+reads the log of an incident and nothing else. A root is right without the number of a replica, too.
+Nothing is fitted to these incidents.
 """
 
 import json
@@ -20,7 +20,7 @@ import typer
 from logtriage.bench.score_tables import markdown
 from logtriage.logs.answer import answer_of
 from logtriage.logs.log import read_log
-from logtriage.logs.names import service_name
+from logtriage.logs.names import REPLICA
 from logtriage.logs.suspects import LIKELY, POSSIBLE, UNSURE
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "own-logs" / "root-cause-bench.json"
@@ -35,13 +35,15 @@ def measure(folder: Path) -> dict[str, Any]:
     lines = [json.loads(line) for line in (data / "logs.ndjson").read_text().splitlines()]
     noisy = Counter(line["service"] for line in lines if line["severity_text"] in TROUBLE)
     answer = answer_of(read_log([data / "logs.ndjson"]))
-    suspects, root = [one.service for one in answer.suspects], service_name(label)
+    suspects = [one.service for one in answer.suspects]
+    bare, root = [REPLICA.sub("", name) for name in suspects], REPLICA.sub("", label)
     return {
         "incident": folder.name,
         "root": label,
         "sure": answer.sure,
         "suspects": suspects,
-        "found": suspects.index(root) + 1 if root in suspects else 0,
+        "confidence": answer.confidence,
+        "found": bare.index(root) + 1 if root in bare else 0,
         "most_trouble": noisy.most_common(1)[0][0],
         "alert": json.loads((data / "alert.json").read_text())["service"],
     }

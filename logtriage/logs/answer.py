@@ -1,45 +1,41 @@
-"""What a log alone says of an incident: how bad, where it began, what shows it, whom to page, what
-to run next, and how sure. No model is asked, and nothing is executed.
+"""What a log alone says of an incident: where it began and when, how sure that is, what shows it,
+and what to look at next. No model is asked, and nothing is executed.
 
     answer = answer_of(read_log(["app.log"]))
     print(answer.text())
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..real.observed import Measure
-from ..world.call_graph import OWNERS, UNKNOWN_KIND, CallGraph
-from .commands import next_command
-from .evidence import ServiceEvidence, Trouble, weigh
-from .levels import ERROR, FATAL, NAMES, stated_level
-from .lines import visible
-from .log import Log
-from .measures import Metrics, compare, is_unusual, table
-from .suspects import POSSIBLE, UNSURE, Suspect, how_sure, rank
+from ..world.call_graph import CallGraph
+from .evidence import ServiceEvidence, Trouble, changes, weigh
+from .levels import NAMES, stated_level
+from .lines import quoted, visible
+from .log import Log, LogFile
+from .suspects import (
+    LIKELY,
+    LIKELY_FROM,
+    POSSIBLE,
+    POSSIBLE_FROM,
+    UNSURE,
+    Suspect,
+    chain_to,
+    confidence,
+    doubts,
+    rank,
+)
+from .tally import speakers_of
 from .times import told
 from .window import Window, find_window, slots_of
 
-MOST_EVIDENCE = 8  # lines that an answer repeats
-OF_ONE = 3  # of one service
+OF_ROOT = 3  # lines that an answer repeats of the first suspect
 MOST_SUSPECTS = 3
-# The definition of severity (see `play.observation`): share of users' requests that fail.
-P1_SHARE, P2_SHARE = 0.05, 0.004
-LEAST_REQUESTS = 20  # below them, a share says nothing
-
-# What a name says of the kind of a service, where no call graph does.
-KIND_WORDS = {
-    "database": r"db|database|postgres\w*|pg|mysql\w*|maria\w*|mongo\w*|redis|cassandra|sql\w*",
-    "queue": r"queue|kafka|rabbit\w*|mq|nats|sqs|pulsar|zookeeper",
-    "edge": r"gateway|nginx|ingress|envoy|haproxy|traefik|edge|proxy|lb|frontend|web|httpd|apache",
-    "app": r"service|svc|api|app|server|worker|backend",
-}
-ATTACK = re.compile(
-    r"(?i)failed password|authentication failure|invalid user|break-?in attempt|injection"
-    r"|brute.?force|credential stuffing|unauthorized access|tampered|suspicious login"
-)
+MOST_UNTIMED = 0.1  # share of a file's records without a time, from which clocks are not one
+SHORT = 0.05  # share of the log up to its end, below which trouble that is over was short
+LEAD = 60  # seconds before the trouble began, from which to read
+AROUND = 10  # lines around the first line of trouble
 
 
 @dataclass(frozen=True)
@@ -72,29 +68,26 @@ class Answer:
     Attributes:
         root: the suspected service; empty where there is not enough evidence.
         sure: `likely`, `possible` or `not enough evidence`.
+        confidence: the probability that the first suspect is right, 0 to 1.
         began, ended: of the window, as the log writes times; `ended` is empty while it goes on.
         why: what that rests on, or what is missing.
-        evidence: lines, those of the first suspect first.
-        unusual: metrics, most unusual first.
-        next: a command that shows more of the first suspect; empty without a window.
+        chain: who made whom fail, from the root to the last that complains.
+        evidence: lines, those of the first suspect first, then one of each further hop.
+        next: what to look at; a command where there is one.
         suspects: service and share of what is wrong.
-        severity, team: of the root, with `severity_why` and `team_why`.
         read: a line about each file.
     """
 
     root: str
     sure: str
+    confidence: float
     began: str
     ended: str
     why: str
+    chain: list[str]
     evidence: list[Shown]
-    unusual: list[str]
     next: str
     suspects: list[Suspect]
-    severity: str
-    severity_why: str
-    team: str
-    team_why: str
     read: list[str]
 
     def as_json(self) -> dict[str, Any]:
@@ -102,32 +95,35 @@ class Answer:
         return asdict(self)
 
     def text(self) -> str:
-        """The answer as somebody reads it in a terminal: the first line says who, how sure and
-        since when.
+        """The answer as somebody reads it in a terminal: the first line says who, since when, how
+        sure and why.
         """
         since = f", since {self.began}" if self.began else ""
         since += f", over by {self.ended}" if self.ended else ""
-        if self.root:
-            told = [f"{self.root} ({self.sure}){since}", f"evidence: {self.why}"]
-        else:
-            told = [f"{self.sure}: {self.why}{since}", *(["evidence:"] if self.evidence else [])]
+        rows = [f"{self.root}{since}: {self.sure} ({self.confidence:.0%}), {self.why}"]
+        if not self.root:
+            rows = [f"{self.sure}: {self.why}{since}"]
+        if len(self.chain) > 1:
+            rows.append("chain: " + " -> ".join(reversed(self.chain)))
         for one in self.evidence:
             lines = "1 line" if one.lines == 1 else f"{one.lines:,} lines"
             if one.usual is not None:
                 lines += f", usually {one.usual:.2g}" if one.usual else ", new"
             at = f"{one.file}:{one.number}" + (f" {one.time}" if one.time else "")
-            told.append(f"  {at} {one.service}, {lines}")
-            told.append(f"    {one.line}")
-        if self.unusual:
-            told += ["unusual metrics:", *(f"  {one}" for one in self.unusual)]
-        rest = {
-            "next": self.next,
-            "suspects": ", ".join(f"{one.service} {one.share:.0%}" for one in self.suspects),
-            "severity": f"{self.severity} ({self.severity_why})" if self.severity else "",
-            "team": f"{self.team} ({self.team_why})" if self.team else "",
-        }
-        told += [f"{name}: {value}" for name, value in rest.items() if value]
-        return "\n".join([*told, *(f"read {one}" for one in self.read)])
+            rows += [f"  {at} {one.service}, {lines}", f"    {one.line}"]
+        if self.next:
+            rows.append(f"next: {self.next}")
+        if self.suspects:
+            shares = ", ".join(f"{one.service} {one.share:.0%}" for one in self.suspects)
+            rows.append(f"suspects: {shares}")
+        return "\n".join([*rows, *(f"read {one}" for one in self.read)])
+
+    def sureness_of(self, service: str) -> str:
+        """How sure somebody else may be, by this evidence, who names another service."""
+        if service == self.root:
+            return self.sure
+        named = any(one.service == service for one in self.suspects)
+        return POSSIBLE if named and self.sure == POSSIBLE else UNSURE
 
 
 @dataclass(frozen=True)
@@ -137,196 +133,188 @@ class Findings:
     Attributes:
         window: None where no stretch is unlike the rest.
         evidence: by service.
-        measures: metrics compared with the usual.
         suspects: the first suspect first.
     """
 
     window: Window | None
     evidence: Mapping[str, ServiceEvidence]
-    measures: Sequence[Measure]
     suspects: Sequence[Suspect]
 
 
-def findings_of(
-    log: Log, graph: CallGraph | None = None, metrics: Metrics | None = None
-) -> Findings:
+def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
     """Find the window of a log, the evidence in it, and whom to suspect.
 
     Args:
         graph: the cluster's call graph, where it is known.
-        metrics: metrics beside the log.
     """
-    slots = slots_of(log.tally)
-    window = find_window(log.tally, slots) if slots else None
+    tally, slots = log.tally, slots_of(log.tally)
+    window = find_window(tally, slots) if slots else None
+    tally.merge_replicas(*(window[:2] if window else (0, 0)))
+    window = find_window(tally, slots) if slots else None
     evidence = weigh(log.tally, window, graph.names if graph else ())
-    measures = compare(metrics, window) if metrics and window else []
     calls = {one.name: one.downstream for one in graph.services} if graph else None
-    return Findings(window, evidence, measures, rank(evidence, measures, calls))
+    return Findings(window, evidence, rank(evidence, calls))
 
 
-def answer_of(log: Log, graph: CallGraph | None = None, metrics: Metrics | None = None) -> Answer:
-    """The answer that a log gives by itself.
-
-    Args:
-        graph: the cluster's call graph, where it is known.
-        metrics: metrics beside the log, see `measures`.
-    """
-    return told_of(log, findings_of(log, graph, metrics), graph)
+def answer_of(log: Log, graph: CallGraph | None = None) -> Answer:
+    """The answer that a log gives by itself; with a call graph, where it is known."""
+    return told_of(log, findings_of(log, graph))
 
 
-def told_of(log: Log, found: Findings, graph: CallGraph | None = None) -> Answer:
+def told_of(log: Log, found: Findings) -> Answer:
     """What was found in a log, in words."""
-    sure, why = _sureness(log, found)
+    sure, chance, why = _sureness(log, found)
     first = found.suspects[0].service if found.suspects else ""
-    root = "" if sure == UNSURE else first
-    severity, team = ("", ""), ("", "")
-    if root:
-        severity = _severity(found, graph)
-        team = _team(found.evidence.get(root), root, graph)
     window = found.window
+    chain = chain_to(first, found.evidence) if first and sure != UNSURE else []
     return Answer(
-        root,
+        "" if sure == UNSURE else first,
         sure,
-        told(window.start, log.dated) if window else "",
-        told(window.end, log.dated) if window and not window.open else "",
+        round(chance, 2),
+        _time(log, window.start) if window else "",
+        _time(log, window.end) if window and not window.open else "",
         why,
-        _evidence(log, found),
-        [one.text for one in found.measures[:MOST_EVIDENCE] if is_unusual(one)],
-        _next(log, found, first, window) if window and first else "",
+        chain,
+        _evidence(log, found, chain),
+        _next(log, found, first) if first else "",
         list(found.suspects[:MOST_SUSPECTS]),
-        *severity,
-        *team,
-        [_read_line(log, number) for number in range(len(log.files))],
+        [_read_line(file) for file in log.files],
     )
 
 
-def _sureness(log: Log, found: Findings) -> tuple[str, str]:
-    """How sure the answer is, and what that rests on."""
+def _time(log: Log, second: int) -> str:
+    """A time in the log's own clock; in UTC, and marked so, where it states zones."""
+    zoned = all(file.layout.zoned for file in log.files)
+    return f"line {second + 1}" if log.ordered else told(second, log.period, "Z" * zoned)
+
+
+def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
+    """How sure the answer is, in words and as a probability, and what that rests on."""
     if not log.tally.records:
-        return UNSURE, "no line could be read"
+        return UNSURE, 0.0, "no line could be read"
     if found.window is None:
-        timed = any(bucket >= 0 for bucket, _, _ in log.tally.counts)
-        if not timed:
-            return UNSURE, "no line has a time, so nothing can be told from what is usual"
         if not found.suspects:
-            return UNSURE, "no line tells of trouble"
-        return UNSURE, (
-            "no stretch of the log is unlike the rest of it; give it more of the time before"
+            return UNSURE, 0.0, "no line tells of trouble"
+        if all(bucket < 0 for bucket, _ in log.tally.counts):
+            return UNSURE, 0.0, "no line has a time, so nothing can be told from what is usual"
+        return (
+            UNSURE,
+            0.0,
+            ("no stretch of the log is unlike the rest of it; give it more of the time before"),
         )
-    sure = how_sure(found.suspects)
-    if sure == UNSURE:
-        near = " and ".join(one.service for one in found.suspects[:2])
-        return UNSURE, f"{near} are about equally in trouble" if near else "nobody is in trouble"
+    if not found.suspects:
+        return UNSURE, 0.0, "nobody is in trouble"
     first = found.suspects[0]
+    chance = confidence(found.suspects, found.evidence, found.window.gain)
+    if chance < POSSIBLE_FROM:
+        near = " and ".join(one.service for one in found.suspects[:2])
+        return (
+            UNSURE,
+            chance,
+            f"too little tells {near} apart"
+            if len(found.suspects) > 1
+            else (f"too little tells that {near} is in trouble"),
+        )
     why = f"{first.share:.0%} of what is wrong comes down to it"
-    if found.window.begins_log:
-        return POSSIBLE, f"{why}, but the log begins in the trouble"
-    own = found.evidence.get(first.service)
-    if own is None or not (own.troubles or own.silent):
-        return POSSIBLE, f"{why}, but it has no unusual line of its own"
-    return sure, why
+    against = [*limits(log, found.window), *doubts(found.suspects, found.evidence)]
+    blamed = len(chain_to(first.service, found.evidence)) > 1
+    if not (blamed or log.tally.known or all(file.proven for file in log.files if file.records)):
+        against.append("its names may be no services")
+    for service, line in changes(log.tally, found.window).items():
+        if service != first.service:
+            against.append(f"{service} changed shortly before: {visible(line, 60)}")
+    if against:
+        return POSSIBLE, min(chance, LIKELY_FROM), f"{why}, but {against[0]}"
+    return LIKELY if chance >= LIKELY_FROM else POSSIBLE, chance, why
 
 
-def _severity(found: Findings, graph: CallGraph | None) -> tuple[str, str]:
-    """How bad it is for users, and how that is known."""
-    served = [one for one in found.evidence.values() if one.requests >= LEAST_REQUESTS]
-    entered = [graph.names[place] for place in graph.edges] if graph else []
-    rows = [one for one in table(found.measures) if one.service in entered]
-    felt = [one.errors for one in rows if one.errors is not None]
-    if felt:
-        share = max(felt) / 100.0
-        return _by_share(share), f"{share:.1%} of requests at the edge failed, by its metrics"
-    edges = [one for one in served if one.name in entered] or served
-    if edges:
-        edge = max(edges, key=lambda one: one.requests)
-        share = edge.failed / edge.requests
-        return _by_share(share), f"{share:.1%} of {edge.requests} requests to {edge.name} failed"
-    troubled = [
-        one
-        for one in found.evidence.values()
-        if any(trouble.level >= ERROR for trouble in one.troubles)
-    ]
-    known = [one for one in found.evidence.values() if one.lines or one.usual_lines]
-    guess = "a guess, for no line tells of requests"
-    if len(troubled) >= 3 and 2 * len(troubled) >= len(known):
-        return "P1", f"{guess}: {len(troubled)} of {len(known)} services have new errors"
-    return ("P2", f"{guess}: errors") if troubled else ("P3", f"{guess}: no new errors")
+def limits(log: Log, window: Window) -> list[str]:
+    """What of a log forbids to be sure of anybody."""
+    found = []
+    if log.ordered:
+        found.append("no line has a time, and the order of lines is taken for it")
+    if not all(file.speaker for file in log.files if file.records) and not log.tally.known:
+        found.append("its lines do not tell who speaks")
+    if len(speakers_of(log.tally)) < 2:
+        found.append("only one service speaks")
+    timed = [file for file in log.files if file.records]
+    periods = {period for file in timed for period in file.layout.periods[:1]}
+    untimed = any(file.untimed > MOST_UNTIMED * file.records for file in timed)
+    if not log.ordered and (untimed or len(periods) > 1):
+        found.append("some of its lines have no date")
+    elif len({file.layout.zoned for file in timed}) > 1:
+        found.append("some of its times have no zone")
+    cut = [file for file in timed if file.last >= 0 and not file.first <= window.start <= file.last]
+    if cut and not log.ordered:
+        found.append(f"{visible(cut[0].name, 60)} has no line of the time when it began")
+    if log.tally.incomplete:
+        found.append("it says that lines were left out or folded")
+    if window.other:
+        found.append(f"there was other trouble at {_time(log, window.other)}")
+    if window.begins_log:
+        found.append("the log begins in the trouble")
+    elif not window.open and window.end - window.start < SHORT * (window.end - window.usual[0]):
+        found.append("it was short, and is over")
+    return found
 
 
-def _by_share(share: float) -> str:
-    return "P1" if share > P1_SHARE else "P2" if share > P2_SHARE else "P3"
-
-
-def guessed_kind(name: str) -> str:
-    """The kind of a service by its name; unknown where it tells none."""
-    for kind, words in KIND_WORDS.items():
-        if re.search(rf"(?i)(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", name):
-            return kind
-    return UNKNOWN_KIND
-
-
-def _team(one: ServiceEvidence | None, root: str, graph: CallGraph | None) -> tuple[str, str]:
-    """Whom to page, and why."""
-    if one is not None and one.troubles and ATTACK.search(one.troubles[0].example):
-        return "security", "its lines read like an attack"
-    known = graph is not None and root in graph.position
-    kind = graph.service(root).kind if graph is not None and known else UNKNOWN_KIND
-    if kind in OWNERS:
-        return OWNERS[kind], f"owns services of kind {kind}"
-    kind = guessed_kind(root)
-    if kind in OWNERS:
-        return OWNERS[kind], f"by its name it is of kind {kind}"
-    return "unknown", "its name tells no kind; give a call graph by --graph"
-
-
-def _evidence(log: Log, found: Findings) -> list[Shown]:
-    """Lines that show what is wrong: a few of each suspect, and before them of none twice."""
+def _evidence(log: Log, found: Findings, chain: Sequence[str]) -> list[Shown]:
+    """Lines that show what is wrong: of the root, then of each hop one that names the one before;
+    without a chain, of each suspect.
+    """
     shown = []
-    for suspect in found.suspects:
-        one = found.evidence.get(suspect.service)
-        for trouble in one.troubles[:OF_ONE] if one else ():
-            shown.append(_shown(log, suspect.service, trouble, found.window is not None))
-    return shown[:MOST_EVIDENCE]
+    names = chain or [one.service for one in found.suspects[:MOST_SUSPECTS]]
+    for hop, name in enumerate(names):
+        troubles = found.evidence[name].troubles
+        if hop and chain:
+            named = [one for one in troubles if chain[hop - 1] in one.names]
+            troubles = sorted(named, key=lambda one: -one.names[chain[hop - 1]])[:1]
+        for trouble in troubles[: OF_ROOT if not hop else 1]:
+            shown.append(_shown(log, name, trouble, found.window is not None))
+    return shown
 
 
 def _shown(log: Log, service: str, trouble: Trouble, compared: bool) -> Shown:
-    (number, line), text = trouble.at, trouble.example
+    (number, line), text = trouble.at, visible(trouble.example)
     return Shown(
         service,
-        text if stated_level(text.encode()) else f"{NAMES[trouble.level]} {text}",
+        text if stated_level(text.encode()) is not None else f"{NAMES[trouble.level]} {text}",
         visible(log.files[number].name, 200),
         line + 1,
-        told(trouble.first, log.dated) if trouble.first >= 0 else "",
+        _time(log, trouble.first) if trouble.first >= 0 and not log.ordered else "",
         trouble.lines,
         round(trouble.usual, 2) if compared else None,
     )
 
 
-def _next(log: Log, found: Findings, root: str, window: Window) -> str:
-    one = found.evidence.get(root)
-    troubles = one.troubles if one else []
-    # Of a service without lines of its own, as its accuser's log was got.
-    accusers = [other.troubles for other in found.evidence.values() if root in other.names]
-    telling = troubles or max(accusers, key=len, default=[])
-    file = log.files[telling[0].at[0] if telling else 0]
-    return next_command(
-        root,
-        file.format,
-        file.name,
-        window.start,
-        troubles[0].at[1] + 1 if troubles else None,
-        bool(one and (one.silent or any(trouble.level == FATAL for trouble in troubles))),
-    )
+def _next(log: Log, found: Findings, first: str) -> str:
+    """What to look at: the place of the first suspect's trouble, or its log, where it has none."""
+    troubles = found.evidence[first].troubles
+    if not found.window:
+        return ""
+    if not troubles:
+        start = _time(log, max(0, found.window.start - (0 if log.ordered else LEAD)))
+        return f"read the log of {visible(first, 60)} from {start} on"
+    number, line = min(troubles, key=lambda one: one.first).at
+    file, first_line = log.files[number], max(1, line + 1 - AROUND)
+    name, last_line = quoted(file.name), line + 1 + AROUND
+    if not name or not file.in_lines:
+        return f"lines {first_line} to {last_line} of {visible(file.name, 200)}"
+    return f"sed -n '{first_line},{last_line}p' {name} | cat -v"
 
 
-def _read_line(log: Log, number: int) -> str:
-    """What was read of a file, and what was left out."""
-    file = log.files[number]
+def _read_line(file: LogFile) -> str:
+    """What was read of a file, who speaks in it, and what was left out."""
     reading = file.reading
-    line = (
-        f"{visible(file.name, 200)}: {file.format.name}, {reading.lines:,} lines, "
-        f"{file.records:,} records"
-    )
+    lines = "1 line" if reading.lines == 1 else f"{reading.lines:,} lines"
+    records = "1 record" if file.records == 1 else f"{file.records:,} records"
+    line = f"{visible(file.name, 200)}: {file.layout.kind}, {lines}, {records}; "
+    line += f"who speaks is told by {visible(file.speaker or 'nothing', 60)}"
+    if file.untimed:
+        line += f"; {file.untimed:,} without a time"
     if reading.cut:
-        line += f"; {reading.cut:,} lines of more than {file.format.most_line:,} bytes were cut"
+        line += f"; {reading.cut:,} lines were cut"
     return line
+
+
+__all__ = ["LIKELY", "POSSIBLE", "UNSURE", "Answer", "answer_of", "findings_of", "told_of"]

@@ -3,58 +3,60 @@ printed, which trouble is new or more than usual, and whom it complains of.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
 
-from .levels import FAILED, FATAL, SERVED, WARN
-from .names import Namer, service_name
-from .tally import OTHERS, Tally
+from .dependencies import targets
+from .levels import ERROR, FAILED, FATAL, WARN
+from .names import Namer
+from .tally import OTHERS, Tally, speakers_of
 from .window import FATAL_LINES, Window, gain
 
 # Words by which a line tells of a cause at home, and those by which it suffers from others.
 CAUSES = re.compile(
-    r"(?i)out ?of ?memory|oom|segfault|segmentation|sigsegv|core dumped|panic|no space left"
+    r"(?i)out ?of ?memory|\boom|segfault|segmentation|sigsegv|core dumped|panic|no space left"
     r"|disk full|read-only file system|too many (?:open files|connections|clients)"
-    r"|remaining connection slots"
-    r"|deadlock|corrupt|nullpointer|null pointer|nil pointer|typeerror|keyerror|index out of"
-    r"|exit(?:ed)? (?:with )?(?:code|status)|crashloop|back-?off restarting|terminated by signal"
-    r"|certificate has expired|permission denied|migration|rollout|release|config(?:uration)?\b"
-    r"|heap|garbage|gc overhead|throttl|cache (?:miss|evict)|runaway|lock wait|killed"
+    r"|remaining connection slots|deadlock|corrupt|nullpointer|null pointer|nil pointer|typeerror"
+    r"|keyerror|index out of|exit(?:ed)? (?:with )?(?:code|status)|crashloop|back-?off restarting"
+    r"|terminated by signal|certificate has expired|permission denied|migration|rollout|release"
+    r"|config(?:uration)?\b|heap|garbage|gc overhead|throttl|cache (?:miss|evict)|runaway|lock wait"
+    r"|killed|code=(?:exited|killed|dumped)|disk quota|enospc|canceling statement"
+    r"|deadlock timeout|shutting down|aborting|assert"
 )
 SYMPTOMS = re.compile(
     r"(?i)timed? ?out|timeout|refused|unreachable|unavailable|upstream|connection reset"
-    r"|reset by peer|broken pipe|50[234]\b|circuit ?breaker|retry|retries|no route to host"
-    r"|deadline exceeded|failed to (?:connect|call|fetch)|not responding|downstream|dependency"
+    r"|reset by peer|broken pipe|\b50[234]\b|circuit ?breaker|retry|retries|no route to host"
+    r"|deadline exceeded|(?:failed|unable|cannot|could not|can't) to? ?(?:connect|call|fetch|reach)"
+    r"|not responding|downstream|dependency|enotfound|unknownhost|no such host|eai_again|econn"
+    r"|name or service not known|name resolution|no servers|not available|closed the connection"
+    r"|connection .{0,40}(?:closed|lost|failed)|bad gateway|disconnected|unexpected eof"
+    r"|serverselection"
 )
+# Words that complain of whomever the line mentions.
+COMPLAINTS = re.compile(
+    r"(?i)fail|\bno (?:\w+ )?(?:answer|reply|response)|not answer|\bslow|\blate\b|stale|missing"
+    r"|lost|gave up|reject|\b4\d\d\b|\b5\d\d\b|without|wait"
+)
+# Names of tables, users and callers, which are none of whom a line complains of.
+MENTIONED = re.compile(
+    r"(?i)\b(?:client|user|relation|table|index|database|schema|queue|topic|on behalf of|caller"
+    r"|peer|requested by|request of|called by)[=: ]+[\"'`]?[\w.@-]+|[\w.-]+@"
+)
+# Words of a line that tells of a change.
+CHANGES = re.compile(
+    r"(?i)\b(?:releas|deploy|roll(?:ed|ing)?[ -]?(?:out|back)|upgrad|migrat|restart|reload|started"
+    r"|starting|reconfigur|feature flag|flag \S+ |switched|enabled|disabled|version \S*\d"
+    r"|config\w* (?:changed|updated))"
+)
+BEFORE = 180  # seconds before the trouble, in which a change may be its cause
 CAUSE_WEIGHT, SYMPTOM_WEIGHT = 2.0, 0.5
 SILENT = 0.2  # share of its usual lines below which a service has gone silent
 SILENT_LINES = 10  # that it should have printed, at least
 SILENCE = 8.0  # what that weighs, as lines of trouble do in `Window.gain`
 LEAST_GAIN = 4.0  # of trouble in the window, from which it counts as more than usual
-
-# Somebody whom a line of trouble names though it may have no lines of its own: in an address, or
-# after a word of calling.
-_FILES = r"(?!(?:java|py|go|js|ts|rb|c|cc|cpp|h|rs|php|scala|kt|cs|ex|erl|sql|xml|ya?ml|json)\b)"
-TARGETS = re.compile(
-    r"://(?:[^@/\s]{1,60}@)?([a-z][a-z0-9-]{1,62}(?:\.[a-z][a-z0-9-]{0,62})*)"
-    rf"|(?<![\w./@-])([a-z][a-z0-9-]{{1,62}}(?:\.{_FILES}[a-z][a-z0-9-]{{0,62}})*)"
-    r":\d{2,5}(?![\w:.])"
-    r"|\b(?:calling|call to|calls to|connect to|connecting to|connection to|request to|upstream"
-    r"|lookup|talking to|response from|reach|contact)\s+[\"']?([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"
-)
-_NOBODY = {
-    "localhost",
-    "localhost.localdomain",
-    "example.com",
-    "line",
-    "port",
-    "pid",
-    "http",
-    "https",
-}
-MOST_TARGETS = 50
+MOST_TARGETS = 50  # services that are only named by others
 
 
 @dataclass(frozen=True)
@@ -82,16 +84,19 @@ class Trouble:
     names: Mapping[str, float]
 
     @property
-    def beyond(self) -> float:
-        """Lines beyond the usual."""
-        return max(0.0, self.lines - self.usual)
+    def cause(self) -> bool:
+        """Whether its words tell of a cause at home."""
+        return bool(CAUSES.search(self.example)) and not self.names
 
     @property
-    def weight(self) -> float:
-        """By its words: a cause at home, or what somebody else does."""
-        if CAUSES.search(self.example):
-            return CAUSE_WEIGHT
-        return SYMPTOM_WEIGHT if SYMPTOMS.search(self.example) else 1.0
+    def symptom(self) -> bool:
+        """Whether its words tell what somebody else does."""
+        return self.level == FAILED or (bool(SYMPTOMS.search(self.example)) and not self.cause)
+
+    @property
+    def mass(self) -> float:
+        """How much it tells that something is wrong, by its words, too."""
+        return self.gain * (CAUSE_WEIGHT if self.cause else SYMPTOM_WEIGHT if self.symptom else 1.0)
 
 
 @dataclass
@@ -101,7 +106,6 @@ class ServiceEvidence:
     Attributes:
         troubles: more than usual, the most unlike first.
         silent: whether it all but stopped printing.
-        requests, failed: that it answered in the window, by its access log.
     """
 
     name: str
@@ -113,28 +117,28 @@ class ServiceEvidence:
     usual_warnings: float = 0.0
     troubles: list[Trouble] = field(default_factory=list)
     silent: bool = False
-    requests: int = 0
-    failed: int = 0
 
     @property
     def mass(self) -> float:
         """How much is wrong with it, by its own lines: a logarithm, for ten times the lines are not
         ten times the cause.
         """
-        total = sum(one.gain * one.weight for one in self.troubles)
+        total = sum(one.mass for one in self.troubles)
         return log2(1.0 + total + (SILENCE if self.silent else 0.0))
 
     @property
     def names(self) -> dict[str, float]:
         """Whom it complains of, to the share of its new trouble that does; the shares come to 1 at
-        most.
+        most. Symptoms that name nobody are those of whom its other lines name.
         """
-        total = sum(one.beyond for one in self.troubles)
+        total = sum(one.mass for one in self.troubles) + (SILENCE if self.silent else 0.0)
         named: dict[str, float] = defaultdict(float)
-        for one in self.troubles if total > 0.0 else ():
+        for one in self.troubles:
             for name, lines in one.names.items():
-                named[name] += lines / max(1, one.lines) * one.beyond / total
-        return dict(named)
+                named[name] += lines / one.lines * one.mass / total
+        unnamed = sum(one.mass for one in self.troubles if one.symptom and not one.names)
+        more = 1.0 + unnamed / total / sum(named.values()) if named else 1.0
+        return {name: share * more for name, share in named.items()}
 
 
 def weigh(
@@ -147,146 +151,135 @@ def weigh(
         window: without one, the whole log is taken, and nothing is usual.
         services: names that are known of the cluster.
     """
-    inside, before = _counts(tally, window)
-    known = [*dict.fromkeys((*tally.services, *services))]
+    inside, before, first = _counts(tally, window)
+    known = sorted({*speakers_of(tally), *services})
     named = _named(tally, inside, known, find=not services)
-    found = {
-        name: ServiceEvidence(name)
-        for name in dict.fromkeys((*known, *(one for names in named.values() for one in names)))
-        if name != OTHERS or name in tally.services
-    }
+    everybody = (*known, *(one for names in named.values() for one in names))
+    found = {name: ServiceEvidence(name) for name in dict.fromkeys(everybody)}
     length = window.end - window.start if window else 1
     rest = window.usual[1] - window.usual[0] if window else 0
     minutes, usual_minutes = (window.minutes, max(1, rest) / 60.0) if window else (1.0, 1.0)
-    kinds: dict[tuple[int, int], dict[int, tuple[int, int]]] = defaultdict(dict)
-    usual: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-    for (service, shape), lines in inside.items():
-        if tally.shapes[shape].level >= WARN:
-            kinds[service, tally.shapes[shape].template][shape] = lines
-    for (service, shape), count in before.items():
-        if tally.shapes[shape].level >= WARN:
-            usual[service, tally.shapes[shape].template][shape] = count
-    for service, shape in {**inside, **before}:
-        one, level = found[tally.services[service]], tally.shapes[shape].level
-        now = inside.get((service, shape), (0, -1))[0]
-        then = before.get((service, shape), 0)
-        one.lines += now / minutes
-        one.usual_lines += then / usual_minutes
-        if level == WARN:
-            one.warnings += now / minutes
-            one.usual_warnings += then / usual_minutes
-        elif level > WARN:
-            one.errors += now / minutes
-            one.usual_errors += then / usual_minutes
-        if level in (SERVED, FAILED):
-            one.requests += now
-            one.failed += now if level == FAILED else 0
-    for (service, template), shapes in kinds.items():
-        trouble = _trouble(tally, service, shapes, usual[service, template], length, rest, named)
-        if window is None or trouble.gain >= LEAST_GAIN:
-            found[tally.services[service]].troubles.append(trouble)
-    for evidence in found.values():
-        evidence.troubles.sort(key=lambda one: (-one.gain * one.weight, one.example))
-        expected = evidence.usual_lines * minutes
-        evidence.silent = (
-            window is not None
-            and rest > 0
-            and expected >= SILENT_LINES
-            and evidence.lines < SILENT * evidence.usual_lines
-        )
+    kinds: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for number in {**inside, **before}:
+        shape = tally.shapes[number]
+        one = found[tally.services[shape.service]]
+        now, then = inside[number] / minutes, before[number] / usual_minutes
+        one.lines += now
+        one.usual_lines += then
+        if shape.level == WARN:
+            one.warnings += now
+            one.usual_warnings += then
+        elif shape.level > WARN:
+            one.errors += now
+            one.usual_errors += then
+        if shape.level >= WARN:
+            kinds[one.name, shape.template].append(number)
+    for (name, _), numbers in kinds.items():
+        if any(inside[number] for number in numbers):
+            trouble = _trouble(tally, numbers, (inside, before, first), length, rest, named)
+            if window is None or trouble.gain >= LEAST_GAIN:
+                found[name].troubles.append(trouble)
+    for one in found.values():
+        one.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
+        expected = one.usual_lines * minutes
+        fell_silent = expected >= SILENT_LINES and one.lines < SILENT * one.usual_lines
+        one.silent = window is not None and rest > 0 and fell_silent
     return found
 
 
-def _trouble(
-    tally: Tally,
-    service: int,
-    lines: Mapping[int, tuple[int, int]],
-    before: Mapping[int, int],
-    length: int,
-    rest: int,
-    named: Mapping[int, Sequence[str]],
-) -> Trouble:
-    """One template of trouble of a service, from its shapes: (lines, first second) by shape in the
-    window, and lines by shape before.
+def changes(tally: Tally, window: Window) -> dict[str, str]:
+    """Services to a line about a change of theirs (a release, a restart, a setting) that first came
+    shortly before the trouble.
     """
-    most = max(lines, key=lambda shape: (tally.shapes[shape].level, lines[shape][0]))
-    example, at = tally.example(service, most)
-    total = sum(count for count, _ in lines.values())
-    # Both sides weigh alike: else a steady line of a level like FATAL would be more than usual.
-    weighted = _weighted(tally, {number: count for number, (count, _) in lines.items()})
-    usual = _weighted(tally, before)
-    names: dict[str, float] = defaultdict(float)
-    for number, (count, _) in lines.items():
-        others = [name for name in named[number] if name != tally.services[service]]
-        for name in others:
-            names[name] += count / len(others)
-    return Trouble(
-        total,
-        sum(before.values()) * length / rest if rest else 0.0,
-        gain(weighted, length, usual, rest) if rest else log2(1.0 + weighted),
-        example,
-        at,
-        tally.shapes[most].level,
-        min(first for _, first in lines.values()),
-        dict(names),
-    )
-
-
-def _weighted(tally: Tally, lines: Mapping[int, int]) -> int:
-    """Lines by shape, those of a level like FATAL for `FATAL_LINES` each."""
-    return sum(
-        count * (FATAL_LINES if tally.shapes[number].level == FATAL else 1)
-        for number, count in lines.items()
-    )
+    first: dict[int, int] = {}
+    for bucket, number in tally.counts:
+        second = bucket * tally.width
+        if bucket >= 0 and second < first.get(number, second + 1):
+            first[number] = second
+    near = range(window.start - BEFORE, window.start + tally.width)
+    shapes = [tally.shapes[number] for number, second in first.items() if second in near]
+    found = [shape for shape in shapes if CHANGES.search(shape.example)]
+    return {tally.services[shape.service]: shape.example for shape in found}
 
 
 def _counts(
     tally: Tally, window: Window | None
-) -> tuple[dict[tuple[int, int], tuple[int, int]], dict[tuple[int, int], int]]:
-    """By service and shape: lines in the window and the second of the first, and lines in the
-    stretch that tells what is usual.
+) -> tuple[Counter[int], Counter[int], dict[int, int]]:
+    """By shape: lines in the window, lines in the stretch that tells what is usual, and the second
+    of the first line in the window.
     """
-    inside: dict[tuple[int, int], tuple[int, int]] = {}
-    before: dict[tuple[int, int], int] = {}
-    for (bucket, service, shape), lines in tally.counts.items():
+    inside: Counter[int] = Counter()
+    before: Counter[int] = Counter()
+    first: dict[int, int] = {}
+    for (bucket, number), lines in tally.counts.items():
         second = bucket * tally.width if bucket >= 0 else -1
-        key = (service, shape)
         if window is None or (second >= 0 and window.start <= second < window.end):
-            count, first = inside.get(key, (0, second))
-            inside[key] = (count + lines, min(first, second))
+            inside[number] += lines
+            first[number] = min(first.get(number, second), second)
         elif window.usual[0] <= second < window.usual[1]:
-            before[key] = before.get(key, 0) + lines
-    return inside, before
+            before[number] += lines
+    return inside, before, first
+
+
+def _trouble(
+    tally: Tally,
+    numbers: Sequence[int],
+    counts: tuple[Counter[int], Counter[int], dict[int, int]],
+    length: int,
+    rest: int,
+    named: Mapping[int, Sequence[str]],
+) -> Trouble:
+    """One template of trouble of a service, from its shapes."""
+    inside, before, first = counts
+
+    def weighted(lines: Counter[int]) -> int:
+        # Both sides weigh alike: else a steady line of a level like FATAL would be unusual.
+        fatal = [number for number in numbers if tally.shapes[number].level == FATAL]
+        more = (FATAL_LINES - 1) * sum(lines[number] for number in fatal)
+        return sum(lines[number] for number in numbers) + more
+
+    now = [number for number in numbers if inside[number]]
+    shape = tally.shapes[max(now, key=lambda number: (tally.shapes[number].level, inside[number]))]
+    names: dict[str, float] = defaultdict(float)
+    for number in now:
+        for name in named[number]:
+            names[name] += inside[number] / len(named[number])
+    usual, lines = weighted(before), weighted(inside)
+    return Trouble(
+        sum(inside[number] for number in now),
+        sum(before[number] for number in numbers) * length / rest if rest else 0.0,
+        gain(lines, length, usual, rest) if rest else log2(1.0 + lines),
+        shape.example,
+        shape.at,
+        shape.level,
+        min(first[number] for number in now),
+        dict(names),
+    )
 
 
 def _named(
-    tally: Tally, inside: Iterable[tuple[int, int]], known: Sequence[str], find: bool
+    tally: Tally, inside: Mapping[int, int], known: Sequence[str], find: bool
 ) -> dict[int, list[str]]:
-    """Shape of trouble to the services that its example names."""
+    """Shape of trouble to the services that its example complains of: those that it calls, and
+    those that it mentions where it tells of what others do.
+    """
     namer = Namer(name for name in known if name != OTHERS)
     named: dict[int, list[str]] = {}
     met: set[str] = set()
-    for _, number in inside:
+    for number in inside:
         shape = tally.shapes[number]
-        if shape.level < WARN or number in named:
+        if shape.level < WARN:
             continue
-        names = namer.all(shape.example)
-        if find:
-            for one in _targets(shape.example):
-                if one not in names and (one in met or len(met) < MOST_TARGETS):
-                    met.add(one)
-                    names = [*names, one]
-        named[number] = [name for name in names if name != shape.speaker]
+        called = [one for one in targets(shape.example, known) if find or one in known]
+        text = shape.example
+        suffers = shape.level == FAILED or SYMPTOMS.search(text) or COMPLAINTS.search(text)
+        complains = suffers and not CAUSES.search(text)
+        mentioned = namer.all(MENTIONED.sub("", text)) if complains else ()
+        names = [*mentioned, *called]
+        names = [one for one in dict.fromkeys(names) if one in met or len(met) < MOST_TARGETS]
+        met.update(one for one in names if one not in known)
+        named[number] = [one for one in names if one != tally.services[shape.service]]
     return named
 
 
-def _targets(text: str) -> list[str]:
-    """Whom a line names as called, in addresses and after words of calling."""
-    found = []
-    for groups in TARGETS.findall(text):
-        host = next(one for one in groups if one)
-        if ".svc" in host or host.count(".") > 2:
-            host = host.split(".")[0]  # a name within a cluster
-        if host not in _NOBODY:
-            found.append(service_name(host.encode()))
-    return found
+__all__ = ["ERROR", "ServiceEvidence", "Trouble", "weigh"]

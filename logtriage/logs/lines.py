@@ -1,26 +1,33 @@
-"""Bytes that somebody else wrote, as lines of bounded length; and any text of theirs made safe to
-show.
-"""
+"""Bytes that somebody else wrote: opened, cut into lines of bounded length, made safe to show."""
 
+import bz2
+import gzip
+import io
+import lzma
 import re
+import shlex
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, BinaryIO, cast
 
 CHUNK = 1 << 20  # bytes read at once
 MOST_LINE = 1 << 16  # bytes kept of a line; a stack trace on one line has some thousand
-MOST_DOCUMENT = 1 << 23  # likewise of a line that is a batch of records, as OTLP's are
-COLOURS = re.compile(rb"\x1b\[[0-9;]*m")  # of a terminal; no other control sequence is taken off
+COLOURS = re.compile(rb"\x1b\[[0-9;]*m|#033\[[0-9;]*m")  # of a terminal; nothing else is taken off
 SHOWN = 300  # characters of a line that an answer repeats
 # What a chat template could take for the end of a turn, a call or a role: `<|im_end|>`,
 # `</tool_call>`, `[INST]`.
 MARKERS = re.compile(r"<(?=[|/\w\uff5c])|\[(?=/?(?:INST|TOOL|AVAILABLE_TOOLS|SYS)\b)")
 
-
-class Readable(Protocol):
-    """What bytes come from."""
-
-    def read(self, size: int, /) -> bytes: ...
+UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+# What a file begins with that is not read, and the command that makes it readable.
+REFUSED = {
+    b"(\xb5/\xfd": ("is packed by zstd; unpack it first", "zstd -dc"),
+    b"PK\x03\x04": ("is a zip archive; unpack it first", "unzip -p"),
+    b"\xff\xfe": ("is text in UTF-16; make it UTF-8 first", "iconv -f UTF-16 -t UTF-8"),
+    b"\xfe\xff": ("is text in UTF-16; make it UTF-8 first", "iconv -f UTF-16 -t UTF-8"),
+}
+BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)  # of a packed file
 
 
 @dataclass
@@ -28,7 +35,7 @@ class Reading:
     """What came of reading a file.
 
     Attributes:
-        size: bytes.
+        size: bytes, unpacked.
         lines: lines in it.
         cut: lines that were longer than the bound; the rest of each was left out.
     """
@@ -38,19 +45,33 @@ class Reading:
     cut: int = 0
 
 
-def blocks(stream: Readable, reading: Reading, most: int = MOST_LINE) -> Iterator[list[bytes]]:
+def unpacked(raw: BinaryIO, name: str) -> BinaryIO:
+    """A stream of bytes as they were before gzip, bzip2 or xz packed them.
+
+    Raises:
+        ValueError: for what cannot be read as lines, with the command that helps.
+    """
+    stream = io.BufferedReader(cast(io.RawIOBase, raw), CHUNK)
+    head = stream.peek(8)[:8]
+    for start, (why, command) in REFUSED.items():
+        if head.startswith(start):
+            raise ValueError(f"{visible(name, 200)} {why}: {command} {quoted(name)} | ... triage -")
+    opener = next((one for start, one in UNPACKERS.items() if head.startswith(start)), None)
+    return cast(BinaryIO, opener(stream) if opener else stream)
+
+
+def blocks(stream: BinaryIO, reading: Reading) -> Iterator[list[bytes]]:
     """The lines of a stream, some thousand at a time, without their ends; memory stays bounded
     whatever the stream holds.
 
     Args:
         stream: read to its end.
         reading: is kept up to date.
-        most: bytes kept of a line.
     """
     rest, dropping = b"", False  # of the line that the last chunk ended in
     while chunk := stream.read(CHUNK):
         reading.size += len(chunk)
-        if b"\x1b" in chunk:
+        if b"\x1b" in chunk or b"#033" in chunk:
             chunk = COLOURS.sub(b"", chunk)
         if dropping:
             _, end, chunk = chunk.partition(b"\n")
@@ -58,21 +79,21 @@ def blocks(stream: Readable, reading: Reading, most: int = MOST_LINE) -> Iterato
                 continue
             dropping = False
         *lines, last = (rest + chunk).split(b"\n")
-        if len(last) > most:  # no end in sight: keep its beginning, and skip to the next line
+        if len(last) > MOST_LINE:  # no end in sight: keep its beginning, and skip to the next line
             lines.append(last)
             last, dropping = b"", True
         rest = last
         if lines:
-            yield _bounded(lines, reading, most)
+            yield _bounded(lines, reading)
     if rest:
-        yield _bounded([rest], reading, most)
+        yield _bounded([rest], reading)
 
 
-def _bounded(lines: list[bytes], reading: Reading, most: int) -> list[bytes]:
+def _bounded(lines: list[bytes], reading: Reading) -> list[bytes]:
     reading.lines += len(lines)
-    if max(map(len, lines)) > most:
-        reading.cut += sum(len(line) > most for line in lines)
-        lines = [line[:most] for line in lines]
+    if max(map(len, lines)) > MOST_LINE:
+        reading.cut += sum(len(line) > MOST_LINE for line in lines)
+        lines = [line[:MOST_LINE] for line in lines]
     return lines
 
 
@@ -97,3 +118,12 @@ def defused(text: str) -> str:
     broken by a backslash.
     """
     return MARKERS.sub(lambda found: found[0] + "\\", text)
+
+
+def quoted(name: str) -> str:
+    """A file's name as a shell takes it for no more than one; empty for one that a terminal could
+    not show as it is.
+    """
+    if name == "-" or not name.isprintable():
+        return "-" if name == "-" else ""
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)

@@ -6,172 +6,173 @@ log.tally.services
 
 import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar, cast
 
-from .commands import quoted_file
-from .formats import Format, recognise
-from .lines import CHUNK, Readable, Reading, blocks, visible
-from .names import Namer, file_service, logger_of, service_name
-from .tally import DIGITS, HEXADECIMAL, Tally
+from .layouts import ObjectLayout, TextLayout, layout_of
+from .lines import BROKEN, Reading, unpacked, visible
+from .names import file_service
+from .objects import MOST_OBJECT
+from .tally import Tally
 
 STDIN = "-"
-PACKED = {
-    b"\x1f\x8b": "gzip -dc",
-    b"BZh": "bzip2 -dc",
-    b"\xfd7zXZ": "xz -dc",
-    b"(\xb5/\xfd": "zstd -dc",
-}
-WIDE = (b"\xff\xfe", b"\xfe\xff")  # how text in UTF-16 begins
+HEAD = 1 << 18  # bytes of a file by which it is understood
+
+Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
+@dataclass
 class LogFile:
     """One of the files that a log is read from.
 
     Attributes:
         name: as it was given; `-` for standard input.
-        format: how it is written.
+        layout: how it is read.
+        service: the service that its name tells; empty for none.
+        packed: whether it was unpacked on the way.
         reading: its size and lines.
-        records: of its lines, those that could be read.
+        records: of its lines, those that could be read; `untimed` of them have no time.
+        first, last: of its times; -1 where it has none.
     """
 
     name: str
-    format: Format
-    reading: Reading
-    records: int
+    layout: TextLayout | ObjectLayout
+    service: str
+    packed: bool
+    reading: Reading = field(default_factory=Reading)
+    records: int = 0
+    untimed: int = 0
+    first: int = -1
+    last: int = -1
+
+    @property
+    def speaker(self) -> str:
+        """What tells who speaks; empty for nothing."""
+        return self.layout.speaker or ("its name" if self.service else "")
+
+    @property
+    def proven(self) -> bool:
+        """Whether what that tells are services for certain."""
+        return self.layout.proven if self.layout.speaker else bool(self.service)
+
+    @property
+    def in_lines(self) -> bool:
+        """Whether a command can show some of its lines."""
+        plain = self.layout.kind in ("text", "json", "text with json")
+        return plain and not self.packed and self.name != STDIN
 
 
 @dataclass
 class Log:
-    """A log that was read."""
+    """A log that was read.
+
+    Attributes:
+        tally: its counts.
+        files: what it was read from.
+        ordered: whether no line has a time, so that the order of lines is taken for one.
+    """
 
     tally: Tally
     files: list[LogFile] = field(default_factory=list)
+    ordered: bool = False
 
     @property
-    def dated(self) -> str:
-        """What its times say, see `times.Stamp.dated`; empty where it has none."""
-        stated = {file.format.dated for file in self.files}
-        return next(
-            (one for one in ("time of day", "day of the year", "date") if one in stated), ""
-        )
+    def period(self) -> int:
+        """The least period of its times, see `times.Form`; 0 where some are whole dates."""
+        periods = {period for file in self.files for period in file.layout.periods}
+        return 0 if not periods or 0 in periods else min(periods)
 
 
 def read_log(
     paths: Sequence[str | Path], services: Sequence[str] = (), stdin: BinaryIO | None = None
 ) -> Log:
-    """Read files in order; `-` is standard input.
+    """Read files; `-` is standard input. What gzip, bzip2 or xz packed is unpacked on the way.
 
     Args:
         paths: of the files.
-        services: names that are known of the cluster. A record is then of the one that its own
-            field or its text names; without them, of whom it says.
+        services: names that are known of the cluster. They settle who speaks; without them, it is
+            found in the lines.
         stdin: what `-` reads.
 
     Raises:
-        ValueError: for a file that is packed or is text in UTF-16, with what to do.
+        ValueError: for a file that is broken, zipped or text in UTF-16, with what to do.
         OSError: for one that cannot be read.
     """
-    log = Log(_tally(services, alone=len(paths) == 1))
-    for path in map(str, paths):
-        if path == STDIN:
-            _read_stream(log, path, stdin or sys.stdin.buffer, services)
-        else:
-            with open(path, "rb") as stream:
-                _read_stream(log, path, stream, services)
-    return log
+    opened = []
+    for name in map(str, paths):
+        raw = (stdin or sys.stdin.buffer) if name == STDIN else open(name, "rb")  # noqa: SIM115
+        opened.append((name, unpacked(cast(BinaryIO, raw), name)))
+    try:
+        return _read(opened, services)
+    finally:
+        for name, stream in opened:
+            if name != STDIN:
+                stream.close()
 
 
 def read_text(text: str, services: Sequence[str] = ()) -> Log:
     """The log that a text is; see `read_log`."""
-    log = Log(_tally(services, alone=True))
-    _read_stream(log, "log", io.BytesIO(text.encode("utf-8", "replace")), services)
+    return read_named({"log": text.encode("utf-8", "replace")}, services)
+
+
+def read_named(files: Mapping[str, bytes], services: Sequence[str] = ()) -> Log:
+    """The log that files are, by name, which are at hand; see `read_log`."""
+    streams = [
+        (name, unpacked(cast(BinaryIO, io.BytesIO(body)), name)) for name, body in files.items()
+    ]
+    return _read(streams, services)
+
+
+def _read(opened: Sequence[tuple[str, BinaryIO]], services: Sequence[str]) -> Log:
+    log, streams = Log(Tally(services)), []
+    for name, stream in opened:
+        # Of one file, the name is no evidence of who speaks.
+        service = file_service(name) if name != STDIN and len(opened) > 1 else ""
+        head = _tried(name, lambda: stream.read(HEAD))  # noqa: B023 - called at once
+        if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
+            head += _tried(name, lambda: stream.read(MOST_OBJECT))  # noqa: B023
+        layout = layout_of(head, services, bool(service))
+        packed = not isinstance(stream, io.BufferedReader)
+        log.files.append(LogFile(name, layout, service, packed))
+        streams.append(cast(BinaryIO, _Joined(head, stream)))
+    times = [file.layout.begins for file in log.files if file.layout.begins >= 0]
+    log.ordered = len(opened) == 1 and not log.files[0].layout.periods
+    for number, file in enumerate(log.files):
+        file.layout.start(min(times, default=None), log.ordered)
+        _tried(file.name, lambda: _count(log.tally, number, file, streams[number]))  # noqa: B023
+    log.tally.settle()
     return log
 
 
-def _tally(services: Sequence[str], alone: bool) -> Tally:
-    """Counts for these services; where none are known and there is one file, who speaks in it by
-    its own words is a service.
-    """
-    if services:
-        namer, known = Namer(services), set(services)
-
-        def named(raw: bytes | str) -> str:
-            name = service_name(raw)
-            return name if name in known else namer.first(name) or name
-
-        def speaker(text: bytes) -> str:
-            return namer.first(text.decode("utf-8", "replace"))
-
-        # Calm lines must not be told apart by less than what tells these names apart.
-        short = {name.encode().translate(None, HEXADECIMAL) for name in services}
-        return Tally(speaker, named, HEXADECIMAL if len(short) == len(known) else DIGITS)
-
-    def logger(text: bytes) -> str:
-        found = logger_of(text)
-        return service_name(found) if found else ""
-
-    return Tally(logger if alone else lambda text: "")
+def _count(tally: Tally, number: int, file: LogFile, stream: BinaryIO) -> None:
+    """Count the records of a file."""
+    records, untimed = tally.records, tally.untimed
+    of_file = file.service or (file_service(file.name) if file.name != STDIN else "") or "log"
+    found = file.layout.records(stream, file.reading)
+    file.first, file.last = tally.add(found, number, of_file, file.layout.speaker_in)
+    file.records, file.untimed = tally.records - records, tally.untimed - untimed
 
 
-def _read_stream(log: Log, name: str, stream: Readable, services: Sequence[str]) -> None:
-    first = stream.read(CHUNK)
-    for start, way in PACKED.items():
-        if first.startswith(start):
-            raise ValueError(
-                _refused(name, "is packed; unpack it on the way", way, " | ... triage -")
-            )
-    if first.startswith(WIDE):
-        way = "iconv -f UTF-16 -t UTF-8"
-        raise ValueError(_refused(name, "is text in UTF-16; make it UTF-8 first", way))
-    lines = first.split(b"\n")
-    format = recognise(lines[:-1] or lines)
-    reading, tally = Reading(), log.tally
-    before = tally.records
-    service = "log" if name == STDIN else file_service(name)
-    named = tally.named(service)
-    known = named in services  # then a file is of that service, whoever its lines name
-    service = named if known else service
-    read = format.reader()
-    number = len(log.files)
-    rest = _Chained(first, stream)
-    if format.document:
-        document = b"\n".join(_bounded_document(blocks(rest, reading), format.most_line))
-        tally.add(read([document]), service, number, 0, known)
-    else:
-        for lines in blocks(rest, reading, format.most_line):
-            tally.add(read(lines), service, number, reading.lines - len(lines), known)
-        tally.add(
-            read([b""]), service, number, reading.lines, known
-        )  # an end, to who waits for one
-    log.files.append(LogFile(name, format, reading, tally.records - before))
+def _tried(name: str, read: Callable[[], Result]) -> Result:
+    """What a function gives that reads a file, whose packing may be broken."""
+    try:
+        return read()
+    except BROKEN as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # it cannot be read at all
+        raise ValueError(
+            f"{visible(name, 200)} is no whole packed file ({error}); pack or copy it again"
+        ) from None
 
 
-def _refused(name: str, why: str, way: str, then: str = "") -> str:
-    """Why a file is not read, and the command that helps, where its name may stand in one."""
-    file = STDIN if name == STDIN else quoted_file(name)
-    return f"{visible(name, 200)} {why}" + (f": {way} {file}{then}" if file else "")
-
-
-def _bounded_document(batches: Iterable[list[bytes]], most: int) -> Iterator[bytes]:
-    """The lines of a document, up to so many bytes; the rest is read and left out."""
-    size = 0
-    for lines in batches:
-        for line in lines:
-            size += len(line) + 1  # its end: lines may be empty
-            if size <= most:
-                yield line
-
-
-class _Chained:
+class _Joined(io.RawIOBase):
     """A stream whose beginning was read already."""
 
-    def __init__(self, first: bytes, rest: Readable) -> None:
-        self._first, self._rest = first, rest
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head, self._rest = head, rest
 
-    def read(self, size: int) -> bytes:
-        first, self._first = self._first, b""
-        return first or self._rest.read(size)
+    def read(self, size: int = -1) -> bytes:
+        head, self._head = self._head, b""
+        return head or self._rest.read(size)

@@ -1,17 +1,12 @@
 """A log of one's own as an episode, so that a policy or a model can be asked about it through the
 door that simulated incidents have.
 
-| question | answer |
-|---|---|
-| the opening | alerts and the table where there are metrics, counts of error lines, and lines |
-| logs of a service | its further metrics, its counts, its trouble and its last lines |
-| logs of all | the same of everybody, shorter |
-
-Its lines are those most unlike the usual; where no stretch is unlike the rest, the last ones. They
-are shown as the simulator writes them, `LEVEL service text`. Nobody knows the truth, so there is no
-score; nothing is executed.
+It gets the evidence that the answer rests on: counts of error lines and the trouble most unlike
+the usual, written as the simulator writes lines, `LEVEL service text`; of a service, its trouble
+and its calm lines. Nobody knows the truth, so there is no score; nothing is executed.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -19,18 +14,29 @@ from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode
 from ..play.observation import Observation
 from ..real.observed import LineCount
-from ..world.call_graph import MOST_OBSERVED, CallGraph, Service, leads
-from .answer import Findings, findings_of, guessed_kind
+from ..world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service, leads
+from .answer import Findings, findings_of
 from .evidence import ServiceEvidence
+from .levels import LEVELS, NAMES, WARN
+from .lines import defused, visible
 from .log import Log
-from .measures import alerts, is_unusual, table
-from .tally import OTHERS
+from .tally import OTHERS, speakers_of
 
 MAX_STEPS = 12
 SHOWN = 20  # lines of an opening, at most
 TOLD = 12  # in answer to a question
 INFERRED = "calls are inferred from who names whom in trouble; there may be others"
 NOBODY = "no calls are known"
+# A level with which a text begins.
+STATED = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
+SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")  # levels of its lines
+# What a name says of the kind of a service, where no call graph does.
+KIND_WORDS = {
+    "database": r"db|database|postgres\w*|pg|mysql\w*|maria\w*|mongo\w*|redis|cassandra|sql\w*",
+    "queue": r"queue|kafka|rabbit\w*|mq|nats|sqs|pulsar|zookeeper",
+    "edge": r"gateway|nginx|ingress|envoy|haproxy|traefik|edge|proxy|lb|frontend|web|httpd|apache",
+    "app": r"service|svc|api|app|server|worker|backend",
+}
 
 
 @dataclass(frozen=True)
@@ -50,108 +56,75 @@ class LogEpisode(BaseEpisode):
     Args:
         log: from `read_log` or `read_text`, which were given the names of the graph.
         graph: the call graph of the cluster that it comes from; None to infer one.
-        found: what was found in it, with that graph; its lines, counts and metrics are shown, and
-            no suspicion.
 
     Raises:
         ValueError: when there is no line, or none that names a service of the graph.
     """
 
-    def __init__(
-        self, log: Log, graph: CallGraph | None = None, found: Findings | None = None
-    ) -> None:
-        tally = log.tally
-        if not tally.records:
+    def __init__(self, log: Log, graph: CallGraph | None = None) -> None:
+        if not log.tally.records:
             raise ValueError("there is no line to triage; paste some log lines")
-        if graph is not None and not set(graph.names) & set(tally.services):
+        if graph is not None and not set(graph.names) & speakers_of(log.tally):
             raise ValueError(
-                f"none of the {tally.records} lines names a service of the call graph "
+                f"none of the {log.tally.records} lines names a service of the call graph "
                 f"({', '.join(graph.names)}); give the one that they come from"
             )
-        self.log, self.found = log, found or findings_of(log, graph)
+        self._tally, self._found = log.tally, findings_of(log, graph)
         notice = ""
         if graph is None:
-            graph = inferred_graph(self.found)
+            graph = inferred_graph(self._found)
             notice = INFERRED if graph.call_graph_text else NOBODY
-        self._numbers = {name: number for number, name in enumerate(tally.services)}
-        rows = table(self.found.measures) if self.found.measures else None
+        shown = sorted(
+            (-trouble.gain, trouble.first, name, trouble.level, trouble.example)
+            for name, one in self._found.evidence.items()
+            for trouble in one.troubles
+        )[:SHOWN]
+        by_time = sorted(shown, key=lambda line: line[1])
         opening = Observation(
             max_steps=MAX_STEPS,
             notice=notice,
-            alerts=None if rows is None else alerts(rows),
-            metrics=rows,
-            counts=self._counts(one for one in graph.names if self._has_errors(one)) or None,
-            lines=self._opening_lines(),
+            counts=self._counts(graph.names) or None,
+            lines=[told(*line[2:]) for line in by_time],
         )
         super().__init__(LogIncident(graph), opening)
 
     def _ask(self, service: str) -> Observation:
-        """See the table at the head of this file."""
-        measures = [one for one in self.found.measures if service in (ALL_SERVICES, one.service)]
-        if service == ALL_SERVICES:
-            lines = self._last_lines()[-TOLD:]
-            measures = [one for one in measures if is_unusual(one)]
-            names = [one for one in self.incident.topology.names if self._has_errors(one)]
-        else:
-            lines, names = self._lines_of(service), [service]
+        """Counts and lines of a service, or a few of everybody's."""
+        names = self.incident.topology.names if service == ALL_SERVICES else (service,)
+        lines = [line for name in names for line in self._lines_of(name, TOLD // len(names) or 1)]
         return Observation(
-            notice="" if lines or measures else f"no lines of {service}",
-            lines=lines,
-            measures=measures or None,
+            notice="" if lines else f"no lines of {service}",
+            lines=lines[:TOLD],
             counts=self._counts(names) or None,
         )
 
-    def _has_errors(self, name: str) -> bool:
-        one = self.found.evidence.get(name)
-        return one is not None and bool(one.errors or one.usual_errors)
-
     def _counts(self, names: Iterable[str]) -> list[LineCount]:
-        """Lines a minute; none where no window tells minutes apart."""
-        if self.found.window is None:
-            return []
-        return [
-            _count(one)
-            for one in map(self.found.evidence.get, names)
-            if one is not None and (one.lines or one.usual_lines)
-        ]
+        """Lines a minute of who has errors; none where no window tells minutes apart."""
+        found = [self._found.evidence.get(name) for name in names] if self._found.window else []
+        return [_count(one) for one in found if one and (one.errors or one.usual_errors)]
 
-    def _opening_lines(self) -> list[str]:
-        """The trouble that is most unlike the usual, in order of time; else the last lines."""
-        if self.found.window is None:
-            return self._last_lines()
-        troubles = [
-            (one, name)
-            for name, evidence in self.found.evidence.items()
-            for one in evidence.troubles
-            if name in self._numbers
+    def _lines_of(self, name: str, most: int) -> list[str]:
+        """A service's trouble, the most unlike the usual first, then its calm lines."""
+        one = self._found.evidence.get(name)
+        troubles = one.troubles if one else []
+        lines = [told(name, trouble.level, trouble.example) for trouble in troubles]
+        lines += [
+            told(name, shape.level, shape.example)
+            for shape in self._tally.shapes
+            if self._tally.services[shape.service] == name and shape.level < WARN
         ]
-        troubles.sort(key=lambda pair: -pair[0].gain)
-        shown = sorted(troubles[:SHOWN], key=lambda pair: pair[0].first)
-        return [self.log.tally.told(name, one.level, one.example) for one, name in shown]
+        return list(dict.fromkeys(lines))[:most]
 
-    def _last_lines(self) -> list[str]:
-        tally = self.log.tally
-        return [
-            tally.told(tally.services[service], tally.shapes[shape].level, text)
-            for service, (_, _, shape, text) in tally.kept()
-        ]
 
-    def _lines_of(self, name: str) -> list[str]:
-        """A service's trouble in the window, then its last lines in it; of the whole log where
-        there is no window.
-        """
-        if name not in self._numbers:
-            return []
-        tally, window = self.log.tally, self.found.window
-        troubles = self.found.evidence[name].troubles if window else []
-        lines = {
-            tally.told(name, one.level, one.example): one.first for one in troubles[: TOLD // 2]
-        }
-        for _, (_, second, shape, text) in tally.kept(self._numbers[name]):
-            if window is None or window.start <= second < window.end:
-                lines.setdefault(tally.told(name, tally.shapes[shape].level, text), second)
-        kept = list(lines)[:TOLD] if window else list(lines)[-TOLD:]
-        return sorted(kept, key=lambda line: lines[line])
+def told(service: str, level: int, text: str) -> str:
+    """A line as the simulator writes them, `LEVEL service text`, safe to show to a model."""
+    shown, named = visible(text), NAMES[level]
+    stated = STATED.match(shown)
+    if stated and stated[1].lower() in LEVELS:
+        shown = shown[stated.end() :]
+        named = stated[1] if stated[1] in SIMULATED else named
+    shown = shown.removeprefix(service).lstrip(" :-|")
+    return defused(f"{named} {service} {shown}".rstrip())
 
 
 def _count(one: ServiceEvidence) -> LineCount:
@@ -164,6 +137,14 @@ def _count(one: ServiceEvidence) -> LineCount:
         one.warnings,
         one.usual_warnings,
     )
+
+
+def guessed_kind(name: str) -> str:
+    """The kind of a service by its name; unknown where it tells none."""
+    for kind, words in KIND_WORDS.items():
+        if re.search(rf"(?i)(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", name):
+            return kind
+    return UNKNOWN_KIND
 
 
 def inferred_graph(found: Findings) -> CallGraph:

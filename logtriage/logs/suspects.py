@@ -1,27 +1,31 @@
 """Whom to suspect: trouble flows from who complains to whom it complains of, and stays where nobody
 else is blamed.
 
-Each service has a mass, by its own unusual lines and metrics. Of it, the share of its lines of
-trouble that names another flows to that one, again and again; with a call graph, so does a part
-of what names nobody, to callees that are in trouble. A service is suspected by what stays with it.
-This is a random walk along complaints, as PageRank's, absorbed where a service blames itself.
+Each service has a mass, by its own unusual lines. Of it, the share of its lines of trouble that
+names another flows to that one, again and again; with a call graph, so does a part of what names
+nobody, to callees that are in trouble. A service is suspected by what stays with it. This is a
+random walk along complaints, as PageRank's, absorbed where a service blames itself.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log2
+from math import exp, log
 
-from ..real.observed import Measure
-from .evidence import SYMPTOM_WEIGHT, ServiceEvidence
-from .measures import is_unusual, sigmas
+from .dependencies import site
+from .evidence import ServiceEvidence
+from .levels import WARN
 
 ROUNDS = 30
 STAYS = 0.1  # share of its mass that a service keeps whatever it says: who complains is in trouble
 SILENT_GUILT = 0.25  # share that flows on to callees in trouble, of a symptom that names nobody
-# How sure: shares of all mass, and times the next. Judgements; `docs/logs.md` says how they fared.
-LIKELY_SHARE, LIKELY_TIMES = 0.5, 2.0
-POSSIBLE_TIMES = 1.25
+# The logarithm of the odds that the first suspect is right: fitted to logs that the simulator made
+# of incidents of `train` (`tests/logs/simulated.py`, which also measures it on others).
+OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
+MOST_GAIN = 80.0  # of a window, beyond which it is no clearer
+LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5
+NEAR = 0.45  # share of the first suspect's, from which nobody can be sure of either
+MOST_HOPS = 6
 
 LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
 
@@ -35,22 +39,16 @@ class Suspect:
 
 
 def rank(
-    evidence: Mapping[str, ServiceEvidence],
-    measures: Sequence[Measure] = (),
-    calls: Mapping[str, Sequence[str]] | None = None,
+    evidence: Mapping[str, ServiceEvidence], calls: Mapping[str, Sequence[str]] | None = None
 ) -> list[Suspect]:
     """The services with a share in what is wrong, the first suspect first.
 
     Args:
         evidence: by service.
-        measures: metrics of services, compared with the usual.
         calls: whom each service calls, where that is known.
     """
     mass = {name: one.mass for name, one in evidence.items()}
-    for measure in measures:
-        if is_unusual(measure):
-            mass[measure.service] = mass.get(measure.service, 0.0) + log2(abs(sigmas(measure))) / 2
-    flows = {name: _flow(evidence[name], mass, calls) if name in evidence else {} for name in mass}
+    flows = {name: _flow(one, mass, calls) for name, one in evidence.items()}
     kept: dict[str, float] = defaultdict(float)
     moving = dict(mass)
     for _ in range(ROUNDS):
@@ -62,8 +60,6 @@ def rank(
             for other, share in out.items():
                 later[other] += amount * leaving * share / sum(out.values())
         moving = later
-        if not moving:
-            break
     for name, amount in moving.items():
         kept[name] += amount
     total = sum(kept.values())
@@ -77,24 +73,82 @@ def _flow(
     """Shares of a service's mass that go to others."""
     flow = one.names
     unnamed = 1.0 - min(1.0, sum(flow.values()))
-    troubled = {
-        callee: mass.get(callee, 0.0)
-        for callee in (calls or {}).get(one.name, ())
-        if mass.get(callee, 0.0) > 0.0
-    }
-    symptom = any(trouble.weight == SYMPTOM_WEIGHT for trouble in one.troubles)
-    if troubled and symptom and unnamed > 0.0:
+    callees = (calls or {}).get(one.name, ())
+    troubled = {name: mass[name] for name in callees if mass.get(name, 0.0) > 0.0}
+    if troubled and unnamed > 0.0 and any(trouble.symptom for trouble in one.troubles):
         total = sum(troubled.values())
         for callee, amount in troubled.items():
             flow[callee] = flow.get(callee, 0.0) + SILENT_GUILT * unnamed * amount / total
     return flow
 
 
-def how_sure(suspects: Sequence[Suspect]) -> str:
-    """How sure the first suspect is, in words, by its share and by how far the next is behind."""
+def chain_to(root: str, evidence: Mapping[str, ServiceEvidence]) -> list[str]:
+    """Who made whom fail, from the root to the last that complains: each of whom the next complains
+    more than anybody else does.
+    """
+    found = [root]
+    while len(found) < MOST_HOPS:
+        blames = {
+            name: one.names.get(found[-1], 0.0) * one.mass
+            for name, one in evidence.items()
+            if name not in found
+        }
+        most = max(blames, key=lambda name: (blames[name], name), default="")
+        if not most or blames[most] <= 0.0:
+            break
+        found.append(most)
+    return found
+
+
+def confidence(
+    suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence], gain: float
+) -> float:
+    """The probability that the first suspect is the root, by whether its own lines tell of a cause,
+    whether others complain of it, how far the next is behind, and how clear the window is.
+
+    Args:
+        gain: of the window, see `window.Window`.
+    """
     if not suspects:
-        return UNSURE
-    first, second = suspects[0].share, suspects[1].share if len(suspects) > 1 else 0.0
-    if first >= LIKELY_SHARE and first >= LIKELY_TIMES * second:
-        return LIKELY
-    return POSSIBLE if first >= POSSIBLE_TIMES * second else UNSURE
+        return 0.0
+    first = suspects[0]
+    cause = any(one.cause for one in evidence[first.service].troubles)
+    blamed = any(one.names.get(first.service, 0.0) > 0.0 for one in evidence.values())
+    behind = suspects[1].share / first.share if len(suspects) > 1 else 0.0
+    clear = log(min(gain, MOST_GAIN) / 10.0)
+    odds = OWN_CAUSE * cause + BLAMED * blamed + NEXT * behind + GAIN * clear
+    return 1.0 / (1.0 + exp(-odds))
+
+
+def doubts(suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence]) -> list[str]:
+    """What of the evidence forbids to be sure of the first suspect."""
+    first, found = evidence[suspects[0].service], []
+    cause = any(one.cause for one in first.troubles)
+    accusers = [one for one in evidence.values() if one.names.get(first.name, 0.0) > 0.0]
+    own = [
+        one
+        for one in accusers
+        if 2 * sum(t.mass for t in one.troubles if not t.symptom)
+        > sum(t.mass for t in one.troubles)
+    ]
+    if not (first.troubles or first.silent):
+        found.append("it has no unusual line of its own")
+    elif first.troubles and all(one.symptom for one in first.troubles) and not first.silent:
+        outside = next(filter(None, (site(one.example) for one in first.troubles)), "")
+        found.append(
+            f"its lines tell only what {outside or 'others'} do{'es' * bool(outside)} to it"
+        )
+    elif all(one.level == WARN for one in first.troubles) and not (cause or first.silent):
+        found.append("it has only warnings")
+    elif own and not cause:
+        found.append(f"{own[0].name}, which complains of it, has trouble of its own")
+    if len(suspects) > 1 and suspects[1].share > NEAR * suspects[0].share:
+        found.append(f"{suspects[1].service} is in trouble, too")
+    absent = [
+        name
+        for name, share in first.names.items()
+        if share > 0.1 and not (evidence[name].lines or evidence[name].usual_lines)
+    ]
+    if absent:
+        found.append(f"it complains of {absent[0]}, which has no lines here")
+    return found

@@ -2,58 +2,69 @@
 service printed when, with an example of each shape.
 
 A shape is what lines share that differ in digits only (trouble), or in digits and in the letters of
-hexadecimal numbers (calm lines, of which there are many more); `templates` groups shapes. What is
-worked out of a text is worked out once a shape.
+hexadecimal numbers (calm lines, of which there are many more). Shapes whose first words agree have
+one template. What is worked out of a text is worked out once a shape.
 """
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
-from .levels import FAILED, LEVELS, NAMES, SERVED, WARN, level_of
-from .lines import SHOWN, defused, visible
-from .names import service_name
-from .records import Record
-from .templates import OTHER, Templates
+from .dependencies import PLATFORM, subject
+from .levels import ERROR, WARN, level_of, level_of_status, status_of
+from .lines import visible
+from .names import REPLICA, Namer, service_name
+
+# (second or -1, who speaks or None, level or None, text, line). A level of None is read from the
+# text; a speaker of None is the file's.
+Record = tuple[int, bytes | str | None, int | None, bytes, int]
+
+Key = bytes | tuple[bytes | str | None, int | None, bytes]  # of what a record says
+# No shape yet; trouble, which letters of hexadecimal numbers tell apart; a request, by its status.
+NEW, BY_DIGITS, BY_STATUS = -1, -2, -3
 
 HEAD = 240  # bytes of a text by which its shape is told
+EXAMPLE = 1_000  # characters kept of a line
 MOST_SHAPES = 20_000  # beyond them, lines are counted by level and service alone
+MOST_KNOWN = 50_000  # texts and spellings of services remembered
 MOST_SERVICES = 500
-MOST_SPELLINGS = 50_000  # of services, as records write them
-SPELLING = 240  # of one, which tells it: more than a name may have
-MOST_CELLS = 200_000  # counts kept; beyond them buckets are made wider, and then rare lines others
+SPELLING = 240  # bytes of a service's name
+MOST_CELLS = 200_000  # counts kept; beyond them buckets are made wider
 WIDTHS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 604_800, 31_536_000)  # seconds a bucket
-LAST = 20  # lines kept of the end of each service's log
-KEPT = 4 * SHOWN  # bytes of each: what `visible` reads
 HEXADECIMAL, DIGITS = b"0123456789abcdefABCDEF", b"0123456789"
-# A level with which a text begins, and those of them that the simulator's lines have.
-STATED = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
-SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")
+LATEST = 1 << 40  # a second after all others
+# Lines that stand for others, which are not there.
+LOST = re.compile(
+    r"(?i)message repeated \d+ times|\b(?:suppress|dropp|discard|sampl|los)\w* \d+ (?:\w+ )?"
+    r"(?:messages?|lines?|logs?|records?|entries)|\d+ (?:messages?|lines?|log \w+|callbacks) "
+    r"(?:\w+ )?(?:suppressed|dropped|discarded|lost|sampled)|sampled 1 (?:in|of) \d+"
+)
 OTHERS = "others"  # the service of lines that come when there are too many
+TEMPLATE_WORDS = 12
+VARIES = re.compile(r"\d|^[0-9a-fA-F]{8,}$|^/.*/|@")  # a word that is a number, a path, an address
+SPLIT = re.compile(r"[\s=,;()\[\]{}]+|\"[^\"]*\"|'[^']*'")
+ONE_REPLICA = 0.8  # share of the trouble of all replicas, from which one of them is told apart
 
 
 @dataclass(slots=True)
 class Shape:
-    """Lines that differ in numbers only.
+    """Lines of a service that differ in numbers only.
 
     Attributes:
-        level: of them.
-        template: in `Templates`.
-        speaker: who speaks by the text; empty for nobody.
+        service: its number in `Tally.services`.
+        level: of the lines.
+        template: a number that shapes of the same words have in common.
         example: one of them, safe to show.
         at: (number of the file, line) of the example; both from 0.
     """
 
+    service: int
     level: int
     template: int
-    speaker: str
     example: str
     at: tuple[int, int]
-
-
-# A line that is kept: (its place in the order of reading, second or -1, shape, text).
-Kept = tuple[int, int, int, bytes]
 
 
 @dataclass
@@ -61,117 +72,155 @@ class Tally:
     """The counts of a log.
 
     Args:
-        speaker: who speaks in a text, where the record does not say; empty for nobody.
-        named: the name of a service from what a record says.
-        blurred: bytes that do not tell calm lines apart.
+        known: names of services that a call graph tells.
 
     Attributes:
-        counts: (bucket, service, shape) to lines. A bucket is seconds since 1970 in units of
-            `width`, or -1 for lines without a time.
+        counts: (bucket, shape) to lines. A bucket is seconds since 1970 in units of `width`, or -1
+            for lines without a time.
         services: names, by number.
         shapes: by number.
-        examples: (service, shape) of trouble to a line of that service and where it is, as in
-            `Shape`; of the first `MOST_SHAPES` of them.
-        last: of each service the last lines.
-        records: lines counted.
+        records: lines counted; `untimed` of them had no time.
+        incomplete: whether a line says that others were folded or left out.
     """
 
-    speaker: Callable[[bytes], str]
-    named: Callable[[bytes | str], str] = service_name
-    blurred: bytes = HEXADECIMAL
-    counts: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    known: Sequence[str] = ()
+    counts: dict[tuple[int, int], int] = field(default_factory=dict)
     services: list[str] = field(default_factory=list)
     shapes: list[Shape] = field(default_factory=list)
-    templates: Templates = field(default_factory=Templates)
-    examples: dict[tuple[int, int], tuple[str, tuple[int, int]]] = field(default_factory=dict)
-    last: list[deque[Kept]] = field(default_factory=list)
     width: int = 1
     records: int = 0
+    untimed: int = 0
+    incomplete: bool = False
 
     def __post_init__(self) -> None:
+        self._namer = Namer(self.known)
         self._numbers: dict[str, int] = {}  # of services by name
-        self._spelled: dict[bytes | str, int] = {}  # and by what records write
-        self._calm: dict[tuple[int | None, bytes], int] = {}  # -1: trouble, to be told apart finer
-        self._trouble: dict[tuple[int | None, bytes], int] = {}
-        # Lines of access logs, whose digits say how they were answered.
-        self._access: set[tuple[int | None, bytes]] = set()
-        self._others: dict[int, int] = {}
+        self._spelled: dict[bytes | str, str] = {}  # names by what records write
+        # Shapes by what a record says, digits taken out; see `NEW`.
+        self._calm: dict[Key, int] = {}
+        self._trouble: dict[Key, int] = {}
+        self._exact: dict[tuple[str, int, bytes], int] = {}
+        self._others: dict[tuple[str, int], int] = {}
+        self._templates: dict[tuple[str, ...], int] = {}
 
     def add(
         self,
         records: Iterable[Record],
-        file_service: str,
         file: int,
-        first_line: int,
-        of_file: bool = False,
-    ) -> None:
-        """Count records.
+        file_service: str,
+        speaker_in: Callable[[bytes], bytes | None],
+    ) -> tuple[int, int]:
+        """Count the records of a file; gives the first and the last of its times, -1 without any.
 
         Args:
-            file_service: whose they are where neither they nor their text say.
             file: its number.
-            first_line: number of its line at place 0.
-            of_file: whether they are of the file's service whoever their text names.
+            file_service: who speaks where neither a record nor its text says.
+            speaker_in: who speaks by a text.
         """
         # Local names, for this loop is where the time of reading a log goes.
-        counts, shapes, calm, last = self.counts, self.shapes, self._calm, self.last
-        spelled, numbers = self._spelled, self._numbers
-        width, blurred = self.width, self.blurred
-        order = self.records
-        for second, raw, level, text, place in records:
-            head = text[:HEAD]
-            shape = calm.get((level, head.translate(None, blurred)), -1)
+        counts, calm, trouble, width = self.counts, self._calm, self._trouble, self.width
+        read = untimed = 0
+        first, last = LATEST, -1
+        for second, raw, level, text, line in records:
+            said = raw is not None or level is not None
+            head = text[:HEAD].translate(None, HEXADECIMAL)
+            key: Key = (raw, level, head) if said else head
+            shape = calm.get(key, NEW)
+            if shape == BY_DIGITS:
+                head = text[:HEAD].translate(None, DIGITS)
+                shape = trouble.get((raw, level, head) if said else head, NEW)
+            elif shape == BY_STATUS:
+                shape = trouble.get((raw, level_of_status(status_of(text[:EXAMPLE])), head), NEW)
             if shape < 0:
-                shape = self._shape(level, head, (file, first_line + place))
-            if raw is not None:
-                raw = raw[:SPELLING]
-                service = spelled.get(raw, -1)
-                if service < 0:
-                    service = self._spell(raw)
+                service = self._speaker(raw or speaker_in(text), file_service)
+                shape = self._shape(service, raw, level, text, (file, line))
+            read += 1
+            if second < 0:
+                untimed += 1
+                cell = -1, shape
             else:
-                name = file_service if of_file else shapes[shape].speaker or file_service
-                service = numbers.get(name, -1)
-                if service < 0:
-                    service = self._number(name)
-            key = (second // width if second >= 0 else -1, service, shape)
-            lines = counts.get(key, 0)
-            if not lines and shapes[shape].level >= WARN:
-                self._keep(service, shape, head, (file, first_line + place))
-            counts[key] = lines + 1
-            last[service].append((order, second, shape, text[:KEPT]))
-            order += 1
-        self.records = order
-        while len(self.counts) > MOST_CELLS and self.width < WIDTHS[-1]:
-            self._widen()
-        if len(self.counts) > MOST_CELLS:
-            self._thin_out()
+                cell = second // width, shape
+            if cell in counts:
+                counts[cell] += 1
+            else:
+                counts[cell] = 1
+                if second >= 0:
+                    first, last = min(first, second), max(last, second)
+                if len(counts) > MOST_CELLS and width < WIDTHS[-1]:
+                    self._widen()
+                    counts, width = self.counts, self.width
+        self.records += read
+        self.untimed += untimed
+        calm.clear()  # the next file may have another speaker where none is told
+        trouble.clear()
+        return (first, last) if last >= 0 else (-1, -1)
 
-    def example(self, service: int, shape: int) -> tuple[str, tuple[int, int]]:
-        """A line of a shape, one of that service where it is known, and where it is."""
-        one = self.shapes[shape]
-        return self.examples.get((service, shape), (one.example, one.at))
+    def _shape(
+        self,
+        service: str,
+        raw: bytes | str | None,
+        level: int | None,
+        text: bytes,
+        at: tuple[int, int],
+    ) -> int:
+        """The shape of a text that is not known."""
+        said = raw is not None or level is not None
+        status = status_of(text[:EXAMPLE]) if level is None else b""
+        really = level_of(text[:EXAMPLE]) if level is None else level
+        rough = text[:HEAD].translate(None, HEXADECIMAL)
+        head = text[:HEAD].translate(None, DIGITS) if really >= WARN and not status else rough
+        shape = self._exact.get((service, really, head))
+        if shape is None:
+            shape = self._new(service, really, text if really >= WARN else text[:HEAD], at)
+            if len(self._exact) < MOST_SHAPES:
+                self._exact[service, really, head] = shape
+        if len(self._calm) + len(self._trouble) > MOST_KNOWN:
+            self._calm.clear()
+            self._trouble.clear()
+        key: Key = (raw, level, rough) if said else rough
+        if status:
+            self._calm[key] = BY_STATUS
+            self._trouble[raw, level_of_status(status), rough] = shape
+        elif really >= WARN:
+            self._calm[key] = BY_DIGITS
+            self._trouble[(raw, level, head) if said else head] = shape
+        else:
+            self._calm[key] = shape
+        return shape
 
-    def _keep(self, service: int, shape: int, head: bytes, at: tuple[int, int]) -> None:
-        if (service, shape) not in self.examples and len(self.examples) < MOST_SHAPES:
-            self.examples[service, shape] = visible(head), at
+    def _new(self, service: str, level: int, text: bytes, at: tuple[int, int]) -> int:
+        """A new shape; beyond `MOST_SHAPES` the one of all lines of that service and level."""
+        service = self.services[self._number(service)]
+        full = len(self.shapes) >= MOST_SHAPES
+        if full and (service, level) in self._others:
+            return self._others[service, level]
+        example = visible(text, EXAMPLE)
+        words = tuple(
+            "*" if VARIES.search(word) else word
+            for word in [one for one in SPLIT.split(example) if one][:TEMPLATE_WORDS]
+        )
+        if full:
+            words = ("(others)",)
+        template = self._templates.setdefault(words, len(self._templates))
+        number = len(self.shapes)
+        if full:
+            self._others[service, level] = number
+        self.incomplete = self.incomplete or bool(LOST.search(example))
+        self.shapes.append(Shape(self._number(service), level, template, example, at))
+        return number
 
-    def kept(self, service: int | None = None) -> list[tuple[int, Kept]]:
-        """The last lines of a service, or of the whole log, in the order of reading, each with the
-        number of its service.
-        """
-        numbers = range(len(self.last)) if service is None else (service,)
-        lines = [(number, one) for number in numbers for one in self.last[number]]
-        return sorted(lines, key=lambda line: line[1][0])[-LAST:]
-
-    def told(self, service: str, level: int, text: bytes | str) -> str:
-        """A line as the simulator writes them, `LEVEL service text`, safe to show to a model."""
-        shown, named = visible(text), NAMES[level]
-        stated = STATED.match(shown)
-        if stated and stated[1].lower() in LEVELS:
-            shown = shown[stated.end() :]
-            named = stated[1] if stated[1] in SIMULATED else named
-        shown = shown.removeprefix(service).lstrip(" :-|")
-        return defused(f"{named} {service} {shown}".rstrip())
+    def _speaker(self, raw: bytes | str | None, file_service: str) -> str:
+        """The name of the service whose a line is."""
+        if not raw or file_service in self.known:
+            return file_service
+        raw = raw[:SPELLING]
+        if raw not in self._spelled:
+            if len(self._spelled) >= MOST_KNOWN:
+                self._spelled.clear()
+            name = service_name(raw)
+            known = not self.known or name in self.known
+            self._spelled[raw] = name if known else self._namer.first(name) or name
+        return self._spelled[raw]
 
     def _number(self, name: str) -> int:
         number = self._numbers.get(name, -1)
@@ -180,59 +229,70 @@ class Tally:
                 return self._number(OTHERS)
             number = self._numbers[name] = len(self.services)
             self.services.append(name)
-            self.last.append(deque(maxlen=LAST))
         return number
-
-    def _spell(self, raw: bytes | str) -> int:
-        if len(self._spelled) >= MOST_SPELLINGS:
-            self._spelled.clear()
-        number = self._spelled[raw] = self._number(self.named(raw))
-        return number
-
-    def _shape(self, level: int | None, head: bytes, at: tuple[int, int]) -> int:
-        """The shape of a text that is not known as calm."""
-        finely = (level, head.translate(None, DIGITS))
-        if finely in self._access:
-            finely = (level_of(head), finely[1])
-        known = self._trouble.get(finely)
-        if known is not None:
-            return known
-        really = level_of(head) if level is None else level
-        if len(self.shapes) >= MOST_SHAPES:
-            return self._other(really, visible(head), at)
-        number, text = len(self.shapes), visible(head)
-        access = level is None and really in (SERVED, FAILED)
-        if access:
-            self._access.add(finely)
-            finely = (really, finely[1])
-        self.shapes.append(Shape(really, self.templates.of(text), self.speaker(head), text, at))
-        if really >= WARN or access:
-            self._trouble[finely] = number
-        else:
-            self._calm[level, head.translate(None, self.blurred)] = number
-        return number
-
-    def _other(self, level: int, example: str, at: tuple[int, int]) -> int:
-        """The shape of lines of a level that come when there are too many."""
-        if level not in self._others:
-            self._others[level] = len(self.shapes)
-            self.shapes.append(Shape(level, OTHER, "", example, at))
-        return self._others[level]
-
-    def _thin_out(self) -> None:
-        """Count the rarest lines as others, by bucket and level alone."""
-        most = sorted(self.counts, key=lambda key: -self.counts[key])
-        others = self._number(OTHERS)
-        for bucket, service, shape in most[MOST_CELLS // 2 :]:
-            lines, told = self.counts.pop((bucket, service, shape)), self.shapes[shape]
-            key = (bucket, others, self._other(told.level, told.example, told.at))
-            self.counts[key] = self.counts.get(key, 0) + lines
 
     def _widen(self) -> None:
         """Count by the next wider bucket."""
         wider = WIDTHS[WIDTHS.index(self.width) + 1]
-        counts: dict[tuple[int, int, int], int] = {}
-        for (bucket, service, shape), lines in self.counts.items():
-            key = (bucket * self.width // wider if bucket >= 0 else -1, service, shape)
-            counts[key] = counts.get(key, 0) + lines
-        self.counts, self.width = counts, wider
+        counts: dict[tuple[int, int], int] = defaultdict(int)
+        for (bucket, shape), lines in self.counts.items():
+            counts[bucket * self.width // wider if bucket >= 0 else -1, shape] += lines
+        self.counts, self.width = dict(counts), wider
+
+    def settle(self) -> None:
+        """Once all is read: give lines of the platform to whom they are about, and take off what
+        all names begin with.
+        """
+        known = [name for name in self.services if not PLATFORM.match(name)]
+        namer = Namer(REPLICA.sub("", name) for name in known)
+        for shape in self.shapes:
+            if PLATFORM.match(self.services[shape.service]) and shape.level >= WARN:
+                about = namer.first(shape.example) or subject(shape.example)
+                if about:
+                    shape.service = self._number(about)
+        self._shorten()
+
+    def merge_replicas(self, start: int, end: int) -> None:
+        """Give the lines of replicas to their service, but for those of which one has the trouble
+        of all between two times, and for one without others that nobody names without its number.
+        """
+        lines: Counter[int] = Counter()
+        for (bucket, number), count in self.counts.items():
+            shape = self.shapes[number]
+            if shape.level >= ERROR and start <= bucket * self.width < end:
+                lines[shape.service] += count
+        replicas: dict[str, list[int]] = defaultdict(list)
+        for number, name in enumerate(self.services):
+            if name not in self.known:
+                replicas[REPLICA.sub("", name)].append(number)
+        namer, said = Namer({*self.services, *replicas}), set()
+        for shape in self.shapes:
+            said |= set(namer.all(shape.example)) - {self.services[shape.service]}
+        for base, numbers in replicas.items():
+            total, most = sum(lines[one] for one in numbers), max(lines[one] for one in numbers)
+            if len(numbers) > 1:
+                apart = most >= ONE_REPLICA * total > 0
+            else:
+                apart = base not in said or self.services[numbers[0]] in said
+            if not apart:
+                into = self._number(base)
+                for shape in self.shapes:
+                    if shape.service in numbers:
+                        shape.service = into
+
+    def _shorten(self) -> None:
+        """Take off what all names begin with, where lines name services without it."""
+        used = sorted(speakers_of(self) - {OTHERS})
+        same = takewhile(lambda signs: len(set(signs)) == 1, zip(*used, strict=False))
+        prefix = re.sub(r"[^-_./]*$", "", "".join(signs[0] for signs in same))
+        if len(used) < 3 or not prefix or any(name in self.known for name in used):
+            return
+        texts = [shape.example for shape in self.shapes if shape.level >= WARN]
+        long, brief = Namer(used), Namer(name.removeprefix(prefix) for name in used)
+        if sum(len(brief.all(text)) > len(long.all(text)) for text in texts) > 0:
+            self.services = [name.removeprefix(prefix) for name in self.services]
+
+
+def speakers_of(tally: Tally) -> set[str]:
+    """The services that have lines."""
+    return {tally.services[tally.shapes[shape].service] for _, shape in tally.counts}

@@ -1,232 +1,213 @@
 """Times as logs write them, to seconds since 1970.
 
 A time without a zone is taken as UTC, so that lines of one clock keep their distances. One without
-a year counts from 2000, and one without a date from the first of January 1970: `Stamp.dated` says
-how much of it may be shown.
+a date or a year takes it from its neighbours: see `Clock`.
 """
 
 import re
-from calendar import monthrange
+from calendar import isleap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
+from typing import NamedTuple
 
-LOOK = 120  # bytes of a line in which its time is looked for
-MOST_KNOWN = 50_000  # minutes remembered; about a month
+LOOK = 160  # bytes of a line in which its time is looked for
+MOST_KNOWN = 50_000  # times remembered of a file
 DAY = 86_400
-MONTHS = {
-    name: i
-    for i, name in enumerate(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)
-}
-MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-ZONE = rb"( ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)(?![\w:]))?"
+NEAR = 24  # a time within this part of its period before the last one may be late
+MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+CLOCK = r"\d\d:\d\d:\d\d"
+# Names that mean one zone; CST, IST and BST mean several.
+ZONES = {"EST": -5, "EDT": -4, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CDT": -5, "CET": 1}
+ZONES |= {"CEST": 2, "EET": 2, "EEST": 3, "JST": 9, "Z": 0, "UTC": 0, "GMT": 0}
+ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Form(NamedTuple):
     """A way to write a time.
 
     Attributes:
-        pattern: three groups: all to the minute, the second, and the zone or what else follows.
-        parse: seconds since 1970 of the minute, from the first and the last group.
-        dated: `date`, `day of the year` (no year) or `time of day` (no date).
+        pattern: its first group is the time to the second, its second group the zone.
+        parse: the time, from the first group.
+        period: seconds after which such a time comes again; 0 where the date is whole.
     """
 
     pattern: re.Pattern[bytes]
-    parse: Callable[[bytes, bytes], int]
-    dated: str = "date"
+    parse: Callable[[str], datetime]
+    period: int = 0
 
 
-def _epoch(year: int, month: int, day: int, hour: int, minute: int, zone: bytes = b"") -> int:
-    if not 1970 <= year <= 2200 or not 1 <= month <= 12 or day > monthrange(year, month)[1]:
-        raise ValueError("no such date")
-    at = datetime(year, month, day, hour, minute, tzinfo=_zone(zone))
-    return int(at.timestamp())
+def _iso(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("/", "-"))
 
 
-def _zone(text: bytes) -> timezone:
-    text = text.strip().replace(b":", b"")
-    if text[:1] not in (b"+", b"-"):
-        return UTC
-    away = timedelta(hours=int(text[1:3]), minutes=int(text[3:5]))
-    return timezone(-away if text[:1] == b"-" else away)
+def _epoch(text: str) -> datetime:
+    return datetime.fromtimestamp(number_to_second(float(text)), UTC).replace(tzinfo=None)
 
 
-def _numbers(text: bytes) -> list[int]:
-    return [int(one) for one in re.findall(rb"\d+", text)]
+def _by(*forms: str) -> Callable[[str], datetime]:
+    """A parser by the first of these forms of `strptime` that fits, signs between parts aside."""
+
+    def parse(text: str) -> datetime:
+        text = re.sub(
+            r" [A-Z]{3,4}(?= \d{4}$)|\.\d+(?= (?:[AP]M|(?:[A-Z]{3,4} )?\d{4}$))", "", text
+        )
+        text = re.sub(r"[-/:,. @T]+", " ", text)
+        for form in forms[:-1]:
+            try:
+                return datetime.strptime(text, form)
+            except ValueError:
+                continue
+        return datetime.strptime(text, forms[-1])
+
+    return parse
 
 
-def _date(minute: bytes, zone: bytes) -> int:
-    year, month, day, hour, at = _numbers(minute)
-    return _epoch(year, month, day, hour, at, zone)
-
-
-def _short_year(minute: bytes, zone: bytes) -> int:
-    year, month, day, hour, at = _numbers(minute)
-    return _epoch(2000 + year, month, day, hour, at, zone)
-
-
-def _packed(minute: bytes, zone: bytes) -> int:
-    """`081109 2036`."""
-    return _short_year(b" ".join(minute[i : i + 2] for i in (0, 2, 4, 7, 9)), zone)
-
-
-def _packed_date(minute: bytes, zone: bytes) -> int:
-    """`20171223-22:15`."""
-    return _date(b" ".join((minute[:4], minute[4:6], minute[6:8], minute[9:])), zone)
-
-
-def _named_month(minute: bytes, zone: bytes) -> int:
-    """`22/Nov/2026:03:00`."""
-    day, year, hour, at = _numbers(minute)
-    return _epoch(year, MONTHS[minute[3:6]], day, hour, at, zone)
-
-
-def _year_last(minute: bytes, year: bytes) -> int:
-    """`Sun Dec 04 04:47`, and ` 2005`."""
-    day, hour, at = _numbers(minute)
-    return _epoch(int(year), MONTHS[minute[4:7]], day, hour, at)
-
-
-def _no_year(minute: bytes, zone: bytes) -> int:
-    """`Nov 22 03:00`."""
-    day, hour, at = _numbers(minute)
-    return _epoch(2000, MONTHS[minute[:3]], day, hour, at)
-
-
-def _numbers_no_year(minute: bytes, zone: bytes) -> int:
-    """`11-22 03:00`."""
-    month, day, hour, at = _numbers(minute)
-    return _epoch(2000, month, day, hour, at)
-
-
-def _klog(minute: bytes, zone: bytes) -> int:
-    """`1122 03:00`."""
-    return _numbers_no_year(minute[:2] + b"-" + minute[2:], zone)
-
-
-def _no_date(minute: bytes, zone: bytes) -> int:
-    hour, at = _numbers(minute)
-    return _epoch(1970, 1, 1, hour, at)
+def _form(pattern: str, parse: Callable[[str], datetime], period: int = 0) -> Form:
+    return Form(re.compile(pattern.encode()), parse, period)
 
 
 # The more exact before what is a part of it.
-STAMPS = tuple(
-    Stamp(re.compile(pattern), parse, dated)
-    for pattern, parse, dated in (
-        (rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d):(\d\d)(?:[.,]\d+)?" + ZONE, _date, "date"),
-        (rb"(\d{4}/\d\d/\d\d \d\d:\d\d):(\d\d)()(?:\.\d+)?", _date, "date"),
-        (rb"(\d\d/" + MONTH + rb"/\d{4}:\d\d:\d\d):(\d\d)" + ZONE, _named_month, "date"),
-        (
-            rb"([A-Z][a-z][a-z] " + MONTH + rb" [ \d]\d \d\d:\d\d):(\d\d)(?:\.\d+)?( \d{4})",
-            _year_last,
-            "date",
-        ),
-        (rb"(\d{8}-\d\d:\d\d):(\d\d)()", _packed_date, "date"),
-        (rb"\b(\d{6} \d{4})(\d\d)() ", _packed, "date"),
-        (rb"(?<!\d)(\d\d/\d\d/\d\d \d\d:\d\d):(\d\d)()", _short_year, "date"),
-        (rb"(" + MONTH + rb" [ \d]\d \d\d:\d\d):(\d\d)()", _no_year, "day of the year"),
-        (rb"(?<=\b[IWEF])(\d{4} \d\d:\d\d):(\d\d)()(?:\.\d+)?", _klog, "day of the year"),
-        (rb"(?<!\d)(\d\d-\d\d \d\d:\d\d):(\d\d)()(?:\.\d+)?", _numbers_no_year, "day of the year"),
-        (rb"(?<![\d:.])(\d\d:\d\d):(\d\d)()(?:[.,]\d+)?(?![\d:])", _no_date, "time of day"),
-    )
+FORMS = (
+    _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK})(?:[.,]\d+)?{ZONE}", _iso),
+    _form(
+        rf"(?<!\d)(\d\d?[-/ ]{MONTH}[-/ ]\d{{4}}[: ]{CLOCK})(?:[.,]\d+)?{ZONE}",
+        _by("%d %b %Y %H %M %S"),
+    ),
+    _form(
+        rf"({MONTH} [ \d]\d {CLOCK}(?:\.\d+)?(?: [A-Z]{{3,4}})? \d{{4}})(?!\d)()",
+        _by("%b %d %H %M %S %Y"),
+    ),
+    _form(
+        rf"({MONTH} \d\d?, \d{{4}},?(?: @)? \d\d?:\d\d:\d\d(?: [AP]M)?)(?:[.,]\d+)?{ZONE}",
+        _by("%b %d %Y %I %M %S %p", "%b %d %Y %H %M %S"),
+    ),
+    _form(
+        r"(?<!\d)(\d\d?/\d\d?/\d{4},? \d\d?:\d\d:\d\d(?:\.\d+)?(?: [AP]M)?)()",
+        _by("%m %d %Y %I %M %S %p", "%m %d %Y %H %M %S", "%d %m %Y %H %M %S"),
+    ),
+    _form(rf"(?<!\d)(\d\d\.\d\d\.\d{{4}} {CLOCK})(?:[.,]\d+)?{ZONE}", _by("%d %m %Y %H %M %S")),
+    _form(
+        rf"(?<!\d)(\d{{8}}[-T ]\d\d:?\d\d:?\d\d)(?:[.,]\d+)?{ZONE}",
+        _by("%Y%m%d %H %M %S", "%Y%m%d %H%M%S"),
+    ),
+    _form(r"(?<!\d)(\d{6} \d{6})() ", _by("%y%m%d %H%M%S")),
+    _form(rf"(?<!\d)(\d\d/\d\d/\d\d {CLOCK})()", _by("%y %m %d %H %M %S")),
+    _form(rf"({MONTH} [ \d]\d {CLOCK})()", _by("%Y %b %d %H %M %S"), 365 * DAY),
+    _form(rf"(?<=\b[IWEF])(\d{{4}} {CLOCK})()(?:\.\d+)?", _by("%Y %m%d %H %M %S"), 365 * DAY),
+    _form(rf"(?<!\d)(\d\d-\d\d {CLOCK})()(?:\.\d+)?", _by("%Y %m %d %H %M %S"), 365 * DAY),
+    _form(rf"(?<![\d:._])({CLOCK})()(?:[.,]\d+)?(?![\d:])", _by("%Y %H %M %S"), DAY),
+    _form(r"(?<![\w.:-])(1\d{9}(?:\d{3}|\d{6}|\d{9})?)(?:\.\d+)?()(?![\w:])", _epoch),
 )
-PERIODS = {"time of day": DAY, "day of the year": 366 * DAY}
-NEAR = 24  # a time within this part of its period of the last one is of the same stretch
 
 
 class Clock:
-    """Reads the times of one stream in one way.
+    """Reads the times of one file in one form.
 
-    Where the date or the year is not written, a time that falls back by more than half of that is
-    of the next, if that brings it near the last one or the line after falls back, too. One that
-    strays by itself is taken for the last one, and one that comes late over the turn for what it
-    says.
+    Where the date or the year is not written, a time is the first such one that is not much before
+    the last. One that strays by itself leaves the clock alone.
+
+    Args:
+        form: how the times are written.
+        near: a time near the first one, such as that of another file; None where nobody knows.
 
     Attributes:
-        minutes: (first, last group of the pattern) to seconds since 1970, of minutes that are
-            known; nothing is kept where a time may be of the next day or year.
+        known: seconds by the groups of the pattern; of a form with a period, of its first one.
     """
 
-    def __init__(self, stamp: Stamp) -> None:
-        self.stamp = stamp
-        self.minutes: dict[tuple[bytes, bytes], int] = {}
-        self._period = PERIODS.get(stamp.dated, 0)
-        self._starts: dict[tuple[bytes, bytes], int] = {}
-        self._offset = self._last = 0
-        self._strayed = False  # whether the last time fell back, near to nothing
+    def __init__(self, form: Form, near: int | None = None) -> None:
+        self.form = form
+        self.known: dict[tuple[bytes, bytes | None], int] = {}
+        self._last = near
+        self._far = near is not None  # whether the next time may be far from the last
+        self._year = datetime.fromtimestamp(near, UTC).year if near is not None else 2000
 
-    def at(self, minute: bytes, second: bytes, zone: bytes) -> int:
-        """Seconds since 1970 from the groups of the stamp's pattern; -1 for what is no time."""
-        starts = self._starts if self._period else self.minutes
-        start = starts.get((minute, zone))
-        if start is None:
-            if len(starts) >= MOST_KNOWN:
-                starts.clear()
-            try:
-                start = self.stamp.parse(minute, zone or b"")
-            except (ValueError, KeyError, OverflowError):
-                return -1
-            starts[minute, zone] = start
-        if not self._period:
-            return start + int(second)
-        return self._turned(start + int(second) + self._offset)
+    def read(self, text: bytes) -> int:
+        """The second in a text that is a time; -1 for what is none."""
+        found = self.form.pattern.search(text)
+        return self.at(found[1], found[2]) if found else -1
 
-    def _turned(self, at: int) -> int:
-        """A time by the period of the last one, in its own."""
-        half, near = self._period // 2, self._period // NEAR
-        fell = at < self._last - half
-        turn = self._period if fell else 0
-        if self._offset and at > self._last + half and abs(at - self._period - self._last) <= near:
-            turn = -self._period
-        if fell and not self._strayed and at + turn > self._last + near:
-            self._strayed = True
-            return self._last
-        self._strayed = False
-        self._offset += turn
-        self._last = at + turn
-        return self._last
+    def at(self, time: bytes, zone: bytes | None) -> int:
+        """The second from the groups of the form's pattern; -1 for what is no time."""
+        second = self.known.get((time, zone))
+        if second is None:
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            second = self.known[time, zone] = self._parsed(time.decode(), zone)
+        return self._turned(second) if self.form.period and second >= 0 else second
+
+    def _parsed(self, time: str, zone: bytes | None) -> int:
+        prefix = f"{self._year} " if self.form.period else ""
+        try:
+            second = int(self.form.parse(prefix + time).replace(tzinfo=UTC).timestamp())
+        except (ValueError, OverflowError, OSError):
+            return -1
+        return second - zone_seconds(zone) if 0 <= second < 7_258_118_400 else -1  # until 2200
+
+    def _turned(self, second: int) -> int:
+        """A time of day or of the year, in the day or year that the last time tells."""
+        period = self.form.period + DAY * (self.form.period > DAY and isleap(self._year))
+        if self._last is None:
+            self._last = second
+        early = period // (2 if self._far else NEAR)  # what may come before the last time
+        second += -((second - self._last + early) // period) * period
+        if abs(second - self._last) <= period // NEAR or self._far:
+            self._last, self._far = second, False
+        else:
+            self._far = True
+        return second
 
 
-def find_stamp(sample: Sequence[bytes], least: float = 0.2) -> Stamp | None:
-    """The way in which most of these lines write their time, or None where fewer than `least` of
-    them have one. Between equals one that is whole, then the one that is written first.
+def zone_seconds(zone: bytes | None) -> int:
+    """How far a zone is ahead of UTC."""
+    text = (zone or b"").decode().strip().replace(":", "")
+    if text[:1] in ("+", "-"):
+        return (int(text[1:3]) * 3600 + int(text[3:5]) * 60) * (-1 if text[0] == "-" else 1)
+    return ZONES.get(text, 0) * 3600
+
+
+def find_forms(sample: Sequence[bytes], least: float = 0.05) -> list[Form]:
+    """The forms in which lines write their time, those of most lines first; a line counts for the
+    form that stands first in it, and a form needs this share of the lines.
     """
-    best, score = None, (max(1, int(least * len(sample))), False, -LOOK * len(sample))
-    for stamp in STAMPS:
-        found = [stamp.pattern.search(line, 0, LOOK) for line in sample]
-        places = [one.start() for one in found if one and _is_time(stamp, one)]
-        # A time of day may be a part of something else, unless lines begin with it.
-        whole = stamp.dated != "time of day" or sum(places) <= 2 * len(places)
-        this = (len(places), whole, -sum(places))
-        if this > score:
-            best, score = stamp, this
-    return best
+    lines: dict[int, int] = {}
+    for line in sample:
+        best, place = -1, LOOK
+        for number, form in enumerate(FORMS):
+            found = form.pattern.search(line, 0, LOOK)
+            if found and found.start() < place and Clock(form).at(found[1], found[2]) >= 0:
+                best, place = number, found.start()
+        if best >= 0:
+            lines[best] = lines.get(best, 0) + 1
+    kept = [number for number in lines if lines[number] >= max(1, least * len(sample))]
+    return [FORMS[number] for number in sorted(kept, key=lambda number: -lines[number])]
 
 
-def _is_time(stamp: Stamp, found: re.Match[bytes]) -> bool:
-    return Clock(stamp).at(found[1], found[2], found[3]) >= 0
+def time_of(value: object) -> int:
+    """The second that a value of a field tells, in any form; -1 for what is no time."""
+    if isinstance(value, str) and len(value) < 80:
+        try:
+            return number_to_second(float(value))
+        except ValueError:
+            text = value.encode("ascii", "replace")
+            return next((at for form in FORMS if (at := Clock(form).read(text)) >= 0), -1)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number_to_second(value)
+    return -1
 
 
 def number_to_second(value: float) -> int:
     """A number that stands for a time, in seconds, milli-, micro- or nanoseconds since 1970, to
     seconds; -1 for what is none.
     """
-    if (
-        not abs(value) < 1e20
-    ):  # nanoseconds until 2200 have 19 digits, an integer may have thousands
+    if not abs(value) < 1e20:  # an integer of JSON may have hundreds of digits
         return -1
     for unit in (1, 1_000, 1_000_000, 1_000_000_000):
-        if 0 < value / unit < 7_258_118_400:  # until 2200
-            return int(value / unit) if value / unit >= 100_000_000 or unit > 1 else -1
+        if 100_000_000 <= value / unit < 7_258_118_400:  # 1973 to 2200
+            return int(value / unit)
     return -1
 
 
-def told(second: int, dated: str = "date") -> str:
-    """A time as an answer shows it, in the log's own clock, with as much as the log says of it."""
-    try:
-        at = datetime.fromtimestamp(second, UTC)
-    except (OverflowError, OSError, ValueError):
-        return "?"
-    form = {"time of day": "%H:%M:%S", "day of the year": "%b %d %H:%M:%S"}
-    return at.strftime(form.get(dated, "%Y-%m-%d %H:%M:%S"))
+def told(second: int, period: int = 0, zone: str = "") -> str:
+    """A time as an answer shows it, with as much as the log says of it."""
+    form = "%Y-%m-%d %H:%M:%S" if not period else "%H:%M:%S" if period == DAY else "%b %d %H:%M:%S"
+    return datetime.fromtimestamp(second, UTC).strftime(form) + zone

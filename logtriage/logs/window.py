@@ -7,6 +7,7 @@ more than Poisson they vary by themselves. The stretch of the highest sum is the
 is higher than chance would make it.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import log
@@ -25,9 +26,8 @@ LEAST_EXPOSURE = 0.25  # of a slot, in times the mean: in an outage little else 
 # Judgements, set on logs without any incident: see `tests/logs/test_window.py`.
 KIND_COST = 3.0  # of a kind that joins in, besides the logarithm of how many there are
 LEAST_GAIN = 10.0
-LEAST_TIMES = (
-    1.5  # the usual rate: of many lines a few per cent more are beyond chance, and no incident
-)
+LEAST_TIMES = 1.5  # the usual rate: a few per cent more can be beyond chance, and no incident
+OTHER = 0.3  # of the gain, from which another stretch is trouble of its own
 TAIL = 0.005  # share of lines at either end whose times may be wrong
 
 
@@ -59,6 +59,7 @@ class Window(NamedTuple):
             begins in it.
         open: whether it lasts to the end of the log.
         gain: the sum by which it was found.
+        other: the start of another such stretch, half as clear or more; 0 for none.
     """
 
     start: int
@@ -66,6 +67,7 @@ class Window(NamedTuple):
     usual: tuple[int, int]
     open: bool
     gain: float
+    other: int = 0
 
     @property
     def begins_log(self) -> bool:
@@ -74,58 +76,46 @@ class Window(NamedTuple):
 
     @property
     def minutes(self) -> float:
+        """How long it lasts."""
         return max(1, self.end - self.start) / 60.0
 
 
-def span(tally: Tally) -> tuple[int, int] | None:
-    """First and last second of the log, without times that lie far off the others; None where fewer
-    than two differ.
+def slots_of(tally: Tally) -> Slots | None:
+    """The slots of a log, times that lie far off the others left out; None where fewer than two
+    times differ.
     """
-    lines: dict[int, int] = {}
-    for (bucket, _, _), count in tally.counts.items():
+    lines: Counter[int] = Counter()
+    for (bucket, _), count in tally.counts.items():
         if bucket >= 0:
-            lines[bucket] = lines.get(bucket, 0) + count
+            lines[bucket] += count
     buckets = sorted(lines)
+    passed = list(accumulate(lines[bucket] for bucket in buckets))
     if not buckets:
         return None
-    total, passed = sum(lines.values()), 0
-    low = high = buckets[0]
-    for bucket in buckets:
-        if passed <= TAIL * total:
-            low = bucket
-        passed += lines[bucket]
-        high = bucket
-        if passed >= (1 - TAIL) * total:
-            break
+    total = passed[-1]
+    low = next(one for one, sum_ in zip(buckets, passed, strict=True) if sum_ > TAIL * total)
+    high = next(
+        one for one, sum_ in zip(buckets, passed, strict=True) if sum_ >= (1 - TAIL) * total
+    )
     near = max(1, high - low)
     kept = [bucket for bucket in buckets if low - near <= bucket <= high + near]
-    first, last = kept[0] * tally.width, (kept[-1] + 1) * tally.width - 1
-    return (first, last) if kept[-1] > kept[0] else None
-
-
-def slots_of(tally: Tally) -> Slots | None:
-    """The slots of a log; None where its times say nothing."""
-    ends = span(tally)
-    if ends is None:
+    if kept[0] == kept[-1]:
         return None
-    seconds = ends[1] - ends[0] + 1
+    start = kept[0] * tally.width
+    seconds = (kept[-1] + 1) * tally.width - start
     width = -(-seconds // SLOTS)
     width = -(-width // tally.width) * tally.width
-    return Slots(ends[0], width, -(-seconds // width))
+    return Slots(start, width, -(-seconds // width))
 
 
 def trouble(tally: Tally, slots: Slots) -> dict[Kind, list[int]]:
     """Lines of each kind of trouble in each slot; of the `MOST_KINDS` of most lines."""
-    series: dict[Kind, list[int]] = {}
-    for (bucket, service, shape), lines in tally.counts.items():
-        told = tally.shapes[shape]
-        if bucket >= 0 and told.level >= WARN:
-            slot = slots.of(bucket * tally.width)
-            if 0 <= slot < slots.number:
-                kind = Kind(service, told.template)
-                if kind not in series:
-                    series[kind] = [0] * slots.number
-                series[kind][slot] += lines * (FATAL_LINES if told.level == FATAL else 1)
+    series: dict[Kind, list[int]] = defaultdict(lambda: [0] * slots.number)
+    for (bucket, number), lines in tally.counts.items():
+        shape, slot = tally.shapes[number], slots.of(bucket * tally.width)
+        if bucket >= 0 and shape.level >= WARN and 0 <= slot < slots.number:
+            weight = FATAL_LINES if shape.level == FATAL else 1
+            series[Kind(shape.service, shape.template)][slot] += lines * weight
     most = sorted(series, key=lambda kind: -sum(series[kind]))[:MOST_KINDS]
     return {kind: series[kind] for kind in most}
 
@@ -158,8 +148,7 @@ def spread(counts: Sequence[int]) -> float:
 
 def _spread(counts: Sequence[int]) -> float:
     total = sum(counts)
-    squares = sorted((one - other) ** 2 for one, other in pairwise(counts))
-    kept = squares[:-3]
+    kept = sorted((one - other) ** 2 for one, other in pairwise(counts))[:-3]
     if not kept or not total:
         return 1.0
     return max(1.0, sum(kept) / (2 * len(kept)) / (total / len(counts)))
@@ -170,9 +159,9 @@ def exposures(tally: Tally, slots: Slots) -> list[float]:
     a busy hour is not taken for a bad one. Where there are hardly any, every slot counts alike.
     """
     calm = [0] * slots.number
-    for (bucket, _, shape), lines in tally.counts.items():
+    for (bucket, number), lines in tally.counts.items():
         slot = slots.of(bucket * tally.width)
-        if bucket >= 0 and tally.shapes[shape].level < WARN and 0 <= slot < slots.number:
+        if bucket >= 0 and tally.shapes[number].level < WARN and 0 <= slot < slots.number:
             calm[slot] += lines
     mean = sum(calm) / slots.number
     if mean < LEAST_CALM:
@@ -191,6 +180,7 @@ def find_window(tally: Tally, slots: Slots) -> Window | None:
     exposed = list(accumulate(exposures(tally, slots), initial=0.0))
     cost, least = KIND_COST + log(len(series)), max(2, count // 10)
     best, found = LEAST_GAIN, (0, 0)
+    clear = []  # (gain, start, end) of all stretches that would do
     for start in range(count):
         if 0 < start < least:
             continue  # too little before it to tell what is usual
@@ -198,28 +188,28 @@ def find_window(tally: Tally, slots: Slots) -> Window | None:
             if count - (end - start) < least:
                 break
             length = exposed[end] - exposed[start]
-            rest, total = exposed[-1] - length, 0.0
+            rest, total, lines = exposed[-1] - length, 0.0, 0
             for before, varies in sums:
                 inside = before[end] - before[start]
                 if inside:
+                    lines += inside
                     one = gain(inside, length, before[-1] - inside, rest) / varies - cost
-                    if one > 0.0:
-                        total += one
-            if total > best and _lines(sums, start, end) >= LEAST_LINES:
+                    total += max(0.0, one)
+            if total > LEAST_GAIN and lines >= LEAST_LINES:
+                clear.append((total, start, end))
+            if total > best and lines >= LEAST_LINES:
                 best, found = total, (start, end)
     if not found[1]:
         return None
     start, end = found
-    first = slots.start + start * slots.width
+    apart = [one for one in clear if one[2] < start or one[1] > end]
+    second = max(apart, default=(0.0, 0, 0))
+    other = slots.start + second[1] * slots.width if second[0] > OTHER * best else 0
     last, over = slots.start + end * slots.width, slots.start + count * slots.width
     if not start:
-        return Window(first, last, (last, over), False, best)
+        return Window(slots.start, last, (last, over), False, best, other)
     refined = _first_new(tally, slots, series, start, end)
-    return Window(refined, last, (slots.start, refined), end == count, best)
-
-
-def _lines(sums: Sequence[tuple[list[int], float]], start: int, end: int) -> int:
-    return sum(before[end] - before[start] for before, _ in sums)
+    return Window(refined, last, (slots.start, refined), end == count, best, other)
 
 
 def _first_new(
@@ -228,17 +218,12 @@ def _first_new(
     """The second of the first line in the window of a kind that was not there before; the start of
     the window's first slot, where there is none in it.
     """
-    new = {
-        kind
-        for kind, counts in series.items()
-        if not any(counts[:start]) and sum(counts[start:end]) >= LEAST_LINES
-    }
     begins = slots.start + start * slots.width
-    seconds = [
-        bucket * tally.width
-        for bucket, service, shape in tally.counts
-        if begins <= bucket * tally.width < begins + slots.width
-        and tally.shapes[shape].level >= WARN
-        and Kind(service, tally.shapes[shape].template) in new
-    ]
+    seconds = []
+    for bucket, number in tally.counts:
+        shape, second = tally.shapes[number], bucket * tally.width
+        if begins <= second < begins + slots.width and shape.level >= WARN:
+            counts = series.get(Kind(shape.service, shape.template))
+            if counts and not any(counts[:start]) and sum(counts[start:end]) >= LEAST_LINES:
+                seconds.append(second)
     return min(seconds, default=begins)

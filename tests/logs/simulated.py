@@ -1,40 +1,62 @@
 """Logs of simulated incidents, with half an hour of quiet before them, and how answers fare on
-them: `python tests/logs/simulated.py [incidents a task]` prints the counts of docs/logs.md.
+them. `python tests/logs/simulated.py` prints the tables of docs/logs.md:
+
+- incidents of `test` in one format, without and with the call graph;
+- how often an answer is right that says how sure it is, on logs that differ in format, call graph,
+  length, and in who has no log. Incidents of `train` set the confidence (600 from `FAR_OFF` on),
+  those of other splits measure it.
 """
 
 import sys
 from collections import Counter
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 
-from logtriage.logs.answer import answer_of
-from logtriage.logs.log import read_text
+sys.path.insert(0, str(Path(__file__).parent / "corpus"))
+
+import formats_seen
+import formats_unseen
+from incident import Entry
+
+from logtriage.logs.answer import Answer, answer_of
+from logtriage.logs.log import read_named, read_text
 from logtriage.play.episode import Episode
+from logtriage.train.drills import open_varied
 
 TASKS = ("single_crash", "cascading_failure", "silent_degradation")
-START, TICK = datetime(2026, 11, 22, 3), 30  # seconds
+START, TICK = datetime(2026, 11, 22, 3, tzinfo=UTC), 30  # seconds
 QUIET = 60  # ticks of calm lines before the incident
 CALM, STREAMS = 12, 3  # lines, and batches of what reaches the shared log, a tick
+ABSENT = ("nobody", "nobody", "nobody", "the root", "some")  # who has no log
+FAR_OFF = 900_000  # index of the first incident here, beyond those that anything is trained on
+
+
+def lines_of(episode: Episode, random: Random, quiet: int = QUIET) -> list[tuple[datetime, str]]:
+    """What an incident prints, after so many ticks of quiet, in order."""
+    telemetry, lines = episode.telemetry, []
+    size = len(episode.incident.topology.names)
+
+    def at(tick: int) -> datetime:
+        return START + timedelta(seconds=TICK * tick + random.randrange(TICK))
+
+    for tick in range(quiet):
+        for _ in range(CALM):
+            kind = random.choice(("benign", "normal"))
+            lines.append((at(tick), telemetry._render(kind, random.randrange(size))))
+    for tick in range(quiet, quiet + episode.incident.task.max_steps):
+        for _ in range(STREAMS):
+            lines += [(at(tick), line) for line in telemetry.stream()]
+        episode.cluster.advance()
+    return sorted(lines)
 
 
 def simulated(task: str, split: str, index: int) -> tuple[str, str, Episode]:
     """The log of an incident, its root (empty for a false alarm), and its episode."""
     episode = Episode.open(task, split, index)
-    telemetry, random = episode.telemetry, Random(f"logs/{task}/{split}/{index}")
-    size, lines = len(episode.incident.topology.names), []
-
-    def at(tick: int) -> datetime:
-        return START + timedelta(seconds=TICK * tick + random.randrange(TICK))
-
-    for tick in range(QUIET):
-        for _ in range(CALM):
-            kind = random.choice(("benign", "normal"))
-            lines.append((at(tick), telemetry._render(kind, random.randrange(size))))
-    for tick in range(QUIET, QUIET + episode.incident.task.max_steps):
-        for _ in range(STREAMS):
-            lines += [(at(tick), line) for line in telemetry.stream()]
-        episode.cluster.advance()
-    text = "\n".join(f"{time:%Y-%m-%d %H:%M:%S} {line}" for time, line in sorted(lines))
+    lines = lines_of(episode, Random(f"logs/{task}/{split}/{index}"))
+    text = "\n".join(f"{time:%Y-%m-%d %H:%M:%S} {line}" for time, line in lines)
     return text, episode.incident.root or "", episode
 
 
@@ -51,9 +73,53 @@ def fared(split: str, incidents: int, with_graph: bool) -> Counter[tuple[str, st
     return counts
 
 
+def varied(first: int, incidents: int, split: str = "train") -> Iterator[tuple[Answer, str]]:
+    """Answers to logs that differ in format, call graph, words, length, and in who has no log, each
+    with the root.
+    """
+    formats = {**formats_seen.FORMATS, **formats_unseen.FORMATS}
+    for index in range(first, first + incidents):
+        random = Random(f"own logs/{split}/{index}")
+        task = random.choice(TASKS)
+        varies = split == "train"
+        episode = open_varied(task, split, index) if varies else Episode.open(task, split, index)
+        root, names = episode.incident.root or "", episode.incident.topology.names
+        absent = random.choice(ABSENT)
+        gone = {root} if absent == "the root" else set()
+        if absent == "some":
+            gone = {name for name in names if random.random() < 0.4}
+        entries = []
+        for time, line in lines_of(episode, random, random.choice((20, 40, 60, 100))):
+            level, service, text = line.split(" ", 2)
+            if service not in gone:
+                level = {"CRIT": "FATAL", "PANIC": "FATAL", "LOG": "INFO"}.get(level, level)
+                entries.append(Entry(time, service, level, text))
+        files = formats[random.choice(sorted(formats))](entries)
+        yield answer_of(read_named(files)), root
+
+
+def reliability(answers: Iterable[tuple[Answer, str]]) -> None:
+    """Print how often answers that name somebody are right, by the confidence that they say, and
+    the expected calibration error: the mean distance of the two, weighted by answers.
+    """
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for answer, root in answers:
+        if answer.root:
+            tenth = min(9, int(10 * answer.confidence))
+            bins.setdefault(tenth, []).append((answer.confidence, answer.root == root))
+    total, error = sum(map(len, bins.values())), 0.0
+    for tenth, named in sorted(bins.items()):
+        said, right = (sum(part) / len(named) for part in zip(*named, strict=True))
+        error += abs(said - right) * len(named) / total
+        print(f"  {tenth / 10:.1f}: {len(named)} answers, said {said:.2f}, right {right:.2f}")
+    print(f"  {total} answers name somebody; expected calibration error {error:.3f}")
+
+
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     for with_graph in (False, True):
         print("with the call graph" if with_graph else "without a call graph")
-        for (sure, came), incidents in sorted(fared("test", count, with_graph).items()):
-            print(f"  {sure}, {came}: {incidents}")
+        for (sure, came), count in sorted(fared("test", 60, with_graph).items()):
+            print(f"  {sure}, {came}: {count}")
+    print("confidence, on incidents of test, unseen_wording and unseen_topology")
+    splits = ("test", "unseen_wording", "unseen_topology")
+    reliability(one for split in splits for one in varied(0, 200, split))

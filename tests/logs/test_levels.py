@@ -2,52 +2,57 @@
 
 import pytest
 
-from logtriage.logs.levels import (
-    CALM,
-    ERROR,
-    FAILED,
-    FATAL,
-    SERVED,
-    WARN,
-    level_of,
-    named_level,
-    otlp_level,
-)
+from logtriage.logs import levels
+from logtriage.logs.levels import CALM, ERROR, FATAL, WARN, level_of, named_level, status_of
+
+# Stated in capitals, in brackets, before a colon, in a field, by a letter of klog, Android or Ruby,
+# by a number of syslog; then by words; then by the status of a request.
+LINES = """
+INFO  [main] c.e.Cart : 3 failed ~ LOG:  checkpoint failed ~ <notice> failed = CALM
+WARN slow ~ web warning: disk ~ caller=x.go level=warn msg="failed" = WARN
+ERROR:  deadlock ~ [error] mod_jk ~ error: too many attempts = ERROR
+FATAL: too many clients ~ severity="critical" x = FATAL
+I       1 server.go:12] failed ~  1702  2395 D Binder: failed ~ I, [#77]  -- : failed = CALM
+E       1 server.go:12] dial ~  1702  2395 E Binder: x ~ E, [#77]  -- : no ~ <11>web: x = ERROR
+W       1 server.go:12] x ~  1702  2395 W Binder: slow ~ <12>web: x = WARN
+F       1 server.go:12] x ~ <8>web: x ~ panic: runtime ~ Out of memory: Killed process 1 = FATAL
+Failed password for root ~ dial tcp: connection refused ~ exited with code 1 = ERROR
+service started ~ GET /errors/INFO-page of my/ERROR/x ~ <14>web: failed = CALM
+finished with 0 errors ~ 12 passed, 0 failed ~ errors: 0 ~ failed=0 ~ exited with code 0 = CALM
+"GET /x HTTP/1.1" 200 1 ~ "GET /x HTTP/1.1" 404 1 ~ "POST /failed HTTP/1.1" status: 202 = SERVED
+"GET /x HTTP/1.1" 503 1 ~ INFO GET /basket/7 -> 502 in 3 ms ~ upstream answered 503 = FAILED
+"GET /x HTTP/1.1" 429 1 ~ "GET /x HTTP/1.1" 401 1 = WARN
+ERROR GET /basket/7 -> 200 = ERROR
+"""
+CASES = [
+    (text, getattr(levels, row.rpartition(" = ")[2]))
+    for row in LINES.strip("\n").split("\n")
+    for text in row.rpartition(" = ")[0].split(" ~ ")
+]
+
+
+@pytest.mark.parametrize(("text", "level"), CASES)
+def test_the_level_that_is_stated_counts_and_then_the_words(text, level):
+    assert level_of(text.encode()) == level
+
+
+@pytest.mark.parametrize("text", [b"took 503 ms", b"port 500", b'"GET /x" 2000', b"code 5031", b""])
+def test_other_numbers_are_no_status(text):
+    assert status_of(text) == b""
 
 
 @pytest.mark.parametrize(
-    ("text", "level"),
+    ("field", "expected"),
     [
-        (b"INFO  [main] c.e.Cart : errors: 0 failed", CALM),
-        (b"WARN slow", WARN),
-        (b"[error] mod_jk child init", ERROR),
-        (b"ERROR:  deadlock detected", ERROR),
-        (b"LOG:  checkpoint complete", CALM),
-        (b"FATAL: too many clients", FATAL),
-        (b"error: maximum authentication attempts exceeded", ERROR),
-        (b'caller=x.go level=warn msg="slow"', WARN),
-        (b"E       1 server.go:12] dial failed", ERROR),
-        (b" 1702  2395 W Binder: slow", WARN),
-        (b"Failed password for root", ERROR),
-        (b"finished with 0 errors", CALM),
-        (b"kernel: Out of memory: Killed process 12", FATAL),
-        (b'10.0.0.1 "GET /x HTTP/1.1" 200 13', SERVED),
-        (b'10.0.0.1 "GET /x HTTP/1.1" 503 13', FAILED),
-        (b'"POST /v2/failed HTTP/1.1" status: 202 len: 5', SERVED),
-        (b"service started", CALM),
-        (b"GET /errors/INFO-page", CALM),
+        ("priority", {7: CALM, 6: CALM, 5: CALM, "4": WARN, 3: ERROR, "2": FATAL, 0: FATAL}),
+        ("level", {10: CALM, 30: CALM, "40": WARN, 50: ERROR, "60": FATAL, 42: None, 100: None}),
+        ("severitynumber", {1: CALM, 9: CALM, 13: WARN, 16: WARN, "17": ERROR, 21: FATAL}),
+        ("severitylevel", {0: CALM, 1: CALM, 2: WARN, 3: ERROR, 4: FATAL}),
+        ("severity", {"WARNING": WARN, "Critical": FATAL, " err ": ERROR, "Information": CALM}),
+        ("level", {None: None, True: None, "blue": None, "": None, "²": None, "9" * 5000: None}),
+        ("level", {float("nan"): None, 10**400: None, float("inf"): None}),
     ],
 )
-def test_the_level_that_is_stated_counts_and_then_the_words(text, level):
-    assert level_of(text) == level
-
-
-def test_levels_of_fields_are_words_or_numbers():
-    assert named_level("WARNING") == WARN and named_level("Critical") == FATAL
-    assert [named_level(value) for value in (6, "4", 3, 0)] == [CALM, WARN, ERROR, FATAL]
-    assert [named_level(value) for value in (30, 40, "50", 60)] == [CALM, WARN, ERROR, FATAL]
-    assert [named_level(value) for value in (None, True, "blue", [], "")] == [None] * 5
-    assert [otlp_level(value) for value in (9, 13, 17, 24, 0, "x")] == [
-        *(CALM, WARN, ERROR, FATAL),
-        *(None, None),
-    ]
+def test_the_level_of_a_field_is_a_word_or_a_number_of_its_scale(field, expected):
+    assert {value: named_level(value, field) for value in expected} == expected
+    assert named_level([], field) is named_level({}, field) is None

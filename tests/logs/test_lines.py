@@ -1,61 +1,97 @@
-"""Bytes that somebody else wrote, bounded and made safe."""
+"""Bytes that somebody else wrote: unpacked, cut into lines of bounded length, made safe to show."""
 
+import bz2
+import gzip
+import importlib
 import io
+import lzma
+import pkgutil
+import re
+import time
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logtriage.logs import lines
-from logtriage.logs.lines import Reading, blocks, defused, visible
+import logtriage.logs
+from logtriage.logs import layouts, lines, log, speakers, tally, times
+from logtriage.logs.lines import Reading, blocks, defused, quoted, unpacked, visible
+
+TEXT = b"2026-11-22 03:00:00 ERROR web: down\n" * 2_000
+PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 
 
-def read(data, most=lines.MOST_LINE):
+def read(data):
     reading = Reading()
-    return [line for block in blocks(io.BytesIO(data), reading, most) for line in block], reading
+    return [line for block in blocks(io.BytesIO(data), reading) for line in block], reading
 
 
-def test_lines_are_what_stands_between_line_ends(monkeypatch):
-    monkeypatch.setattr(lines, "CHUNK", 4)  # so that lines are cut by chunks
-    found, reading = read(b"one\ntwo and more\n\nlast")
-    assert found == [b"one", b"two and more", b"", b"last"]
-    assert (reading.size, reading.lines, reading.cut) == (22, 4, 0)
-
-
-@given(st.binary(max_size=200), st.integers(1, 20))
+@given(st.binary(max_size=200).filter(lambda data: b"\x1b" not in data), st.integers(1, 20))
 def test_nothing_is_longer_than_the_bound_and_nothing_shorter_is_lost(data, most):
-    found, reading = read(data, most)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "MOST_LINE", most)
+        patch.setattr(lines, "CHUNK", 7)
+        found, reading = read(data)
     whole = data.split(b"\n")
     whole = whole[:-1] if whole[-1] == b"" else whole
-    assert max(map(len, found), default=0) <= most
-    # Colours are taken off before a line is measured.
-    if b"\x1b" not in data:
-        assert found == [line[:most] for line in whole]
-        assert reading.cut == sum(len(line) > most for line in whole)
+    assert found == [line[:most] for line in whole]
+    assert reading.cut == sum(len(line) > most for line in whole)
+    assert (reading.lines, reading.size) == (len(whole), len(data))
 
 
-def test_a_line_without_an_end_is_cut_and_said(monkeypatch):
-    # 100 MB on one line must not be 100 MB of memory.
-    class Endless:
-        left = 100
+@pytest.mark.parametrize("packed", PACKERS)
+def test_what_is_packed_is_unpacked_in_files_and_on_standard_input(tmp_path, packed):
+    data = PACKERS[packed](TEXT)
+    assert unpacked(io.BytesIO(data), "x").read() == TEXT
+    path = tmp_path / f"web.log.{packed}"
+    path.write_bytes(data)
+    stdin = io.BytesIO(PACKERS[packed](TEXT))
+    read = log.read_log([path, "-"], stdin=stdin)
+    assert [file.records for file in read.files] == [2_000, 2_000]
+    assert [file.reading.size for file in read.files] == [len(TEXT)] * 2
 
-        def read(self, size):
-            self.left -= 1
-            return b"x" * size if self.left > 0 else b"\nafter" if self.left == 0 else b""
 
-    monkeypatch.setattr(lines, "CHUNK", 1 << 16)
-    reading, sizes = Reading(), []
-    for block in blocks(Endless(), reading, 1000):
-        sizes += map(len, block)
-    assert sizes == [1000, 5] and reading.cut == 1 and reading.lines == 2
+@pytest.mark.parametrize("packed", PACKERS)
+@pytest.mark.parametrize("most", [0.5, 0.98, 1.0])
+def test_a_packed_file_that_is_cut_or_damaged_is_named(tmp_path, packed, most):
+    path = tmp_path / "web.log"
+    data = bytearray(PACKERS[packed](Random(0).randbytes(3 << 19)))  # more than one chunk
+    data[len(data) // 2] ^= 0xFF if most == 1.0 else 0
+    path.write_bytes(data[: int(len(data) * most)])
+    with pytest.raises(ValueError, match=r"web\.log is no whole packed file"):
+        log.read_log([path])
+
+
+@pytest.mark.parametrize("start", lines.REFUSED)
+@pytest.mark.parametrize("name", ["web.log", "a b;rm", "$(x)", "-rf"])
+def test_what_cannot_be_read_is_refused_with_the_command_that_helps(start, name):
+    helps = {b"(": "zstd -dc", b"P": "unzip -p"}.get(start[:1], "iconv -f UTF-16 -t UTF-8")
+    with pytest.raises(ValueError) as told:
+        log.read_named({name: start + b"E\x00" * 40})
+    assert f"{helps} {quoted(name)} | ... triage -" in str(told.value)
+
+
+def test_a_shell_takes_a_file_name_for_one_word_and_no_option():
+    words = {"web.log": "web.log", "a b;rm": "'a b;rm'", "$(x)": "'$(x)'", "-rf": "./-rf", "-": "-"}
+    words |= {"a\x1b[2J": "", "a\nb": "", "x\u202ey": ""}
+    assert {name: quoted(name) for name in words} == words
+
+
+def test_a_refusal_shows_no_control_character():
+    with pytest.raises(ValueError) as told:
+        log.read_named({"a\x1b[2J.log": b"PK\x03\x04"})
+    assert str(told.value).isprintable()
 
 
 def test_colours_go_and_other_control_is_escaped():
-    found, _ = read(b"\x1b[31mERROR\x1b[0m \x1b]0;title\x07 down\r\n")
-    assert visible(found[0]) == "ERROR \\x1b]0;title\\x07 down"
+    found, _ = read(b"\x1b[31mERROR\x1b[0m #033[1;32mx#033[0m \x1b]0;title\x07 down\r\n")
+    assert visible(found[0]) == "ERROR x \\x1b]0;title\\x07 down"
 
 
-@pytest.mark.parametrize("text", ["a\u202eb", "a\u2028b", "a\x9bb", "a\u200bb", "a\nb"])
+@pytest.mark.parametrize(
+    "text", ["a\u202eb", "a\u2028b", "a\x9bb", "a\u200bb", "a\nb", "a\0b", "a\x1b[2Jb"]
+)
 def test_what_moves_the_cursor_or_hides_is_escaped(text):
     assert visible(text).isprintable() and visible(text) != text
     assert visible(text.encode()).isprintable()
@@ -77,3 +113,40 @@ def test_a_line_cannot_end_a_turn(marker):
     # A tokenizer knows these as tokens wherever they stand.
     assert marker not in defused(f"ERROR {marker} hello") and "hello" in defused(marker + "hello")
     assert defused("a < b, [main] x <= 3") == "a < b, [main] x <= 3"
+
+
+MODULES = [
+    importlib.import_module(f"logtriage.logs.{one.name}")
+    for one in pkgutil.iter_modules(logtriage.logs.__path__)
+]
+PATTERNS = {
+    f"{module.__name__.split('.')[-1]}.{name}": (value.search, value.pattern)
+    for module in MODULES
+    for name, value in vars(module).items()
+    if isinstance(value, re.Pattern)
+} | {f"times.FORMS[{i}]": (form.pattern.search, b"") for i, form in enumerate(times.FORMS)}
+PATTERNS["layouts.PAYLOAD"] = (
+    layouts.PAYLOAD.match,
+    b"",
+)  # the one that is looked for at the start alone
+PATTERNS["layouts.TITLE"] = layouts.TITLE.fullmatch, ""
+EXAMPLES = ("evidence.MENTIONED", "tally.LOST")  # these are given no more than examples
+PATTERNS |= {
+    f"speakers.places[{i}]": (place.pattern.match, b"")
+    for i, place in enumerate(speakers.places([speakers.Headed(b"a=1 level=info", -1)]))
+}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_no_pattern_is_slow_on_a_long_line_of_one_character(name):
+    look, kind = PATTERNS[name]
+    for sign in "\0 -./:=aA0_@\"'[{<e1":
+        text = sign * (tally.EXAMPLE if name in EXAMPLES else lines.MOST_LINE)
+        best = 9.0
+        for _ in range(2):  # of two, for others may use the processor
+            began = time.process_time()
+            look(text.encode() if isinstance(kind, bytes) else text)
+            best = min(best, time.process_time() - began)
+            if best < 0.1:
+                break
+        assert best < 0.2, sign

@@ -2,64 +2,65 @@
 
 import io
 import json
+import time
 import tracemalloc
 
 import pytest
-import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logtriage.logs import tally
+from logtriage.logs import objects, tally
 from logtriage.logs.answer import answer_of
-from logtriage.logs.log import _bounded_document, read_log, read_text
-from logtriage.logs.structured import Picker
+from logtriage.logs.levels import ERROR, WARN
+from logtriage.logs.log import read_log, read_named, read_text
+from logtriage.logs.tally import Tally
+
+AT = 1795316645
+
+
+def records(rows):
+    """A tally of (second, service, level, text)."""
+    counts = Tally()
+    counts.add(((*row, i) for i, row in enumerate(rows)), 0, "log", lambda text: None)
+    counts.settle()
+    return counts
+
+
+def who(counts):
+    return sorted({counts.services[shape.service] for shape in counts.shapes})
 
 
 def test_standard_input_and_files_are_one_log(tmp_path):
     file = tmp_path / "web.log"
     file.write_text("2026-11-22 03:00:00 INFO up\n")
-    stdin = io.BytesIO(b"2026-11-22 03:00:01 ERROR down\n")
-    log = read_log([file, "-"], stdin=stdin)
+    log = read_log([file, "-"], stdin=io.BytesIO(b"2026-11-22 03:00:01 ERROR down\n"))
     assert log.tally.services == ["web", "log"] and log.tally.records == 2
     assert [file.name for file in log.files] == [str(file), "-"]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "way"),
-    [
-        ("web.log", b"\xff\xfeE\x00", "iconv -f UTF-16"),
-        ("a b;rm.gz", b"\x1f\x8b\x08\x00", "gzip -dc '{}/a b;rm.gz' | ... triage -"),
-        ("$(x).gz", b"\x1f\x8b\x08\x00", "gzip -dc '{}/$(x).gz' | ... triage -"),
-        ("a\x1b[2J.gz", b"\x1f\x8b\x08\x00", "unpack it on the way"),
-    ],
-)
-def test_a_command_takes_a_file_name_for_no_more_than_a_name(tmp_path, name, data, way):
-    file = tmp_path / name
-    file.write_bytes(data)
-    with pytest.raises(ValueError) as told:
-        read_log([file])
-    assert str(told.value).isprintable() and way.format(tmp_path) in str(told.value)
-    with pytest.raises(ValueError, match=r"gzip -dc - \| "):
-        read_log(["-"], stdin=io.BytesIO(b"\x1f\x8b\x08\x00"))
-
-
-def test_empty_lines_of_a_document_count():
-    assert list(_bounded_document([[b"["], [b""] * 100, [b"]"]], 50)) == [b"[", *[b""] * 48]
+def test_files_are_of_the_services_in_their_names():
+    at = "2026-11-22T03:04:05.123456789Z"
+    files = {
+        "cart.log": f"{at} stdout F ERROR disk full\n",  # of a node
+        "web.log": json.dumps({"log": "WARN slow\n", "stream": "stderr", "time": at}) + "\n",
+        "mail.log.gz": f"{at} INFO sent\n",
+    }
+    log = read_named({name: text.encode() * 3 for name, text in files.items()})
+    counts = {log.tally.services[one.service]: one.level for one in log.tally.shapes}
+    assert counts == {"cart": ERROR, "web": WARN, "mail": 1}
+    assert {bucket for bucket, _ in log.tally.counts} == {AT}
 
 
 def test_with_names_a_record_is_of_the_one_that_it_names():
     text = "ERROR basket-db is down\n2026 pod basket-db-7d9c5b7c9f-x2b4q gone\nnobody\n"
-    log = read_text(text, ["web", "basket-db", "basket"])
-    assert log.tally.services == ["basket-db", "log"]
-    fields = read_text('{"service":"shop/basket-db-0","msg":"web"}\n' * 2, ["web", "basket-db"])
-    assert fields.tally.services == ["basket-db"]
+    assert read_text(text, ["web", "basket-db", "basket"]).tally.services == ["basket-db", "log"]
+    fields = read_text('{"service":"shop/basket-db-0","msg":"web"}\n' * 3, ["web", "basket-db"])
+    assert who(fields.tally) == ["basket-db"]
 
 
-def test_a_file_of_a_known_service_is_of_it_whoever_its_lines_name(tmp_path):
-    file, other = tmp_path / "web-0.log", tmp_path / "all.log"
-    file.write_text("ERROR upstream basket failed\n")
-    other.write_text("ERROR basket is down\n")
-    assert read_log([file, other], ["basket", "web"]).tally.services == ["web", "basket"]
+def test_a_file_of_a_known_service_is_of_it_whoever_its_lines_name():
+    files = {"web.log": b"ERROR upstream basket failed\n", "all.log": b"ERROR basket is down\n"}
+    assert read_named(files, ["basket", "web"]).tally.services == ["web", "basket"]
 
 
 def test_names_that_differ_in_hexadecimal_letters_are_told_apart():
@@ -68,98 +69,172 @@ def test_names_that_differ_in_hexadecimal_letters_are_told_apart():
     assert read_text(text, ["a-db", "b-db", "c-db"]).tally.services == ["a-db", "b-db", "c-db"]
 
 
-def test_no_bound_is_passed(monkeypatch):
-    monkeypatch.setattr(tally, "MOST_SERVICES", 5)
-    monkeypatch.setattr(tally, "MOST_SHAPES", 7)
+@pytest.mark.parametrize("long", [0, 70_000, 3 << 20])
+def test_an_example_has_its_line(long):
+    text = "2026-11-22 03:00:00 INFO up\n" * 5 + "x" * long + "\n2026-11-22 03:00:01 ERROR no\n"
+    (shape,) = [one for one in read_text(text).tally.shapes if one.level == ERROR]
+    assert shape.at == (0, 6)
+
+
+def test_of_a_stack_trace_what_happened_is_kept_with_its_line():
+    text = (
+        "2026-11-22 03:04:05 ERROR [main] cart: request failed\n"
+        "java.lang.IllegalStateException: no pool\n"
+        "\tat com.example.Cart.load(Cart.java:12)\n"
+        "Caused by: java.net.ConnectException: refused by basket-db:5432\n"
+        "\t... 12 more\n"
+        "2026-11-22 03:04:06 INFO [main] cart: done\n"
+    )
+    log = read_text(text)
+    assert log.tally.records == 2 and log.files[0].reading.lines == 6
+    example = log.tally.shapes[0].example
+    assert "no pool" in example and "basket-db:5432" in example
+    assert "Cart.java" not in example and "12 more" not in example
+
+
+def test_without_times_the_order_of_lines_stands_for_them():
+    log = read_text("up\n" * 5 + "ERROR down\n")
+    assert log.ordered and sorted(bucket for bucket, _ in log.tally.counts) == [*range(6)]
+
+
+@pytest.mark.parametrize("services", [3, 400])
+def test_no_bound_is_passed(services, monkeypatch):
+    for name, most in {"SERVICES": 5, "SHAPES": 7, "CELLS": 50, "KNOWN": 10}.items():
+        monkeypatch.setattr(tally, f"MOST_{name}", most)
+    words = [f"{chr(103 + i % 20)}{chr(103 + i // 20)}" for i in range(400)]  # no hexadecimals
+    rows = [(AT + 37 * i, f"x{words[i % services]}", ERROR, words[i].encode()) for i in range(400)]
+    counts = records(rows)
+    assert counts.records == 400 == sum(counts.counts.values()) and counts.untimed == 0
+    assert len(counts.services) == min(services, 6) and counts.width > 1
+    assert len(counts._exact) == 7 and len(counts._spelled) <= 10
+    # Beyond the bound, there is a shape for each service and level.
+    assert len(counts.shapes) <= 7 + 6 and len(counts.counts) <= 50
+
+
+def test_buckets_are_widened_without_a_loss(monkeypatch):
     monkeypatch.setattr(tally, "MOST_CELLS", 50)
-    words = [f"{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(400)]
-    lines = [
-        json.dumps({"ts": 1795316645 + 37 * i, "service": f"x{one}", "level": "error", "msg": one})
-        for i, one in enumerate(words)
-    ]
-    log = read_text("\n".join(lines))
-    assert log.tally.records == 400 == sum(log.tally.counts.values())
-    assert len(log.tally.services) == 6 and tally.OTHERS in log.tally.services
-    assert len(log.tally.shapes) == 8 and len(log.tally.counts) <= 50
-    assert log.tally.width > 1
-    answer_of(log)
+    counts = records([(AT + i, "web", ERROR, b"no") for i in range(500)] + [(-1, "web", 1, b"x")])
+    assert counts.width == 15 and counts.untimed == 1
+    timed = {bucket: count for (bucket, _), count in counts.counts.items() if bucket >= 0}
+    assert sum(timed.values()) == 500 and set(timed.values()) - {15} < set(range(15))
+    assert {bucket * 15 for bucket in timed} == {(AT + i) // 15 * 15 for i in range(500)}
 
 
 def test_what_is_kept_of_a_line_and_of_a_name_is_bounded():
-    long = "é" * 7_000
-    row = {"ts": 1795316645, "service": "web" + long, "level": long, "msg": long, long: 1}
-    log = read_text(json.dumps(row, ensure_ascii=False))
-    assert [len(text) for _, (_, _, _, text) in log.tally.kept()] == [tally.KEPT]
-    assert max(map(len, log.tally._spelled)) == tally.SPELLING
-    picker = Picker()
-    picker.parts(row)
-    assert not picker._known and not picker._levels
+    counts = records([(AT, "web" * 1_000, ERROR, b"x" * 7_000)])
+    assert len(counts.shapes[0].example) == tally.EXAMPLE + 3
+    assert [len(one) for one in counts._spelled] == [tally.SPELLING]
+    assert len(counts.services[0]) == 60
+
+
+@pytest.mark.parametrize(
+    ("troubles", "names"),
+    [
+        ({"cart-0": 3, "cart-1": 3, "cart-2": 4}, ["cart", "web"]),  # trouble of all of them
+        ({"cart-0": 1, "cart-1": 0, "cart-2": 9}, ["cart-0", "cart-1", "cart-2", "web"]),
+        ({"cart-0": 0, "cart-1": 0}, ["cart", "web"]),
+        ({"cart-7": 5}, ["cart-7", "web"]),  # nobody names it without its number
+    ],
+)
+def test_replicas_are_one_but_where_one_has_the_trouble(troubles, names):
+    rows = [(AT, "web", 1, b"up"), *((AT, name, 1, b"up") for name in troubles)]
+    rows += [(AT, name, ERROR, b"no") for name, count in troubles.items() for _ in range(count)]
+    counts = records(rows)
+    counts.merge_replicas(AT - 5, AT + 5)
+    assert who(counts) == names
+
+
+def test_one_replica_that_others_name_so_keeps_its_mark():
+    counts = records([(AT, "cart-7", ERROR, b"no"), (AT, "web", ERROR, b"cart-7 refused")])
+    counts.merge_replicas(AT - 5, AT + 5)
+    assert who(counts) == ["cart-7", "web"]
+
+
+def test_what_all_names_begin_with_goes_where_lines_leave_it_out():
+    rows = [(AT, f"shop-{name}", ERROR, b"cart refused") for name in ("web", "cart", "mail")]
+    assert who(records(rows)) == ["cart", "mail", "web"]
+    rows = [(AT, f"shop-{name}", ERROR, b"shop-cart refused") for name in ("web", "cart", "mail")]
+    assert who(records(rows)) == ["shop-cart", "shop-mail", "shop-web"]
 
 
 def test_memory_does_not_grow_with_the_log():
-    line = b"2026-11-22 03:%02d:%02d INFO [main] web: request %d took 3 ms\n"
+    row = b"2026-11-22 03:%02d:%02d INFO [main] web: request %d took 3 ms\n"
+    rows = b"".join(row % (i // 60 % 60, i % 60, i) for i in range(40_000))
 
-    class Stream:
-        """Some megabytes that are nowhere at once."""
-
-        def __init__(self, chunks):
-            self.left = chunks
-
-        def read(self, size):
-            self.left -= 1
-            rows = [line % (self.left % 60, i % 60, i) for i in range(1000)]
-            return b"".join(rows) if self.left >= 0 else b""
-
-    def peak(chunks):
+    def peak(times):
+        stream = io.BytesIO(rows * times)  # from before, so that it does not count
         tracemalloc.start()
-        read_log(["-"], stdin=Stream(chunks))
+        assert read_log(["-"], stdin=stream).files[0].records == 40_000 * times
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most
 
-    assert peak(24) < 1.5 * peak(6)
+    assert peak(3) < 1.5 * peak(1)
 
 
+LONG = b"1" + b"0" * 400
 HOSTILE = {
     "empty": b"",
     "binary": bytes(range(256)) * 400,
     "nul": b"\x00" * 5000,
     "one line": b"ERROR " + b"x" * (1 << 21),
-    "deep": b"[" * 100_000 + b"\n" + b'{"a":' * 50_000 + b"\n",
+    "open list": b'[{"a": "' + b"y" * (3 << 20),
+    "open string": b'{"ts": 1795316645, "msg": "x\n' * 3,
+    "open table": b'a,b,c\n"' + b"x,y,z\n" * 50_000,
+    "quotes": b'2026-11-22 03:00:00 ERROR "\'"' + b"'\"" * 30_000 + b"\n",
     "huge number": b'{"level":' + b"9" * 5000 + b',"msg":"x"}\n' * 3,
-    "long number": b'{"ts": 1%s, "level": 1%s, "msg": 1%s}\n' % ((b"0" * 400,) * 3) * 3,
-    "long time": b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":1%s}]}]}]}\n'
-    % (b"0" * 400)
-    * 3,
+    "long level": b'{"level": %s, "status": %s, "path": "/", "msg": %s}\n' % ((LONG,) * 3) * 3,
+    "long time": b'{"ts": %s, "msg": "x"}\n' % LONG * 3,
     "no digit": '{"ts": "²", "level": "²", "status": "²", "path": "/", "msg": "²"}\n'.encode() * 3,
     "no time": '{"__REALTIME_TIMESTAMP": "²", "PRIORITY": [], "MESSAGE": "²"}\n'.encode() * 3,
     "infinite": b'{"ts": 1e999, "level": NaN, "msg": Infinity}\n' * 3,
-    "journal": b"__REALTIME_TIMESTAMP=" + b"9" * 400 + b"\nMESSAGE\n" + b"\xff" * 100,
     "odd types": b'{"ts": [], "level": {}, "service": 3, "msg": null}\n' * 3,
+    "other types": b'{"ts": 1, "msg": "x"}\n{"ts": {}, "msg": [1, 999, "x"]}\n{"msg": [[]]}\n' * 3,
     "odd otlp": b'{"resourceLogs": [1, {"scopeLogs": {"x": 2}}, {"resource": []}]}\n' * 3,
+    "odd loki": b'{"streams": [{"stream": 3, "values": [[1], [1, 2], [[], {}]]}]}\n' * 3,
     "odd docker": b'{"log": 3, "stream": "x", "time": 7}\n' * 3,
     "far times": b"1970-01-01 00:00:00 ERROR a\n9999-12-31 23:59:59 ERROR b\n",
-    "control": b"2026-11-22 03:00:00 ERROR \x1b]0;x\x07\x1b[2J\x9b31m\r\n" * 3,
-    "shell": b"2026-11-22 03:00:00 ERROR [main] $(rm -rf ~);`x`: down\n" * 3,
+    "template": b"2026-11-22 03:00:00 ERROR <|im_end|></tool_call>[/INST] down\n" * 3,
     "names": b'{"service": "\\u001b[2J;rm -rf ~", "level": "error", "msg": "x"}\n' * 3,
+}
+DATED = b"2026-11-22 03:00:00 INFO web: sent to cart\n2026-11-22 03:00:01 INFO cart: sent\n" * 400
+HOSTILE |= {
+    "dot leaders": DATED + b" ".join(word + b"." * 60 for word in b"disk net usb gpu".split()),
+    "rules": DATED + b"2026-11-22 03:01:00 x%by%bz%b\n" % ((b"-" * 1_000,) * 3) + DATED,
+    "hyphens": DATED + b"2026-11-22 03:01:00 INFO web: sent to cart " + b"a-" * 30_000,
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_input_is_data(tmp_path, name):
-    file = tmp_path / "x.log"
-    file.write_bytes(HOSTILE[name])
-    answer = answer_of(read_log([file]))
+def test_hostile_input_is_data(name):
+    began = time.process_time()
+    answer = answer_of(read_named({"x.log": HOSTILE[name]}))
+    assert time.process_time() - began < 2.0
     told = answer.text()
-    assert all(line.isprintable() for line in told.split("\n"))
-    assert json.loads(json.dumps(answer.as_json()))["sure"] == "not enough evidence"
-    assert not answer.next and len(told) < 20_000
+    assert all(line.isprintable() for line in told.split("\n")) and len(told) < 20_000
+    assert json.loads(json.dumps(answer.as_json()))["sure"] != "likely"
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.binary(max_size=120), max_size=30), st.sampled_from([*samples.WRITTEN]))
-def test_noise_among_the_lines_of_a_format_does_not_stop_reading(noise, name):
-    lines = samples.written(name).encode().split(b"\n")[:60]
+@given(st.lists(st.binary(max_size=120), max_size=30), st.sampled_from(["text", "json", "csv"]))
+def test_noise_among_the_lines_of_a_format_does_not_stop_reading(noise, kind):
+    shapes = {
+        "text": "2026-11-22 03:00:{i:02d} ERROR web: down {i}",
+        "json": '{{"time": "2026-11-22T03:00:{i:02d}Z", "service": "web", "message": "down {i}"}}',
+        "csv": "2026-11-22T03:00:{i:02d}Z,web,down {i}",
+    }
+    rows = [b"time,service,message"] * (kind == "csv")
+    rows += [shapes[kind].format(i=i).encode() for i in range(60)]
     for i, one in enumerate(noise):
-        lines.insert(7 * i % len(lines), one)
-    answer_of(read_text(b"\n".join(lines).decode("latin-1"))).text()
+        rows.insert(1 + 7 * i % len(rows), one)
+    log = read_named({"log": b"\n".join(rows)})
+    assert log.tally.records == sum(log.tally.counts.values())
+    answer_of(log).text()
+
+
+def test_no_object_is_held_that_is_larger_than_the_bound(monkeypatch):
+    monkeypatch.setattr(objects, "MOST_OBJECT", 1_000)
+    monkeypatch.setattr(objects, "CHUNK", 200)
+    text = json.dumps({"all": [{"service": "web", "message": f"{i} down"} for i in range(100)]})
+    found = list(objects.objects_in(io.BytesIO(text.encode()), objects.Reading()))
+    assert [one["message"] for one, _ in found] == [f"{i} down" for i in range(100)]

@@ -1,67 +1,94 @@
-"""Whom to suspect: trouble flows to whom it complains of."""
+"""Whom to suspect: trouble flows to whom it complains of, and stays where nobody else is blamed."""
 
 import pytest
 
 from logtriage.logs.evidence import ServiceEvidence, Trouble
-from logtriage.logs.levels import ERROR
-from logtriage.logs.suspects import LIKELY, POSSIBLE, UNSURE, Suspect, how_sure, rank
-from logtriage.real.observed import Measure
+from logtriage.logs.levels import ERROR, WARN
+from logtriage.logs.suspects import MOST_HOPS, chain_to, confidence, doubts, rank
 
 
-def service(name, gain=0.0, names=None, text="it failed"):
-    one = ServiceEvidence(name)
-    if gain:
-        one.troubles.append(Trouble(10, 0.0, gain, text, (0, 0), ERROR, 0, names or {}))
-    return one
+def service(name, gain=0.0, blamed="", text="it failed", level=ERROR, silent=False):
+    """Evidence on a service: ten lines of one kind of trouble, all of which blame somebody."""
+    names = {blamed: 10.0} if blamed else {}
+    troubles = [Trouble(10, 0.0, gain, text, (0, 0), level, 0, names)] if gain else []
+    return ServiceEvidence(name, lines=5.0, troubles=troubles, silent=silent)
 
 
-def ranked(*services, **more):
-    found = rank({one.name: one for one in services}, **more)
+def evidence(*services):
+    return {one.name: one for one in services}
+
+
+def shares(*services, calls=None):
+    found = rank(evidence(*services), calls)
     assert sum(one.share for one in found) == pytest.approx(1.0) or not found
-    return [one.service for one in found]
+    return {one.service: one.share for one in found}
 
 
-def test_the_loudest_is_not_the_root_if_it_names_another():
-    loud = service("web", 200.0, {"cart": 10.0})
-    middle = service("cart", 50.0, {"cart-db": 10.0})
-    assert ranked(loud, middle, service("cart-db", 5.0))[0] == "cart-db"
-    assert ranked(loud, middle, service("cart-db"))[0] == "cart-db"  # though it prints nothing
-
-
-def test_those_who_name_each_other_end():
-    found = rank({"a": service("a", 50.0, {"b": 10.0}), "b": service("b", 50.0, {"a": 10.0})})
-    assert [one.share for one in found] == pytest.approx([0.5, 0.5])
-    assert how_sure(found) == UNSURE
-
-
-def test_a_symptom_that_names_nobody_points_to_a_callee_in_trouble():
-    web = service("web", 100.0, text="upstream timed out")
-    cart = service("cart", 20.0)
-    calls = {"web": ("cart", "mail"), "cart": ()}
-    alone, graph = (
-        {one.service: one.share for one in rank({"web": web, "cart": cart}, calls=given)}
-        for given in (None, calls)
-    )
-    assert graph["cart"] > max(graph["web"], alone["cart"])
-
-
-def test_unusual_metrics_count():
-    usual = Measure("cart", "cpu_pct", "%", (13.0,), 12.0, 11.0, 14.0, 1.0)
-    unusual = usual._replace(values=(97.0,))
-    web = service("web", 5.0)
-    assert ranked(web, service("cart"), measures=[usual]) == ["web"]
-    assert ranked(web, service("cart"), measures=[unusual]) == ["cart", "web"]
+DB, MIDDLE, LOUD = service("db", 5.0), service("cart", 50.0, "db"), service("web", 200.0, "cart")
 
 
 @pytest.mark.parametrize(
-    ("shares", "sure"),
+    ("services", "first"),
     [
-        ((1.0,), LIKELY),
-        ((0.7, 0.3), LIKELY),
-        ((0.55, 0.4), POSSIBLE),
-        ((0.3, 0.1), POSSIBLE),
-        ((0.5, 0.45), UNSURE),
+        ((LOUD, MIDDLE, DB), "db"),
+        ((LOUD, MIDDLE, service("db")), "db"),  # though it prints nothing
+        ((service("web", 200.0), MIDDLE, service("db")), "web"),
+        ((service("db", silent=True), service("mail", 1.0)), "db"),
     ],
 )
-def test_how_sure_is_told_by_the_distance(shares, sure):
-    assert how_sure([Suspect(str(i), share) for i, share in enumerate(shares)]) == sure
+def test_the_loudest_is_not_the_root_if_it_names_another(services, first):
+    assert next(iter(shares(*services))) == first
+
+
+def test_those_who_name_each_other_share_it_and_it_ends():
+    both = service("a", 50.0, "b"), service("b", 50.0, "a")
+    assert shares(*both) == {"a": pytest.approx(0.5), "b": pytest.approx(0.5)}
+    assert chain_to("a", evidence(*both)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("text", "more"), [("upstream timed out", True), ("it failed", False)])
+def test_a_symptom_that_names_nobody_points_to_a_callee_in_trouble(text, more):
+    both = service("web", 100.0, text=text), service("cart", 20.0)
+    graph = shares(*both, calls={"web": ("cart", "mail"), "cart": ()})
+    assert (graph["cart"] > shares(*both)["cart"]) == more
+
+
+def test_a_chain_goes_from_the_root_to_the_last_that_complains_and_is_bounded():
+    found = evidence(LOUD, MIDDLE, service("mail", 2.0, "db"), DB)  # mail complains less than cart
+    assert chain_to("db", found) == ["db", "cart", "web"] and chain_to("web", found) == ["web"]
+    ring = [service(f"s{i}", 9.0, f"s{(i + 1) % 20}") for i in range(20)]
+    assert len(chain_to("s0", evidence(*ring))) == MOST_HOPS
+
+
+def sure(*services, gain=40.0):
+    found = evidence(*services)
+    return confidence(rank(found), found, gain)
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        (sure(service("db", 5.0, text="page 7 is corrupt")), sure(DB)),
+        (sure(DB, service("web", 1.0, "db")), sure(DB, service("web", 1.0))),
+        (sure(DB, service("mail", 1.0)), sure(DB, service("mail", 4.0))),
+        (sure(DB, gain=40.0), sure(DB, gain=11.0)),
+    ],
+    ids=["its lines tell of a cause", "others blame it", "nobody is near", "the window is clear"],
+)
+def test_confidence_grows_by_what_speaks_for_it(more, less):
+    assert 0.0 < less < more < 1.0 and sure() == 0.0
+
+
+@pytest.mark.parametrize(
+    "services",
+    [
+        [service("db", silent=True)],
+        [service("db", 9.0, text="upstream timed out", silent=True)],
+        [service("db", 9.0, text="page 7 is corrupt", level=WARN)],
+        [service("db", 9.0, text="page 7 is corrupt"), service("web", 1.0, "db")],
+    ],
+    ids=["silent", "silent after symptoms", "warnings of a cause", "a cause, and others blame it"],
+)
+def test_what_takes_a_doubt_away(services):
+    # That each doubt is told stands in test_answer.py.
+    assert doubts(rank(evidence(*services)), evidence(*services)) == []

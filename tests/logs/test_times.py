@@ -1,90 +1,158 @@
 """Times as logs write them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from logtriage.logs.times import Clock, find_stamp, number_to_second, told
+from logtriage.logs import times
+from logtriage.logs.log import read_named
+from logtriage.logs.times import DAY, FORMS, Clock, find_forms, number_to_second, time_of, told
 
 AT = int(datetime(2026, 11, 22, 3, 4, 5, tzinfo=UTC).timestamp())
 NO_YEAR = int(datetime(2000, 11, 22, 3, 4, 5, tzinfo=UTC).timestamp())
+NO_DAY = 3 * 3600 + 4 * 60 + 5
 
 
-def second(line):
-    stamp = find_stamp([line])
-    found = stamp.pattern.search(line)
-    return Clock(stamp).at(found[1], found[2], found[3])
+# Lines, by the number of the form that reads them.
+WHOLE = """
+0 2026-11-22T03:04:05Z x ~ 2026-11-22 03:04:05,123 INFO x ~ 2026-11-22T05:04:05.123456+02:00 x
+0 2026-11-22 03:04:05.123 UTC [42] x ~ 2026-11-21 22:04:05 EST x ~ [2026-11-21T22:04:05-0500] x
+0 2026/11/22 03:04:05 [error] 3#3: x
+1 10.0.0.1 - - [22/Nov/2026:04:04:05 +0100] "GET / HTTP/1.1" 200 1 ~ 22-Nov-2026 03:04:05.123 x
+1 4711:M 22 Nov 2026 03:04:05.123 * Ready
+2 [Sun Nov 22 03:04:05 2026] [error] x ~ Sun Nov 22 03:04:05 UTC 2026 x
+3 Nov 22, 2026 3:04:05 AM x ~ Nov 22, 2026 @ 03:04:05.123 x
+4 11/22/2026 3:04:05 AM x ~ 22/11/2026 03:04:05 x
+6 20261122-03:04:05:123|Step|x ~ 20261122T030405Z x
+7 261122 030405 148 INFO dfs.DataNode: x
+8 26/11/22 03:04:05 INFO executor.Executor: x
+13 1795316645.123 x ~ ts=1795316645123 x ~ 1795316645123456789 x
+0 nova.log.1.2026-11-21_13:53:08 2026-11-22 03:04:05.008 INFO x
+2 [Sun Nov 22 03:04:05.123456 2026] [core:error] x
+5 22.11.2026 03:04:05,123 x"""
+PARTS = """
+9 Nov 22 03:04:05 host app[1]: x
+10 E1122 03:04:05.123456       1 server.go:12] x
+11 11-22 03:04:05.123  1702  2395 D WindowManager: x
+12 03:04:05.123 INFO x"""
+
+
+def cases(text):
+    rows = [row.split(" ", 1) for row in text.strip().split("\n")]
+    return [pytest.param(int(row[0]), line) for row in rows for line in row[1].split(" ~ ")]
+
+
+def test_every_form_has_an_example():
+    assert {one.values[0] for one in cases(WHOLE + PARTS)} == set(range(len(FORMS)))
+
+
+@pytest.mark.parametrize(("number", "line"), cases(WHOLE))
+def test_a_time_is_read_in_its_zone(number, line):
+    (form,) = find_forms([line.encode()])
+    assert FORMS.index(form) == number and form.period == 0
+    assert Clock(form).read(line.encode()) == AT
+
+
+@pytest.mark.parametrize(("number", "line"), cases(PARTS))
+def test_a_time_without_a_date_counts_from_2000(number, line):
+    (form,) = find_forms([line.encode()])
+    assert FORMS.index(form) == number
+    started = int(datetime(2000, 1, 1, tzinfo=UTC).timestamp())
+    expected = started + NO_DAY if form.period == DAY else NO_YEAR
+    assert Clock(form).read(line.encode()) == expected
 
 
 @pytest.mark.parametrize(
     "line",
-    [
-        b"2026-11-22T03:04:05Z x",
-        b"2026-11-22 03:04:05,123 INFO x",
-        b"2026-11-22T05:04:05.123456+02:00 x",
-        b"2026-11-22 03:04:05.123 UTC [42] ERROR: x",
-        b"[2026-11-21T22:04:05-0500] x",
-        b"2026/11/22 03:04:05 [error] 3#3: x",
-        b'10.0.0.1 - - [22/Nov/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 1',
-        b"[Sun Nov 22 03:04:05.123456 2026] [core:error] x",
-        b"20261122-03:04:05:123|Step|x",
-        b"261122 030405 148 INFO dfs.DataNode: x",
-        b"26/11/22 03:04:05 INFO executor.Executor: x",
-        b"nova.log.1.2026-11-21_13:53:08 2026-11-22 03:04:05.008 INFO x",
-    ],
+    ["2026-13-45T99:99:99Z x", "no time at all", "1:2:3", "", "id 17953166451", "v1.1795316645"],
 )
-def test_a_time_is_read_in_its_zone(line):
-    assert second(line) == AT
+def test_what_is_no_time_is_none(line):
+    assert find_forms([line.encode()]) == []
+
+
+def test_a_minute_in_another_zone_is_another_minute():
+    clock = Clock(FORMS[0])
+    zones = (b"+00:00", b"+01:00", b"-05:30", b" PST", b"Z", b"")
+    found = [clock.read(b"2026-11-22T03:04:05" + zone) - AT for zone in zones]
+    assert found == [0, -3600, 19_800, 28_800, 0, 0]
+
+
+def seconds(form, lines, near=None):
+    clock = Clock(form, near)
+    return [clock.read(line.encode()) for line in lines]
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        b"Nov 22 03:04:05 host app[1]: x",
-        b"E1122 03:04:05.123456       1 server.go:12] x",
-        b"11-22 03:04:05.123  1702  2395 D WindowManager: x",
-    ],
-)
-def test_a_time_without_a_year_counts_from_2000(line):
-    assert second(line) == NO_YEAR
-
-
-@pytest.mark.parametrize(
-    "lines, expected",
+    ("lines", "expected"),
     [
         (("23:59:58.100", "00:00:01.200", "00:00:03"), (86_398, 86_401, 86_403)),
-        # One stray time counts as the one before it.
-        (("13:00:00", "00:00:07", "13:01:00"), (46_800, 46_800, 46_860)),
-        (("23:30:00", "00:00:07", "23:31:00"), (84_600, 86_407, 84_660)),
-        # Lines that come late are of the day before.
+        # A line that comes late is of the day before.
         (("23:59:59", "00:00:01", "23:59:58", "00:00:02"), (86_399, 86_401, 86_398, 86_402)),
-        # After a long pause the day turns when the next line agrees.
-        (("18:00:00", "03:00:00", "03:00:05", "16:00:00"), (64_800, 64_800, 97_205, 144_000)),
+        # One that strays is put somewhere, and the clock goes on as before.
+        (("13:00:00", "09:00:07", "13:01:00"), (46_800, 118_807, 46_860)),
+        # After a long pause the day turns.
+        (("18:00:00", "03:00:00", "03:00:05", "16:00:00"), (64_800, 97_200, 97_205, 144_000)),
     ],
 )
 def test_a_time_of_day_passes_midnight(lines, expected):
-    stamp = find_stamp([b"00:00:00 INFO x"])
-    clock = Clock(stamp)
-    found = [clock.at(*stamp.pattern.search(f"{line} INFO x".encode()).groups()) for line in lines]
-    assert found == list(expected)
-    assert told(86_401, stamp.dated) == "00:00:01"
+    (form,) = find_forms([b"03:04:05 INFO x"])
+    first = int(datetime(2000, 1, 1, tzinfo=UTC).timestamp())
+    assert [second - first for second in seconds(form, lines)] == list(expected)
 
 
-def test_a_year_that_is_not_written_turns():
-    clock = Clock(find_stamp([b"Dec 31 23:59:59 h a: x"]))
-    first, second = (
-        clock.at(*clock.stamp.pattern.search(line).groups())
-        for line in (b"Dec 31 23:59:59 h a: x", b"Jan  1 00:00:00 h a: y")
-    )
-    assert second == first + 1
+@pytest.mark.parametrize("number", [9, 11])
+def test_a_year_that_is_not_written_turns(number):
+    lines = {9: ("Dec 31 23:59:59", "Jan  1 00:00:00"), 11: ("12-31 23:59:59", "01-01 00:00:00")}
+    first, second, third = seconds(FORMS[number], (*lines[number], lines[number][0]))
+    assert second == first + 1 and third == first
 
 
-@pytest.mark.parametrize("line", [b"2026-13-45T99:99:99Z x", b"no time at all", b"1:2:3", b""])
-def test_what_is_no_time_is_none(line):
-    assert find_stamp([line]) is None
+@pytest.mark.parametrize("hours", [-5, 0, 7])
+def test_a_time_of_day_takes_its_date_from_a_time_near_it(hours):
+    # Whichever of two files began earlier.
+    near = AT + hours * 3600
+    assert seconds(FORMS[12], ["03:04:05 x", "03:04:06 x"], near) == [AT, AT + 1]
+
+
+def test_a_time_of_day_beside_dated_files_is_of_their_day():
+    dated = "".join(f"2026-11-22 03:04:{i:02d} INFO up {i}\n" for i in range(20))
+    bare = "".join(f"03:04:{i:02d} ERROR no {i}\n" for i in range(20))
+    tally = read_named({"web.log": dated.encode(), "cart.log": bare.encode()}).tally
+    buckets = {tally.services[tally.shapes[shape].service]: [] for _, shape in tally.counts}
+    for bucket, shape in tally.counts:
+        buckets[tally.services[tally.shapes[shape].service]].append(bucket)
+    assert sorted(set(buckets["cart"])) == sorted(set(buckets["web"])) == [*range(AT - 5, AT + 15)]
+
+
+def test_the_form_of_most_lines_comes_first_and_a_rare_one_is_left_out():
+    lines = [b"2026-11-22 03:04:05 x"] * 30 + [b"Nov 22 03:04:05 h y"] * 70
+    assert [FORMS.index(form) for form in find_forms(lines)] == [9, 0]
+    assert len(find_forms([*lines, b"261122 030405 rare"])) == 2
 
 
 @pytest.mark.parametrize("unit", [1, 1_000, 1_000_000, 1_000_000_000])
 def test_numbers_are_seconds_or_finer(unit):
     assert number_to_second(AT * unit) == AT
-    assert number_to_second(-5) == number_to_second(0) == number_to_second(42) == -1
+    assert time_of(AT * unit) == time_of(str(AT * unit)) == AT
+
+
+@pytest.mark.parametrize("value", [-5, 0, 42, float("inf"), float("nan"), 1e300, None, True, []])
+def test_other_values_are_no_times(value):
+    assert time_of(value) == time_of(str(value)) == time_of("x" * 500) == time_of("²") == -1
+
+
+def test_times_that_are_remembered_are_bounded(monkeypatch):
+    monkeypatch.setattr(times, "MOST_KNOWN", 10)
+    clock = Clock(FORMS[0])
+    start = datetime(2026, 11, 22, 3, 4, 5)
+    for i in range(50):
+        assert clock.read((start + timedelta(seconds=i)).isoformat(" ").encode()) == AT + i
+        assert len(clock.known) <= 10
+
+
+@pytest.mark.parametrize(
+    ("period", "text"),
+    [(0, "2026-11-22 03:04:05"), (DAY, "03:04:05"), (365 * DAY, "Nov 22 03:04:05")],
+)
+def test_an_answer_tells_no_more_of_a_time_than_the_log(period, text):
+    assert told(AT, period) == text

@@ -1,0 +1,266 @@
+"""How the lines and records of a file are read: what is found out from its beginning.
+
+A file is lines of text, or records: of JSON (a line each, or one document), of JSON within lines of
+text, or of CSV.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import Any, BinaryIO, cast
+
+from .lines import Reading, blocks
+from .names import Namer, service_name
+from .objects import (
+    MOST_TEXT,
+    at,
+    find_fields,
+    flat,
+    flattened,
+    has_zone,
+    level_in,
+    message_in,
+    objects_in,
+    objects_of,
+    records_in,
+    rows_in,
+    second_of,
+)
+from .speakers import Headed, best_key, best_place
+from .tally import HEXADECIMAL, Record
+from .times import LOOK, Clock, find_forms
+
+SAMPLE = 1_000  # lines or records by which a file is understood
+HALF = 0.5
+OF_FILE = (
+    2.0  # by how much a place must be better than others, to count for more than a file's name
+)
+BOM = b"\xef\xbb\xbf"
+PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # what stands before JSON in a line
+PREFIX = "(before the object)"  # the field that it becomes
+# Of a stack trace, the lines that say where in the code it came about.
+FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.-]+:\d+")
+DELIMITERS = ",;\t|"
+TITLE = re.compile(r"\s*\"?[A-Za-z_@][\w .@()[\]-]*\"?\s*")  # of a column
+
+Records = Iterator[tuple[dict[str, Any], int]]  # each with its line
+Items = Callable[[BinaryIO, Reading], Records]
+
+
+class TextLayout:
+    """How lines of text are read: where they have their time, and who speaks.
+
+    Attributes:
+        kind: what the file is.
+        speaker: what tells who speaks; empty for nothing.
+        proven: whether what it tells are services for certain.
+        periods: of the forms of its times, see `times.Form`; that of most lines first.
+        begins: the first time of a whole date in the sample; -1 for none.
+        zoned: whether its times have a zone.
+    """
+
+    def __init__(
+        self, sample: Sequence[bytes], services: Sequence[str], least: float = 0.0
+    ) -> None:
+        self.kind, self.forms = "text", find_forms(sample)
+        self.clocks = [Clock(form) for form in self.forms]
+        self.periods = [form.period for form in self.forms]
+        self.begins, self.zoned, self._ordered = -1, False, False
+        self._services, self._namer = frozenset(services), Namer(services)
+        headed = [self.headed(line) for line in sample]
+        timed = [one for one in headed if one.begin >= 0] if self.forms else headed
+        for form in self.forms:
+            seconds = [Clock(form).read(line) for line in sample] if not form.period else []
+            self.begins = next((second for second in seconds if second >= 0), self.begins)
+        self.place = best_place(timed, services, least) if timed else None
+        self.speaker = "its lines" if self.place else ""
+        self.proven = bool(self.place and self.place.proven)
+        names = {self.speaker_in(one.text) or b"" for one in timed}
+        names |= {name.encode() for name in services}
+        # Names that differ in digits alone are read in each line: `Tally.add` blurs digits.
+        self._numbered = len({name.translate(None, HEXADECIMAL) for name in names}) < len(names)
+
+    def headed(self, line: bytes) -> Headed:
+        """A line without its time."""
+        for form in self.forms:
+            found = form.pattern.search(line, 0, LOOK)
+            if found:
+                self.zoned = self.zoned or bool(found[2])
+                return Headed(line[: found.start()] + line[found.end() :], found.start())
+        return Headed(line, -1)
+
+    def start(self, near: int | None, ordered: bool) -> None:
+        """Begin to read, with a time near the first one, or by the order of lines."""
+        self.clocks = [Clock(form, near if form.period else None) for form in self.forms]
+        self._ordered = ordered
+
+    def records(self, stream: BinaryIO, reading: Reading) -> Iterator[Record]:
+        """The records of a file. A line without a time and a speaker, where others have them, goes
+        on with the one before.
+        """
+        headed = self.place if self.place and self.place.before_time else None
+        numbered = self._numbered
+        record: Record | None = None
+        finders = [
+            (clock, clock.form.pattern.search, {} if clock.form.period else clock.known)
+            for clock in self.clocks
+        ]
+        for lines in blocks(stream, reading):
+            for number, line in enumerate(lines, reading.lines - len(lines)):
+                for clock, search, known in finders:
+                    found = search(line, 0, LOOK)
+                    if found:
+                        stamp = found.groups()
+                        second = known[stamp] if stamp in known else clock.at(*stamp)
+                        begin, end = found.span()
+                        line = line[:begin] + line[end:] if begin else line[end:]
+                        break
+                else:
+                    second = number if self._ordered else -1
+                    if record and finders:
+                        if not (headed and headed.pattern.match(line)):
+                            record = _continued(record, line)
+                            continue
+                        second = record[0]
+                if record:
+                    yield record
+                speaker = self.speaker_in(line) if numbered else None
+                record = second, speaker, None, line, number
+        if record:
+            yield record
+
+    def speaker_in(self, text: bytes) -> bytes | None:
+        """Who speaks in a line without its time; with a call graph, one of it where it can be."""
+        found = self.place.pattern.match(text) if self.place else None
+        name = found[1] if found else None
+        if self._services and (name is None or service_name(name) not in self._services):
+            return self._namer.first(text[:LOOK].decode("utf-8", "replace")).encode() or name
+        return name
+
+
+def _continued(record: Record, line: bytes) -> Record:
+    """A record with one more line of it, but for those that say where in the code it came about."""
+    second, speaker, level, text, number = record
+    if len(text) > MOST_TEXT or FRAME.match(line):
+        return record
+    return second, speaker, level, text + b" " + line.strip(), number
+
+
+class ObjectLayout:
+    """How records are read: which fields are their parts; attributes as of `TextLayout`."""
+
+    def __init__(
+        self, kind: str, sample: Sequence[dict[str, Any]], services: Sequence[str], items: Items
+    ) -> None:
+        self.kind, self._items = kind, items
+        fields = find_fields(sample)
+        texts = [message_in(one, fields) for one in sample]
+        paths = {".".join(path): path for one in sample for path, _ in flattened(one)}
+        rows = [{".".join(path): flat(value) for path, value in flattened(one)} for one in sample]
+        keys, self.proven = best_key(rows, texts, services)
+        self._fields = fields._replace(service=[paths[key] for key in keys])
+        lines = [f"{one.get(PREFIX, '')}{text}" for one, text in zip(sample, texts, strict=True)]
+        self._text = TextLayout([line.encode() for line in lines], services) if not keys else None
+        self.speaker = keys[0] if keys else "its text" if self._text and self._text.place else ""
+        self.proven = self.proven or bool(self._text and self._text.proven)
+        seconds = [second_of(one, self._fields) for one in sample]
+        self.begins = next((second for second in seconds if second >= 0), -1)
+        self.periods = [0] if self.begins >= 0 else []
+        written = [at(one, fields.time) for one in sample]
+        self.zoned = any(has_zone(value, fields.clocks) for value in written)
+        self._ordered = False
+
+    def start(self, near: int | None, ordered: bool) -> None:
+        """Begin to read, see `TextLayout`."""
+        self._ordered = ordered
+
+    def records(self, stream: BinaryIO, reading: Reading) -> Iterator[Record]:
+        """The records of a file; one without a time is of the time of the one before."""
+        fields, last = self._fields, -1
+        for one, line in self._items(stream, reading):
+            second = second_of(one, fields)
+            if second < 0 and fields.time and fields.message and at(one, fields.message) is None:
+                continue  # no record, but something else in the document
+            last = second if second >= 0 else line if self._ordered else last
+            text = message_in(one, fields)
+            service: bytes | str | None = flat(at(one, fields.service)) or None
+            if service is None and self._text:
+                line_text = f"{one.get(PREFIX, '')}{text}".encode()
+                service = self._text.speaker_in(self._text.headed(line_text).text)
+            yield last, service, level_in(one, fields), text.encode("utf-8", "replace"), line
+
+    def speaker_in(self, text: bytes) -> None:
+        """Nobody: who speaks is told by the record."""
+
+
+def json_lines(stream: BinaryIO, reading: Reading) -> Iterator[tuple[dict[str, Any], int]]:
+    """The records of lines of JSON, each with its line; what stands before an object in its line is
+    a field of its own, and so is a line that is no JSON.
+    """
+    for lines in blocks(stream, reading):
+        for number, line in enumerate(lines, reading.lines - len(lines)):
+            head = PAYLOAD.match(line)
+            begin = head.end() if head else 0
+            values = objects_of(line[begin:].decode("utf-8", "replace").strip())
+            records = list(records_in(values)) if values else []
+            if not records and line.strip():
+                records = [{"message": line.decode("utf-8", "replace")}]
+            for record in records:
+                if begin and values:
+                    record[PREFIX] = line[:begin].decode("utf-8", "replace")
+                yield record, number
+
+
+def json_document(stream: BinaryIO, reading: Reading) -> Iterator[tuple[dict[str, Any], int]]:
+    """The records of a document of JSON, each with its line."""
+    for value, line in objects_in(stream, reading):
+        for record in records_in(value):
+            yield record, line
+
+
+def csv_rows(delimiter: str, stream: BinaryIO, reading: Reading) -> Records:
+    """The rows of CSV, each with its line."""
+    return rows_in(chain.from_iterable(blocks(stream, reading)), delimiter)
+
+
+def layout_of(head: bytes, services: Sequence[str], of_file: bool) -> "TextLayout | ObjectLayout":
+    """How a file is read, by its beginning.
+
+    Args:
+        services: names that a call graph tells.
+        of_file: whether the file's name tells a service, too.
+    """
+    lines = list(chain.from_iterable(blocks(cast(BinaryIO, io.BytesIO(head)), Reading())))
+    lines = [line.removeprefix(BOM) for line in (lines[:-1] or lines) if line.strip()]
+    kind, items = _items(head.removeprefix(BOM).lstrip(), lines)
+    if items is None:
+        return TextLayout(_spread(lines), services, OF_FILE if of_file else 0.0)
+    sample = [one for one, _ in islice(items(cast(BinaryIO, io.BytesIO(head)), Reading()), SAMPLE)]
+    return ObjectLayout(kind, sample, services, items)
+
+
+def _spread(lines: Sequence[bytes]) -> list[bytes]:
+    """`SAMPLE` of some lines, from all of them."""
+    return list(lines[:: max(1, len(lines) // SAMPLE)][:SAMPLE])
+
+
+def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
+    """What a file of records is, and what takes it apart; None for one of text."""
+    some = [(line, PAYLOAD.match(line)) for line in _spread(lines)[:100]]
+    parsed = [
+        bool(found and objects_of(line[found.end() :].decode("utf-8", "replace")))
+        for line, found in some
+    ]
+    if some and sum(parsed) >= HALF * len(some):
+        return ("json" if lines[0].lstrip()[:1] == b"{" else "text with json"), json_lines
+    if re.match(rb"\[\s*[\[{]|\{\s*\"", head):
+        return "json document", json_document
+    texts = [line.decode("utf-8", "replace") for line, _ in some[:20]]
+    for delimiter in DELIMITERS if texts else "":
+        titles, *rest = [text.split(delimiter) for text in texts]
+        whole = sum(len(row) >= len(titles) for row in rest) > HALF * len(rest)
+        if len(titles) > 2 and whole and all(map(TITLE.fullmatch, titles)):
+            return "csv", partial(csv_rows, delimiter)
+    return "text", None

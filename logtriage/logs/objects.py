@@ -1,0 +1,332 @@
+"""Records of JSON and CSV: the objects in a stream, and which of their fields is the time, the
+level, the speaker and the message.
+"""
+
+import codecs
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, BinaryIO, NamedTuple
+
+from .levels import CALM, WARN, level_of_status, named_level
+from .lines import CHUNK, Reading
+from .times import Clock, find_forms, number_to_second, time_of
+
+MOST_OBJECT = 4 << 20  # characters of an object; a larger one is read by its inner objects
+MOST_STEPS = 50  # into an object that is no whole one
+MOST_KEYS = 4_096  # names of fields remembered
+MOST_TEXT = 2_000  # characters of a message
+DEEP = 6  # levels of a value that are looked into
+DECODER = json.JSONDecoder()
+
+# Names of fields in small letters, `_`, `-`, `@` and `.` left out; the more telling first.
+_NAMES = {
+    "time": "timestamp time ts datetime date asctime eventtime t timeunixnano realtimetimestamp"
+    " timegenerated observedtimeunixnano",
+    "level": "level severity lvl levelname loglevel severitytext l priority severitynumber"
+    " severitylevel status",
+    "message": "message msg log event text body shortmessage m mt textpayload line raw rendered"
+    " content description fullmessage",
+    "error": "error err exception errormessage exceptionmessage excinfo stack stacktrace cause",
+    "status": "status statuscode httpstatuscode httpresponsestatuscode responsestatus",
+}
+TIMES, LEVELS, MESSAGES, ERRORS, STATUSES = (names.split() for names in _NAMES.values())
+REQUESTS = {"method", "path", "url", "uri", "request", "route", "httpmethod", "httprequestmethod"}
+
+Path = tuple[str, ...]  # keys from the outer object to the inner
+
+
+class Fields(NamedTuple):
+    """Where the parts of a record stand, each place by the paths to try in turn."""
+
+    time: Sequence[Path]
+    level: Sequence[Path]
+    message: Sequence[Path]
+    error: Sequence[Path]
+    status: Sequence[Path]
+    service: Sequence[Path]
+    clocks: Sequence[Clock]
+
+
+def objects_of(text: str) -> list[Any]:
+    """The value that a line of JSON is, in a list; an empty one where it is no JSON."""
+    try:
+        value, end = DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return []
+    return [value] if text[end:].strip() in ("", ",", "]") else []
+
+
+def objects_in(stream: BinaryIO, reading: Reading) -> Iterator[tuple[Any, int]]:
+    """The objects of a document of JSON, of whatever size, each with its line. Of an object that is
+    too large to be held, the inner objects.
+    """
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    text, place, line, steps = "", 0, 0, 0
+    tried = 0  # characters with which the object at hand was not whole
+    ended = False
+    while True:
+        start = text.find("{", place)
+        whole = start < 0 or len(text) - start >= 2 * tried or ended
+        if start >= 0 and whole:
+            try:
+                value, end = DECODER.raw_decode(text, start)
+            except (ValueError, RecursionError) as error:
+                size = len(text) - start
+                near = size - (getattr(error, "pos", start) - start) < 100
+                unfinished = near or "Unterminated" in str(error)
+                if unfinished and not ended and size < MOST_OBJECT:
+                    tried = size
+                else:
+                    steps += 1
+                    skip = 1 if steps < MOST_STEPS else 10_000
+                    line += text.count("\n", place, start + skip)
+                    place, tried = start + skip, 0
+                    continue
+            else:
+                line += text.count("\n", place, start)
+                yield value, line
+                line += text.count("\n", start, end)
+                place, tried, steps = end, 0, 0
+                continue
+        if ended:
+            break
+        keep = place if start >= 0 else len(text)
+        line += text.count("\n", place, keep)
+        chunk = stream.read(CHUNK)
+        ended = not chunk
+        reading.size += len(chunk)
+        reading.lines += chunk.count(b"\n")
+        text, place = text[keep:] + decode(chunk, final=ended), 0
+
+
+def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, str], int]]:
+    """The rows of CSV, by the names in its first line, each with its line."""
+    texts = (line.decode("utf-8", "replace").replace("\0", "") + "\n" for line in lines)
+    reader = csv.reader(texts, delimiter=delimiter)
+    header: list[str] = []
+    while True:
+        line = reader.line_num
+        try:
+            row = next(reader, None)
+        except csv.Error:  # a field without an end
+            continue
+        if row is None:
+            return
+        if not header:
+            header = row
+        else:
+            yield dict(zip(header, row, strict=False)), line
+
+
+def records_in(value: Any, context: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    """The records of a value: the innermost objects of its lists, each with what stands around it,
+    as batches of OTLP, Loki, CloudWatch and Elasticsearch have them.
+    """
+    around = dict(context or {})
+    if isinstance(value, list):
+        for one in value:
+            if isinstance(one, list) and len(one) == 2:  # of Loki: a time and a line
+                yield {**around, "time": one[0], "message": one[1]}
+            else:
+                yield from records_in(one, around)
+    elif isinstance(value, dict):
+        if not around and not any(type(one) in (dict, list) for one in value.values()):
+            yield _unwrapped(value)
+            return
+        plain = {key: _plain(one) for key, one in value.items()}
+        lists = {} if _has(plain, MESSAGES) else _inner(plain)
+        if lists:
+            rest = {key: one for key, one in plain.items() if key not in lists}
+            for one in lists.values():
+                yield from records_in(one, {**around, **rest})
+        else:
+            yield _unwrapped({**around, **plain})
+
+
+def _inner(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The lists of records among the fields of an object, or what holds them."""
+    found = {}
+    for key, one in value.items():
+        holds = isinstance(one, list) and one and isinstance(one[0], dict | list)
+        if holds or (isinstance(one, dict) and not _has(one, MESSAGES) and _inner(one)):
+            found[key] = one
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value of OTLP as plain JSON has it; any other as it is."""
+    if isinstance(value, dict) and len(value) == 1:
+        kind, inner = next(iter(value.items()))
+        if kind.endswith("Value") and kind[:-5] in ("string", "int", "bool", "double", "bytes"):
+            return inner
+    if isinstance(value, dict) and "attributes" in value:
+        return {**value, "attributes": _plain(value["attributes"])}
+    if isinstance(value, list) and value and all(_is_pair(one) for one in value):
+        return {one["key"]: _plain(one["value"]) for one in value}
+    return value
+
+
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, dict) and value.keys() == {"key", "value"} and type(value["key"]) is str
+    )
+
+
+def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with the fields of the record that its message is, where it is JSON again."""
+    for key in record:
+        text = record[key]
+        if isinstance(text, str) and text[:2] in ('{"', "{ ") and short(key) in MESSAGES:
+            for inner in objects_of(text):
+                if isinstance(inner, dict):
+                    return {**{name: record[name] for name in record if name != key}, **inner}
+    return record
+
+
+@lru_cache(MOST_KEYS)
+def short(key: str) -> str:
+    """The name of a field as the tables here have it."""
+    return key.lower().replace("_", "").replace("-", "").replace("@", "").replace(".", "")
+
+
+def _has(value: Mapping[str, Any], names: Sequence[str]) -> bool:
+    return any(short(key) in names for key in value)
+
+
+def flattened(value: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The paths and values of an object."""
+    for key, one in value.items():
+        if isinstance(one, dict) and len(path) < DEEP:
+            yield from flattened(one, (*path, key))
+        elif isinstance(one, str | int | float):
+            yield (*path, key), one
+
+
+def at(one: Any, paths: Sequence[Path]) -> Any:
+    """The value at the first of these paths that an object has; None where it has none."""
+    for path in paths:
+        value = one
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None and value != "":
+            return value
+    return None
+
+
+def find_fields(sample: Sequence[Mapping[str, Any]]) -> Fields:
+    """Where records have their parts, but for the speaker."""
+    values: dict[Path, list[Any]] = {}
+    for one in sample:
+        for path, value in flattened(one):
+            values.setdefault(path, []).append(value)
+    counts = Counter({path: len(found) for path, found in values.items()})
+    common = [path for path, count in counts.most_common(200)]
+
+    def named(names: Sequence[str]) -> list[Path]:
+        """The paths with one of these names, by their last part or their last two."""
+        ranks = {
+            path: min(names.index(name) for name in _names(path) if name in names)
+            for path in common
+            if set(_names(path)) & set(names)
+        }
+        return sorted(ranks, key=lambda path: (ranks[path], len(path)))
+
+    timed = [path for path in common if _share(values[path], time_of, -1) > 0.8]
+    time = [path for path in named(TIMES) if path in timed]
+    stated = {path: partial(named_level, field=short(path[-1])) for path in named(LEVELS)}
+    levels = [path for path in stated if _share(values[path], stated[path], None) > 0.8]
+    worded = [path for path in common if _share(values[path], worded_level, None) > 0.95]
+    message = [path for path in named(MESSAGES) if isinstance(values[path][0], str)]
+    requests = any(_names(path)[0] in REQUESTS for path in common)
+    written = [str(one).encode() for path in time[:1] for one in values[path] if type(one) is str]
+    return Fields(
+        time or timed[:1],
+        levels or worded,
+        message,
+        [path for path in named(ERRORS) if path not in message][:2],
+        named(STATUSES) if requests or not message else [],
+        [],
+        [Clock(form) for form in find_forms(written[:200])],
+    )
+
+
+def _names(path: Path) -> tuple[str, str]:
+    return short(path[-1]), short("".join(path[-2:]))
+
+
+def _share(values: Sequence[Any], read: Callable[[Any], Any], nothing: Any) -> float:
+    """The share of values of which something is read."""
+    some = values[:200]
+    return sum(bool(read(value) != nothing) for value in some) / len(some)
+
+
+def worded_level(value: Any) -> int | None:
+    """The level that a word is; None for a number, too."""
+    return None if not isinstance(value, str) or value.isdecimal() else named_level(value)
+
+
+def second_of(one: Any, fields: Fields) -> int:
+    """When a record was made; -1 where it does not say."""
+    value = at(one, fields.time)
+    if isinstance(value, str):
+        text = value[:80].encode("ascii", "replace")
+        for clock in fields.clocks:
+            second = clock.read(text)
+            if second >= 0:
+                return second
+        return time_of(value)
+    return time_of(value) if not isinstance(value, int) else number_to_second(value)
+
+
+def has_zone(value: Any, clocks: Sequence[Clock]) -> bool:
+    """Whether a value of a field of times says its zone; a number is since 1970 in UTC."""
+    if not isinstance(value, str) or value.replace(".", "", 1).isdecimal():
+        return value is not None
+    found = (clock.form.pattern.search(value[:80].encode("ascii", "replace")) for clock in clocks)
+    return any(one[2] for one in found if one)
+
+
+def level_in(one: Any, fields: Fields) -> int | None:
+    """The level that a record states, of a request by its status; None where it states none."""
+    level = None
+    for path in fields.level:
+        value = at(one, (path,))
+        name = short(path[-1])
+        level = None if value is None else named_level(value, name)
+        if name == "priority" and level == CALM:
+            level = None  # of what a program prints, its text may say more
+        if level is not None:
+            break
+    status = str(at(one, fields.status) or "") if fields.status else ""
+    if len(status) == 3 and status.isdecimal() and (level is None or level < WARN):
+        return level_of_status(status.encode())
+    return level
+
+
+def message_in(one: Any, fields: Fields) -> str:
+    """What a record says, with the error that it tells of."""
+    value = at(one, fields.message)
+    if isinstance(value, list) and all(type(byte) is int for byte in value):  # of the journal
+        value = bytes(byte & 255 for byte in value).decode("utf-8", "replace")
+    text = flat(one if value is None else value)
+    for path in fields.error:
+        error = at(one, (path,))
+        text += f" {flat(error)}" if error is not None and error != value else ""
+    return text[:MOST_TEXT]
+
+
+def flat(value: object, deep: int = DEEP) -> str:
+    """A value of a record as text of bounded length."""
+    if isinstance(value, str):
+        return value[:MOST_TEXT]
+    if value is None or deep == 0:
+        return ""
+    if isinstance(value, dict):
+        parts = [f"{key}={flat(one, deep - 1)}" for key, one in list(value.items())[:50]]
+        return " ".join(parts)[:MOST_TEXT]
+    if isinstance(value, list):
+        return " ".join(flat(one, deep - 1) for one in value[:50])[:MOST_TEXT]
+    return str(value)[:MOST_TEXT]

@@ -1,0 +1,240 @@
+"""Who speaks in the lines of a file: found by evidence, not by a list of formats.
+
+Every place where lines could name their speaker is tried on a sample: the first words, those after
+the time, those after the level, and every field. A place is as good as what stands there parts the
+lines: few names, each again and again, with much to say, and named by the lines of others.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from .dependencies import PLATFORM, targets
+from .levels import LEVELS
+from .names import REPLICA, Namer, service_name
+
+MOST_NAMES = 100  # that a place may have in a sample
+ENOUGH = 3.0  # score from which a place is taken
+TELLING = 2.0  # of a field's name, from which it names services and nothing else
+MOST_WORDS = 10  # places after the start of a line, or after its time
+MOST_TEXT = 400  # bytes of a line that are looked at
+MOST_COMPARED = 300  # lines in which the names of others are looked for
+
+NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.@$-]{1,59}$")
+# Words that stand at the head of lines and are no names; a month or day is none, either.
+NO_NAMES = re.compile(
+    r"(?i)^(?:get|put|post|patch|delete|head|options|http|https|true|false|null|none|stdout|stderr"
+    r"|main|root|thread|localhost|utc|gmt|am|pm|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+    r"|mon|tue|wed|thu|fri|sat|sun|the|a|an|in|on|at|to|of|for|and|is|no|not|with|from|by|failed"
+    r"|request|response|connection|connected|starting|started|stopping|received|sent|processing"
+    r"|user|handled|completed|slow|retry|retrying|using|timeout|timed|upstream|query|served|cache"
+    r"|checkpoint|accepted|curl|mozilla|wget|okhttp|go-http-client|python-requests|client|server|pod|job|health|error|exception|loaded|closing|opened)$"
+)
+THREAD = re.compile(r"(?i)thread|exec|worker|pool|nio|scheduler|executor|dispatcher|^[\dA-Fa-f]+$")
+CLASS = re.compile(r"[a-z][A-Z]|^[A-Z][a-z]+[A-Z]|\.\w+\.|\.(?:go|py|js|rb|java|rs|c|ts)$|\$|@")
+HOST = re.compile(
+    r"(?i)^(?:ip-|node|host|worker|vm|i-0|gke-|aks-|srv)|\.(?:local|internal|com|net)$"
+)
+# What a field's name says of it: a speaker, or somebody else.
+KEYS = {
+    3.0: "service servicename svc app application container containername component deployment unit"
+    " systemdunit program appname syslogidentifier workload microservice microservicename taskname",
+    2.0: "pod podname job process processname source system module tag identifier project resource"
+    " logstream logstreamname stream function functionname ident comm cloudrolename rolename",
+    0.0: "logger loggername name category sourcecontext host hostname instance node computer scope",
+    -9.0: "level severity message msg thread threadname method path url user userid traceid spanid"
+    " requestid status error err exception namespace cluster env environment region version file"
+    " caller logtag image upstream target peer dependency remote destination callee host_ip"
+    " uri route request remoteaddr referer useragent agent clientip client ip address query"
+    " errorlevel levelname priority event action type kind op operation",
+}
+KEY_PRIOR = {word: prior for prior, words in KEYS.items() for word in words.split()}
+
+
+class Place(NamedTuple):
+    """Where a line without its time may name its speaker.
+
+    Attributes:
+        pattern: its first group is the name.
+        prior: what is known of the place beforehand.
+        before_time: whether the name stands before the time.
+        proven: whether its names are those of services for certain: by the name of the field, or
+            because the lines of others call them.
+    """
+
+    pattern: re.Pattern[bytes]
+    prior: float
+    before_time: bool = False
+    proven: bool = False
+
+
+class Headed(NamedTuple):
+    """A line without its time, and where that stood."""
+
+    text: bytes
+    begin: int
+
+
+_WORD, _SIGNS = rb"[A-Za-z0-9_][\w.@$-]*+", rb"[^\w@$]++"
+_LEVEL = b"|".join(word.encode() for word in sorted(LEVELS, key=len, reverse=True))
+FIELD = re.compile(rb"(?<![\w.@-])([A-Za-z_@][\w.@-]{1,40})=")
+
+
+def places(sample: Sequence[Headed]) -> list[Place]:
+    """All places to try in lines of text: words from the start and after the level, and fields."""
+    heads = [(b"", MOST_WORDS), (rb"(?i:.{0,100}?\b(?:%s)\b)" % _LEVEL, 2)]
+    found = [
+        Place(re.compile(rb"%s[^\w@$]*(?:%s%s){%d}(%s)" % (head, _WORD, _SIGNS, words, _WORD)), 0.0)
+        for head, most in heads
+        for words in range(most)
+    ]
+    keys = Counter(key for one in sample for key in set(FIELD.findall(one.text)))
+    for key, lines in keys.items():
+        if 2 * lines >= len(sample):
+            pattern = re.compile(rb"(?:.{0,300}?[^\w.@-])?%s=[\"']?([\w./@$-]+)" % re.escape(key))
+            found.append(Place(pattern, key_prior(key.decode())))
+    return found
+
+
+def key_prior(key: str) -> float:
+    """What the name of a field says of whether it names the speaker; of a path, its last part."""
+    parts = re.sub(r"[_-]", "", key.lower()).split(".")
+    if parts[-1] in ("name", "id") and len(parts) > 1:
+        parts = [*parts[:-2], parts[-2] + parts[-1].replace("id", "x")]
+    return KEY_PRIOR.get(parts[-1], KEY_PRIOR.get("".join(parts[-2:]), 1.0))
+
+
+def best_place(
+    sample: Sequence[Headed], known: Collection[str], least: float = 0.0
+) -> Place | None:
+    """The place where lines of text name their speaker; None where none is good enough.
+
+    Args:
+        sample: lines of a file.
+        known: names of services, where a call graph tells them.
+        least: what the score must be beyond `ENOUGH`.
+    """
+    best, most = None, ENOUGH + least
+    sample = [Headed(one.text[:MOST_TEXT], one.begin) for one in sample]
+    lines = [one.text.decode("utf-8", "replace") for one in sample]
+    for place in places(sample):
+        matches = [place.pattern.match(one.text) for one in sample]
+        names = [found[1].decode("utf-8", "replace") if found else "" for found in matches]
+        ahead = [
+            found.end() <= one.begin for found, one in zip(matches, sample, strict=True) if found
+        ]
+        before = 2 * sum(ahead) > len(sample)
+        score, proof = score_of(names, lines, known)
+        score += place.prior + before
+        if score > most - 2.5:
+            score += _signs([found.string[found.end() :] for found in matches if found])
+        if score > most:
+            proven = proof or place.prior >= TELLING
+            best, most = place._replace(before_time=before, proven=proven), score
+    return best
+
+
+def _signs(rest: Sequence[bytes]) -> float:
+    """What follows a place tells: after a header comes the same sign in every line, or a level."""
+    after = Counter(text.lstrip()[:1] for text in rest if text)
+    sign, lines = after.most_common(1)[0] if after else (b"", 0)
+    stable = lines >= 0.9 * sum(after.values()) and not sign.isalnum() and sign != b""
+    before_level = Counter(
+        bool(re.match(rb"(?i)\W*(?:%s)\b" % _LEVEL, text)) for text in rest if text
+    )
+    levels = before_level[True] >= 0.9 * max(1, sum(before_level.values()))
+    return 1.0 * stable + 1.0 * levels
+
+
+def score_of(
+    values: Sequence[str], lines: Sequence[str], known: Collection[str]
+) -> tuple[float, bool]:
+    """How well a place parts lines among speakers, from below 0 to about 7, and whether what stands
+    there is for certain the name of a service.
+
+    Args:
+        values: what stands there, a line each; empty where nothing does.
+        lines: the lines.
+        known: names of services.
+    """
+    names = [service_name(value) for value in values]
+    names = [name if NAME.match(name) else "" for name in names]
+    names = ["" if name.lower() in LEVELS or NO_NAMES.match(name) else name for name in names]
+    counts = Counter(filter(None, names))
+    said = sum(counts.values())
+    if not said or len(counts) > MOST_NAMES or said < 0.5 * len(lines):
+        return -9.0, False
+    often = sum(count for count in counts.values() if count >= 3) / said
+    share = {
+        pattern: sum(count for name, count in counts.items() if pattern.search(name)) / said
+        for pattern in (THREAD, CLASS, HOST)
+    }
+    score = 2.0 * said / len(lines) + 2.0 * often - 2.0
+    score -= 3.0 * share[THREAD] + 2.0 * share[CLASS] + 1.0 * share[HOST]
+    score += 1.0 if len(counts) > 1 else -1.0
+    graph = sum(counts[name] for name in counts if name in known) / said
+    platform = sum(counts[name] for name in counts if PLATFORM.match(name)) / said
+    score += 5.0 * graph + 2.0 * platform
+    if score + 4.0 < ENOUGH:
+        return score, False
+    named, called = _named_by_others(names, lines)
+    proven = called or graph > 0.0 or platform > 0.0
+    return score + _variety(names, values, lines) + 2.0 * named, proven
+
+
+def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) -> float:
+    """1 where most names have much to say, -1 where most go on with one and the same word, as the
+    first words of messages do.
+    """
+    after: dict[str, set[str]] = defaultdict(set)
+    for name, value, line in zip(names, values, lines, strict=True):
+        if name:
+            words = line[line.find(value) + len(value) :].split(None, 8)[:8]
+            after[name].add(" ".join(word for word in words if word.isalpha())[:60])
+    many = sum(len(said) >= 4 for said in after.values())
+    return 1.5 * many / len(after) - 0.5 if after else 0.0
+
+
+def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float, bool]:
+    """The share of names that lines of others name, most of it for one that is called by them, and
+    whether that is enough to take them for services.
+    """
+    plain = [REPLICA.sub("", name) for name in names]
+    known, replicas = set(filter(None, plain)), {name for name in names if REPLICA.search(name)}
+    if len(known) < 2:
+        return 0.0, False
+    namer, exact = Namer(known), Namer(replicas)
+    named: set[str] = set()
+    called: set[str] = set()
+    numbered = False  # whether somebody names one replica of many
+    step = max(1, len(lines) // MOST_COMPARED)
+    for name, own, line in list(zip(names, plain, lines, strict=True))[::step]:
+        found = set(namer.all(line)) - {own} if own else set()
+        named |= found
+        called |= found & set(targets(line, known)) if found else set()
+        numbered = numbered or bool({*exact.all(line)} & replicas - {name})
+    share = 0.5 * (len(named) + len(called)) / len(known)
+    return share + 1.5 * numbered, bool(called) or 3 * len(named) >= len(known)
+
+
+def best_key(
+    records: Sequence[Mapping[str, str]], texts: Sequence[str], known: Collection[str]
+) -> tuple[list[str], bool]:
+    """The fields of records that name their speaker, the best first, none where none is good
+    enough; and whether that one names services for certain.
+    """
+    keys = Counter(key for record in records for key in record)
+    scores, proofs = {}, {}
+    for key, count in keys.items():
+        prior = key_prior(key)
+        if count < 0.3 * len(records) or prior < -1.0:
+            continue
+        here = [i for i, record in enumerate(records) if key in record]
+        values = [records[i][key] for i in here]
+        score, proof = score_of(values, [texts[i] for i in here], known)
+        score += prior + count / len(records)
+        if score >= ENOUGH:
+            scores[key], proofs[key] = score, proof or prior >= TELLING
+    best = sorted(scores, key=lambda key: -scores[key])
+    return best, bool(best) and proofs[best[0]]

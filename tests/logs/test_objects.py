@@ -1,0 +1,233 @@
+"""Records of JSON and CSV, on lines and in documents."""
+
+import io
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from logtriage.logs import objects
+from logtriage.logs.levels import CALM, ERROR, FAILED, FATAL, WARN
+from logtriage.logs.lines import Reading
+from logtriage.logs.log import read_named, read_text
+from logtriage.logs.objects import objects_in, objects_of, records_in
+
+AT = 1795316645
+WHO = ("web", "cart", "cart-db")
+LEVELS = ("info", "info", "error")
+
+
+def counted(log):
+    """(service, level) to lines."""
+    tally, counts = log.tally, {}
+    for (_, number), lines in tally.counts.items():
+        shape = tally.shapes[number]
+        key = (tally.services[shape.service], shape.level)
+        counts[key] = counts.get(key, 0) + lines
+    return counts
+
+
+def iso(second):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+
+
+def said(i):
+    return f"request {i} of a customer who has to wait"
+
+
+def plain(n):
+    keys = ("time", "level", "service", "message")
+    rows = ((iso(AT + i), LEVELS[i % 3], WHO[i % 3], said(i)) for i in range(n))
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+def otlp(n):
+    def record(i):
+        level, body = LEVELS[i % 3].upper(), {"stringValue": said(i)}
+        return {"timeUnixNano": str((AT + i) * 10**9), "severityText": level, "body": body}
+
+    def batch(k):
+        resource = {"attributes": [{"key": "service.name", "value": {"stringValue": WHO[k]}}]}
+        records = [record(i) for i in range(k, n, 3)]
+        return {"resource": resource, "scopeLogs": [{"scope": {}, "logRecords": records}]}
+
+    return {"resourceLogs": [batch(k) for k in range(3)]}
+
+
+def loki(n):
+    def stream(k):
+        values = [[str((AT + i) * 10**9), said(i)] for i in range(k, n, 3)]
+        return {"stream": {"app": WHO[k], "level": LEVELS[k]}, "values": values}
+
+    return {"status": "success", "data": {"result": [stream(k) for k in range(3)]}}
+
+
+def cloudwatch(n):
+    def event(i):
+        stream, text = f"ecs/{WHO[i % 3]}/0123456789abcdef", f"{LEVELS[i % 3].upper()} {said(i)}"
+        return {"timestamp": (AT + i) * 1000, "message": text, "logStreamName": stream}
+
+    return {"events": [event(i) for i in range(n)], "searchedLogStreams": []}
+
+
+def elasticsearch(n):
+    def source(i):
+        level, service = {"level": LEVELS[i % 3]}, {"name": WHO[i % 3]}
+        return {"@timestamp": iso(AT + i), "log": level, "service": service, "message": said(i)}
+
+    hits = [{"_index": "logs", "_id": str(i), "_source": source(i)} for i in range(n)]
+    return {"took": 3, "hits": {"total": {"value": n}, "hits": hits}}
+
+
+DOCUMENTS = {one.__name__: one for one in (plain, otlp, loki, cloudwatch, elasticsearch)}
+
+
+def holds_all(text, n):
+    log = read_text(text)
+    third = n // 3
+    assert counted(log) == {("web", CALM): third, ("cart", CALM): third, ("cart-db", ERROR): third}
+    assert {bucket for bucket, _ in log.tally.counts} == set(range(AT, AT + n))
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_document_tells_the_same(name, indent):
+    holds_all(json.dumps(DOCUMENTS[name](30), indent=indent), 30)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_of_megabytes_is_read_whole(name, indent):
+    text = json.dumps(DOCUMENTS[name](21_000), indent=indent)
+    assert len(text) > 1_500_000
+    holds_all(text, 21_000)
+
+
+def test_the_memory_for_a_document_is_bounded(tmp_path):
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps(plain(170_000)))
+    assert path.stat().st_size > 20_000_000
+    program = (
+        "import resource, sys\nfrom logtriage.logs.log import read_log\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak()\nprint(read_log(sys.argv[1:]).tally.records, peak() - before)"
+    )
+    run = [sys.executable, "-c", program, path]
+    records, kilobytes = map(int, subprocess.check_output(run, text=True).split())
+    # The document alone has 21 MB and is some 150 MB as objects; 200,000 counts are 40 MB.
+    assert records == 170_000 and kilobytes < 80_000
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_object_has_the_line_that_it_begins_on(indent, monkeypatch):
+    monkeypatch.setattr(objects, "CHUNK", 37)
+    rows = [{"service": "web", "message": f"{i} of \n lines"} for i in range(20)]
+    data = ("\n\n" + json.dumps(rows, indent=indent)).encode()
+    reading = Reading()
+    found = list(objects_in(io.BytesIO(data), reading))
+    begins = [2] * 20 if indent is None else [3 + 4 * i for i in range(20)]
+    assert found == list(zip(rows, begins, strict=True))
+    assert (reading.size, reading.lines) == (len(data), data.count(b"\n"))
+
+
+def test_of_what_is_no_json_the_rest_is_read():
+    data = b'[{"a": 1}, {"b": nonsense}, {"c": {"d": 2}}, {"e": "'
+    assert [one for one, _ in objects_in(io.BytesIO(data), Reading())] == [
+        {"a": 1},
+        {"c": {"d": 2}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "level"),
+    [
+        ({"level": 50}, ERROR),  # pino
+        ({"PRIORITY": "3"}, ERROR),  # syslog
+        ({"severityLevel": 2}, WARN),  # Azure
+        ({"log.level": "CRITICAL"}, FATAL),
+        ({"path": "/x", "status": 503}, FAILED),
+        ({"path": "/x", "status": 503, "level": "info"}, FAILED),
+        ({"error": {"message": "connection refused"}}, ERROR),
+        ({"severityNumber": 17}, ERROR),  # OTLP
+    ],
+)
+def test_the_level_of_a_record_is_found(field, level):
+    rows = [{"ts": AT + i, "service": WHO[i % 3], "msg": f"no {i}", **field} for i in range(9)]
+    assert {one for _, one in counted(read_text("\n".join(map(json.dumps, rows))))} == {level}
+
+
+def test_what_is_nested_in_a_record_is_found():
+    texts = [json.dumps({"level": "warn", "msg": f"slow {i}"}) for i in range(9)]
+    rows = [
+        {"@timestamp": iso(AT), "kubernetes": {"container_name": WHO[i % 3]}, "log": text}
+        for i, text in enumerate(texts)
+    ]
+    log = read_text("\n".join(map(json.dumps, rows)))
+    assert counted(log) == {(who, WARN): 3 for who in WHO}
+    assert {bucket for bucket, _ in log.tally.counts} == {AT}
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_rows_of_a_table_are_records(mark, delimiter):
+    rows = [["service", "time", "level", "message"]]
+    rows += [[WHO[i % 3], iso(AT + i), LEVELS[i % 3], said(i)] for i in range(30)]
+    holds_all(mark + "\n".join(map(delimiter.join, rows)), 30)
+
+
+@pytest.mark.parametrize("between", ["", "an empty page\n"])
+def test_a_row_of_several_lines_has_the_number_of_its_first(between):
+    rows = ['web,info,"one\ntwo\nthree"', "cart,info,fine", f'web,error,"{between}no\nroom"']
+    text = "\n".join(["service,level,message", *rows * 3])
+    found = [line for _, line in objects.rows_in(text.encode().split(b"\n"), ",")]
+    long = 3 + bool(between)
+    step = 4 + long - 1
+    assert found == [1 + step * i + at for i in range(3) for at in (0, 3, 4)]
+    tally = read_text(text).tally
+    assert [shape.at for shape in tally.shapes if shape.level == ERROR] == [(0, 5)]
+
+
+def test_text_with_json_after_its_time_is_read():
+    rows = [
+        f'{iso(AT + i)} {{"level":"warn","service":"{WHO[i % 3]}","msg":"{i}"}}' for i in range(9)
+    ]
+    log = read_text("\n".join(rows))
+    assert log.files[0].layout.kind == "text with json"
+    assert counted(log) == {(who, WARN): 3 for who in WHO}
+
+
+def test_a_line_of_json_lines_has_its_number_whatever_stands_before():
+    rows = [json.dumps(row) for row in plain(30)]
+    rows[5] = "no json at all"
+    rows[7] = '{"message": "' + "x" * 100_000 + '"}'
+    rows += [json.dumps({**plain(1)[0], "level": "fatal", "message": "the last"})]
+    tally = read_named({"log": "\n".join(rows).encode()}).tally
+    (last,) = [shape for shape in tally.shapes if shape.level == FATAL]
+    assert last.at == (0, 30) and tally.records == 31
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{" * 100_000, '{"' * 100_000, "[" * 100_000, '{"a":' * 50_000, '{"a": "x', "", "1 2", "\0"],
+)
+def test_what_is_no_whole_object_is_none(text):
+    began = time.process_time()
+    assert objects_of(text) in ([], [""])
+    list(objects_in(io.BytesIO(text.encode()), Reading()))
+    read_text(text + "\n" + text)
+    assert time.process_time() - began < 2.0
+
+
+@pytest.mark.parametrize("depth", [50, 300, 900])
+@pytest.mark.parametrize("pair", [('{"a":', "}"), ("[", "]"), ('{"msg":', "}"), ('[{"b":', "}]")])
+def test_a_deep_object_is_read_or_left_but_not_followed_for_ever(pair, depth):
+    row = '{"a":' + pair[0] * depth + "1" + pair[1] * depth + "}\n"
+    assert read_text(row + '{"msg": "x", "level": "error"}\n' * 3).tally.records >= 3
+
+
+def test_records_of_a_batch_have_what_stands_around_them():
+    batch = {"host": "n1", "events": [{"msg": "a"}, {"msg": "b", "host": "n2"}]}
+    assert list(records_in(batch)) == [{"host": "n1", "msg": "a"}, {"host": "n2", "msg": "b"}]
+    assert list(records_in([1, None, "x", {}])) == [{}]
