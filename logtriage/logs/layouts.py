@@ -43,7 +43,7 @@ PREFIX = "(before the object)"  # the field that it becomes
 # Of a stack trace, the lines that say where in the code it came about.
 FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.-]+:\d+")
 DELIMITERS = ",;\t|"
-TITLE = re.compile(r"\s*\"?[A-Za-z_@][\w .@()[\]-]*\"?\s*")  # of a column
+TITLE = re.compile(r"\s{0,9}\"?[A-Za-z_@][\w .@()[\]-]{0,80}\"?\s{0,9}")  # of a column
 
 Records = Iterator[tuple[dict[str, Any], int]]  # each with its line
 Items = Callable[[BinaryIO, Reading], Records]
