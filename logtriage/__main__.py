@@ -65,9 +65,11 @@ def triage_command(
     except EndpointError as error:  # the log's own answer is printed all the same
         failure = f"{endpoint_model} did not answer: {error}"
     except OSError as error:
-        raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}")) from None
+        fail(ValueError(f"cannot read {error.filename}: {error.strerror}"))
+        raise typer.Exit(1) from None
     except ValueError as error:
-        raise fail(error) from None
+        fail(error)
+        raise typer.Exit(1) from None
 
     name = policy or model or endpoint_model
     found = answer.as_json()
@@ -78,7 +80,8 @@ def triage_command(
     if asked is not None and not as_json:
         typer.echo(f"\n{name} says, of the same evidence, which makes its root {sure}:\n{asked}")
     if failure:
-        raise fail(ConnectionError(failure))
+        fail(ConnectionError(failure))
+        raise typer.Exit(1)
     if answer.sure == UNSURE:
         raise typer.Exit(3)
 

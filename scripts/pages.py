@@ -14,8 +14,11 @@ from tables import (
     ROOT,
     TRACKS,
     benchmark_table,
+    confidence_table,
     cost_table,
     front_table,
+    own_logs,
+    own_logs_table,
     played_in,
     played_on_test,
     real_incidents_table,
@@ -43,6 +46,7 @@ TABLES = {
     },
     "docs/real.md": {"real": real_incidents_table},
     "docs/t4.md": {"cost": cost_table},
+    "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
 }
 # Tables of finished studies, whose code has left the tree: they stay as they were written.
 FINISHED = ("estimators", "realism")
@@ -64,7 +68,7 @@ FACT = re.compile(r"<!-- =(\S+) -->(.*?)<!-- / -->", re.DOTALL)
 @cache
 def facts() -> dict[str, str]:
     """Every number that a sentence may hold, by its name, as it is written."""
-    return track_facts() | dismissal_facts() | gate_facts() | real_facts()
+    return track_facts() | dismissal_facts() | gate_facts() | real_facts() | own_logs_facts()
 
 
 def track_facts() -> dict[str, str]:
@@ -109,6 +113,22 @@ def real_facts() -> dict[str, str]:
     return numbers | {
         f"real.found.{name}": f"{found[f'embedded: {called}']:.0f}"
         for name, called in TRACKS.items()
+    }
+
+
+def own_logs_facts() -> dict[str, str]:
+    """`own_logs.error`: the expected calibration error of `triage`, `own_logs.error.test` on one
+    split; `own_logs.named`: the answers that it is of; `own_logs.likely`: how many were sure, and
+    `own_logs.likely.right` how many of them right.
+    """
+    found = own_logs()
+    confidence = found["confidence"]
+    numbers = {f"own_logs.error.{name}": f"{x:.2f}" for name, x in found["error_by_split"].items()}
+    return numbers | {
+        "own_logs.error": f"{confidence['error']:.3f}",
+        "own_logs.named": str(sum(row["answers"] for row in confidence["bins"])),
+        "own_logs.likely": str(confidence["likely"]),
+        "own_logs.likely.right": str(confidence["likely_right"]),
     }
 
 

@@ -380,6 +380,40 @@ def benchmark_table() -> str:
 # -- cost and real incidents ----------------------------------------------------------------------
 
 
+def own_logs() -> dict[str, Any]:
+    """How `triage` fared on logs of simulated incidents, see `tests/logs/simulated.py`."""
+    found: dict[str, Any] = json.loads((ROOT / "results/own-logs/simulated.json").read_text())
+    return found
+
+
+def own_logs_table() -> str:
+    """Answers to logs of simulated incidents, read without a call graph."""
+    counts = own_logs()["without_graph"]
+    return markdown(
+        [
+            {"answer": sure}
+            | {came: str(counts.get(f"{sure}, {came}", 0)) for came in ("right", "wrong")}
+            | {"a false alarm": str(counts.get(f"{sure}, false alarm", 0))}
+            for sure in ("likely", "possible")
+        ]
+    )
+
+
+def confidence_table() -> str:
+    """How often answers are right, by the confidence that they say."""
+    return markdown(
+        [
+            {
+                "confidence": f"{row['from']:.0%} or more",
+                "answers": str(row["answers"]),
+                "said, mean": f"{row['said']:.0%}",
+                "right": f"{row['right']:.0%}",
+            }
+            for row in own_logs()["confidence"]["bins"]
+        ]
+    )
+
+
 def cost_table() -> str:
     """Hours and memory of runs on a GPU, as `train.cost` computes them."""
     rows = []

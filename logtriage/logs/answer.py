@@ -216,6 +216,8 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
             else (f"too little tells that {near} is in trouble"),
         )
     why = f"{first.share:.0%} of what is wrong comes down to it"
+    if found.evidence[first.service].silent:
+        why += ", and it fell silent"
     against = [*limits(log, found.window), *doubts(found.suspects, found.evidence)]
     blamed = len(chain_to(first.service, found.evidence)) > 1
     if not (blamed or log.tally.known or all(file.proven for file in log.files if file.records)):

@@ -177,7 +177,8 @@ def weigh(
     for (name, _), numbers in kinds.items():
         if any(inside[number] for number in numbers):
             trouble = _trouble(tally, numbers, (inside, before, first), length, rest, named)
-            if window is None or trouble.gain >= LEAST_GAIN:
+            died = trouble.level == FATAL and not trouble.usual
+            if window is None or died or trouble.gain >= LEAST_GAIN:
                 found[name].troubles.append(trouble)
     for one in found.values():
         one.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))

@@ -215,15 +215,17 @@ def find_window(tally: Tally, slots: Slots) -> Window | None:
 def _first_new(
     tally: Tally, slots: Slots, series: Mapping[Kind, list[int]], start: int, end: int
 ) -> int:
-    """The second of the first line in the window of a kind that was not there before; the start of
-    the window's first slot, where there is none in it.
+    """The second of the first line in the window of a kind that was not there before, a death in
+    the slot before it too; the start of the window's first slot, where there is none in it.
     """
     begins = slots.start + start * slots.width
     seconds = []
     for bucket, number in tally.counts:
         shape, second = tally.shapes[number], bucket * tally.width
-        if begins <= second < begins + slots.width and shape.level >= WARN:
+        died = shape.level == FATAL
+        first = start - 1 if died else start
+        if begins - slots.width * died <= second < begins + slots.width and shape.level >= WARN:
             counts = series.get(Kind(shape.service, shape.template))
-            if counts and not any(counts[:start]) and sum(counts[start:end]) >= LEAST_LINES:
+            if counts and not any(counts[:first]) and sum(counts[first:end]) >= LEAST_LINES:
                 seconds.append(second)
     return min(seconds, default=begins)

@@ -1,5 +1,6 @@
 """Logs of simulated incidents, with half an hour of quiet before them, and how answers fare on
-them. `python tests/logs/simulated.py` prints the tables of docs/logs.md:
+them. `python tests/logs/simulated.py` writes results/own-logs/simulated.json (5 min), of which
+`scripts/pages.py` makes the tables of docs/logs.md:
 
 - incidents of `test` in one format, without and with the call graph;
 - how often an answer is right that says how sure it is, on logs that differ in format, call graph,
@@ -7,12 +8,14 @@ them. `python tests/logs/simulated.py` prints the tables of docs/logs.md:
   those of other splits measure it.
 """
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "corpus"))
 
@@ -20,11 +23,13 @@ import formats_seen
 import formats_unseen
 from incident import Entry
 
-from logtriage.logs.answer import Answer, answer_of
+from logtriage.logs.answer import LIKELY, Answer, answer_of
 from logtriage.logs.log import read_named, read_text
 from logtriage.play.episode import Episode
 from logtriage.train.drills import open_varied
 
+RESULTS = Path(__file__).parents[2] / "results" / "own-logs" / "simulated.json"
+SPLITS = ("test", "unseen_wording", "unseen_topology")
 TASKS = ("single_crash", "cascading_failure", "silent_degradation")
 START, TICK = datetime(2026, 11, 22, 3, tzinfo=UTC), 30  # seconds
 QUIET = 60  # ticks of calm lines before the incident
@@ -98,28 +103,39 @@ def varied(first: int, incidents: int, split: str = "train") -> Iterator[tuple[A
         yield answer_of(read_named(files)), root
 
 
-def reliability(answers: Iterable[tuple[Answer, str]]) -> None:
-    """Print how often answers that name somebody are right, by the confidence that they say, and
-    the expected calibration error: the mean distance of the two, weighted by answers.
+def reliability(answers: Iterable[tuple[Answer, str]]) -> dict[str, Any]:
+    """How often answers that name somebody are right, by the confidence that they say, and the
+    expected calibration error: the mean distance of the two, weighted by answers.
     """
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for answer, root in answers:
-        if answer.root:
-            tenth = min(9, int(10 * answer.confidence))
-            bins.setdefault(tenth, []).append((answer.confidence, answer.root == root))
-    total, error = sum(map(len, bins.values())), 0.0
-    for tenth, named in sorted(bins.items()):
-        said, right = (sum(part) / len(named) for part in zip(*named, strict=True))
-        error += abs(said - right) * len(named) / total
-        print(f"  {tenth / 10:.1f}: {len(named)} answers, said {said:.2f}, right {right:.2f}")
-    print(f"  {total} answers name somebody; expected calibration error {error:.3f}")
+    named = [(one.confidence, one.root == root, one.sure) for one, root in answers if one.root]
+    bins: dict[int, list[tuple[float, bool, str]]] = {}
+    for one in named:
+        bins.setdefault(min(9, int(10 * one[0])), []).append(one)
+    rows = [
+        {
+            "from": tenth / 10,
+            "answers": len(part),
+            "said": sum(one[0] for one in part) / len(part),
+            "right": sum(one[1] for one in part) / len(part),
+        }
+        for tenth, part in sorted(bins.items())
+    ]
+    error = sum(row["answers"] * abs(row["said"] - row["right"]) for row in rows) / len(named)
+    likely = [right for _, right, sure in named if sure == LIKELY]
+    return {"bins": rows, "error": error, "likely": len(likely), "likely_right": sum(likely)}
 
 
 if __name__ == "__main__":
-    for with_graph in (False, True):
-        print("with the call graph" if with_graph else "without a call graph")
-        for (sure, came), count in sorted(fared("test", 60, with_graph).items()):
-            print(f"  {sure}, {came}: {count}")
-    print("confidence, on incidents of test, unseen_wording and unseen_topology")
-    splits = ("test", "unseen_wording", "unseen_topology")
-    reliability(one for split in splits for one in varied(0, 200, split))
+    measured = {
+        name: {
+            f"{sure}, {came}": count
+            for (sure, came), count in sorted(fared("test", 60, name == "with_graph").items())
+        }
+        for name in ("without_graph", "with_graph")
+    }
+    by_split = {split: list(varied(0, 200, split)) for split in SPLITS}
+    pooled = [one for answers in by_split.values() for one in answers]
+    errors = {split: reliability(answers)["error"] for split, answers in by_split.items()}
+    result = {**measured, "confidence": reliability(pooled), "error_by_split": errors}
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    print(RESULTS.read_text())
