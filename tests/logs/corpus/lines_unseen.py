@@ -1,4 +1,4 @@
-"""How the logs of the blind cases write a line: (when, service, level, text) -> str."""
+"""How the logs of the unseen cases write a line: (when, service, level, text) -> str."""
 
 import json
 from datetime import datetime, timedelta, timezone

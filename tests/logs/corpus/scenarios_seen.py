@@ -1,4 +1,4 @@
-"""Odd incidents, the half that the reader's author may look at."""
+"""Odd incidents, the half that was open while the reader was written."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Odd incidents, the half that the reader's author must not look at."""
+"""Odd incidents, the half that was scored before the reader was changed for them."""
 
 from datetime import UTC, datetime
 
