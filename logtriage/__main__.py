@@ -46,9 +46,10 @@ def triage_command(
     """Read logs and say where the trouble began. Nothing is executed, and nobody is called but the
     model or the server that is named. Exit status: 0 found, 1 error, 3 not enough evidence.
     """
-    from .logs.answer import UNSURE, answer_of
+    from .logs.answer import findings_of, told_of
     from .logs.log import read_log
     from .logs.log_episode import LogEpisode
+    from .logs.suspects import UNSURE
     from .policies.policy import EndpointError
     from .world.topology_file import load_call_graph
 
@@ -57,19 +58,18 @@ def triage_command(
         agent = _agent(policy, model, endpoint, endpoint_model)
         call_graph = None if graph is None else load_call_graph(graph)
         log = read_log(logs, call_graph.names if call_graph else ())
-        answer = answer_of(log, call_graph)
+        findings = findings_of(log, call_graph)
+        answer = told_of(log, findings)
         if agent is not None:
             from .bench.log_agent import ask
 
-            asked = ask(agent, LogEpisode(log, call_graph))
+            asked = ask(agent, LogEpisode(log, call_graph, findings))
     except EndpointError as error:  # the log's own answer is printed all the same
         failure = f"{endpoint_model} did not answer: {error}"
     except OSError as error:
-        fail(ValueError(f"cannot read {error.filename}: {error.strerror}"))
-        raise typer.Exit(1) from None
+        raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None
     except ValueError as error:
-        fail(error)
-        raise typer.Exit(1) from None
+        raise fail(error, 1) from None
 
     name = policy or model or endpoint_model
     found = answer.as_json()
@@ -80,8 +80,7 @@ def triage_command(
     if asked is not None and not as_json:
         typer.echo(f"\n{name} says, of the same evidence, which makes its root {sure}:\n{asked}")
     if failure:
-        fail(ConnectionError(failure))
-        raise typer.Exit(1)
+        raise fail(ConnectionError(failure), 1)
     if answer.sure == UNSURE:
         raise typer.Exit(3)
 

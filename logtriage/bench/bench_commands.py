@@ -20,13 +20,13 @@ TopologyPath = Annotated[
 ]
 
 
-def fail(error: Exception) -> typer.Exit:
+def fail(error: Exception, status: int = 2) -> typer.Exit:
     """Print an error as one line and return the exit to raise."""
     from ..logs.lines import visible
 
     lines = "\n".join(visible(line, LONGEST) for line in str(error).splitlines())
     typer.secho(f"error: {lines}", fg="red", err=True)
-    return typer.Exit(2)
+    return typer.Exit(status)
 
 
 @contextmanager

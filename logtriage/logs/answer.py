@@ -21,6 +21,7 @@ from .suspects import (
     POSSIBLE_FROM,
     UNSURE,
     Suspect,
+    accusers,
     chain_to,
     confidence,
     doubts,
@@ -149,9 +150,10 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
     """
     tally, slots = log.tally, slots_of(log.tally)
     window = find_window(tally, slots) if slots else None
-    tally.merge_replicas(*(window[:2] if window else (0, 0)))
-    window = find_window(tally, slots) if slots else None
-    evidence = weigh(log.tally, window, graph.names if graph else ())
+    merged = tally.merge_replicas(*(window[:2] if window else (0, 0)))
+    if merged and slots:
+        window = find_window(tally, slots)
+    evidence = weigh(tally, window, graph.names if graph else ())
     calls = {one.name: one.downstream for one in graph.services} if graph else None
     return Findings(window, evidence, rank(evidence, calls))
 
@@ -197,29 +199,22 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
             return UNSURE, 0.0, "no line tells of trouble"
         if all(bucket < 0 for bucket, _ in log.tally.counts):
             return UNSURE, 0.0, "no line has a time, so nothing can be told from what is usual"
-        return (
-            UNSURE,
-            0.0,
-            ("no stretch of the log is unlike the rest of it; give it more of the time before"),
-        )
+        why = "no stretch of the log is unlike the rest of it; give it more of the time before"
+        return UNSURE, 0.0, why
     if not found.suspects:
         return UNSURE, 0.0, "nobody is in trouble"
     first = found.suspects[0]
     chance = confidence(found.suspects, found.evidence, found.window.gain)
     if chance < POSSIBLE_FROM:
+        if len(found.suspects) == 1:
+            return UNSURE, chance, f"too little tells that {first.service} is in trouble"
         near = " and ".join(one.service for one in found.suspects[:2])
-        return (
-            UNSURE,
-            chance,
-            f"too little tells {near} apart"
-            if len(found.suspects) > 1
-            else (f"too little tells that {near} is in trouble"),
-        )
+        return UNSURE, chance, f"too little tells {near} apart"
     why = f"{first.share:.0%} of what is wrong comes down to it"
     if found.evidence[first.service].silent:
         why += ", and it fell silent"
     against = [*limits(log, found.window), *doubts(found.suspects, found.evidence)]
-    blamed = len(chain_to(first.service, found.evidence)) > 1
+    blamed = accusers(first.service, found.evidence)
     if not (blamed or log.tally.known or all(file.proven for file in log.files if file.records)):
         against.append("its names may be no services")
     for service, line in changes(log.tally, found.window).items():
@@ -232,21 +227,20 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
 
 def limits(log: Log, window: Window) -> list[str]:
     """What of a log forbids to be sure of anybody."""
-    found = []
+    read, found = [file for file in log.files if file.records], []
     if log.ordered:
         found.append("no line has a time, and the order of lines is taken for it")
-    if not all(file.speaker for file in log.files if file.records) and not log.tally.known:
+    if not all(file.speaker for file in read) and not log.tally.known:
         found.append("its lines do not tell who speaks")
     if len(speakers_of(log.tally)) < 2:
         found.append("only one service speaks")
-    timed = [file for file in log.files if file.records]
-    periods = {period for file in timed for period in file.layout.periods[:1]}
-    untimed = any(file.untimed > MOST_UNTIMED * file.records for file in timed)
+    periods = {period for file in read for period in file.layout.periods[:1]}
+    untimed = any(file.untimed > MOST_UNTIMED * file.records for file in read)
     if not log.ordered and (untimed or len(periods) > 1):
         found.append("some of its lines have no date")
-    elif len({file.layout.zoned for file in timed}) > 1:
+    elif len({file.layout.zoned for file in read}) > 1:
         found.append("some of its times have no zone")
-    cut = [file for file in timed if file.last >= 0 and not file.first <= window.start <= file.last]
+    cut = [file for file in read if file.last >= 0 and not file.first <= window.start <= file.last]
     if cut and not log.ordered:
         found.append(f"{visible(cut[0].name, 60)} has no line of the time when it began")
     if log.tally.incomplete:
@@ -317,6 +311,3 @@ def _read_line(file: LogFile) -> str:
     if reading.cut:
         line += f"; {reading.cut:,} lines were cut"
     return line
-
-
-__all__ = ["LIKELY", "POSSIBLE", "UNSURE", "Answer", "answer_of", "findings_of", "told_of"]

@@ -89,10 +89,7 @@ def targets(text: str, known: Collection[str] = ()) -> list[str]:
         known: names of services: of a host's name, the part that is one of them is meant.
     """
     found = []
-    for groups in _TARGETS.findall(text):
-        host = next(filter(None, groups))
-        if _FILE.search(host) or NOBODY.match(host):
-            continue
+    for host in _hosts(text):
         first = re.split(r"[._]", host)[0]
         if first in known or ".svc" in host or host.count(".") > 2:
             host = first  # a name within a cluster
@@ -102,8 +99,13 @@ def targets(text: str, known: Collection[str] = ()) -> list[str]:
 
 def site(text: str) -> str:
     """The first name of the internet that a line calls, no service here; empty for none."""
+    return next(filter(PUBLIC.search, _hosts(text)), "")
+
+
+def _hosts(text: str) -> list[str]:
+    """The hosts that a line calls, as it writes them."""
     hosts = (next(filter(None, groups)) for groups in _TARGETS.findall(text))
-    return next((host for host in hosts if PUBLIC.search(host) and not _FILE.search(host)), "")
+    return [host for host in hosts if not (_FILE.search(host) or NOBODY.match(host))]
 
 
 def subject(text: str) -> str:

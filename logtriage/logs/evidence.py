@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import log2
 
 from .dependencies import targets
-from .levels import ERROR, FAILED, FATAL, WARN
+from .levels import FAILED, FATAL, WARN
 from .names import Namer
 from .tally import OTHERS, Tally, speakers_of
 from .window import FATAL_LINES, Window, gain
@@ -117,6 +117,11 @@ class ServiceEvidence:
     usual_warnings: float = 0.0
     troubles: list[Trouble] = field(default_factory=list)
     silent: bool = False
+
+    @property
+    def cause(self) -> bool:
+        """Whether its own lines tell of a cause at home."""
+        return any(one.cause for one in self.troubles)
 
     @property
     def mass(self) -> float:
@@ -271,16 +276,16 @@ def _named(
         shape = tally.shapes[number]
         if shape.level < WARN:
             continue
-        called = [one for one in targets(shape.example, known) if find or one in known]
         text = shape.example
+        called = [one for one in targets(text, known) if find or one in known]
         suffers = shape.level == FAILED or SYMPTOMS.search(text) or COMPLAINTS.search(text)
         complains = suffers and not CAUSES.search(text)
         mentioned = namer.all(MENTIONED.sub("", text)) if complains else ()
-        names = [*mentioned, *called]
-        names = [one for one in dict.fromkeys(names) if one in met or len(met) < MOST_TARGETS]
+        names = [
+            one
+            for one in dict.fromkeys((*mentioned, *called))
+            if one in met or len(met) < MOST_TARGETS
+        ]
         met.update(one for one in names if one not in known)
         named[number] = [one for one in names if one != tally.services[shape.service]]
     return named
-
-
-__all__ = ["ERROR", "ServiceEvidence", "Trouble", "weigh"]

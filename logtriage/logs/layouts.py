@@ -34,9 +34,7 @@ from .times import LOOK, Clock, find_forms
 
 SAMPLE = 1_000  # lines or records by which a file is understood
 HALF = 0.5
-OF_FILE = (
-    2.0  # by how much a place must be better than others, to count for more than a file's name
-)
+OF_FILE = 2.0  # what a place must be better by, to count for more than the name of a file
 BOM = b"\xef\xbb\xbf"
 PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # what stands before JSON in a line
 PREFIX = "(before the object)"  # the field that it becomes
@@ -65,7 +63,7 @@ class TextLayout:
         self, sample: Sequence[bytes], services: Sequence[str], least: float = 0.0
     ) -> None:
         self.kind, self.forms = "text", find_forms(sample)
-        self.clocks = [Clock(form) for form in self.forms]
+        self.clocks: list[Clock] = []  # one for each form, once it is read
         self.periods = [form.period for form in self.forms]
         self.begins, self.zoned, self._ordered = -1, False, False
         self._services, self._namer = frozenset(services), Namer(services)
@@ -157,8 +155,11 @@ class ObjectLayout:
         self.kind, self._items = kind, items
         fields = find_fields(sample)
         texts = [message_in(one, fields) for one in sample]
-        paths = {".".join(path): path for one in sample for path, _ in flattened(one)}
-        rows = [{".".join(path): flat(value) for path, value in flattened(one)} for one in sample]
+        cells = [
+            [(".".join(path), path, value) for path, value in flattened(one)] for one in sample
+        ]
+        paths = {key: path for row in cells for key, path, _ in row}
+        rows = [{key: flat(value) for key, _, value in row} for row in cells]
         keys, self.proven = best_key(rows, texts, services)
         self._fields = fields._replace(service=[paths[key] for key in keys])
         lines = [f"{one.get(PREFIX, '')}{text}" for one, text in zip(sample, texts, strict=True)]
@@ -195,7 +196,7 @@ class ObjectLayout:
         """Nobody: who speaks is told by the record."""
 
 
-def json_lines(stream: BinaryIO, reading: Reading) -> Iterator[tuple[dict[str, Any], int]]:
+def json_lines(stream: BinaryIO, reading: Reading) -> Records:
     """The records of lines of JSON, each with its line; what stands before an object in its line is
     a field of its own, and so is a line that is no JSON.
     """
@@ -213,7 +214,7 @@ def json_lines(stream: BinaryIO, reading: Reading) -> Iterator[tuple[dict[str, A
                 yield record, number
 
 
-def json_document(stream: BinaryIO, reading: Reading) -> Iterator[tuple[dict[str, Any], int]]:
+def json_document(stream: BinaryIO, reading: Reading) -> Records:
     """The records of a document of JSON, each with its line."""
     for value, line in objects_in(stream, reading):
         for record in records_in(value):
@@ -225,7 +226,7 @@ def csv_rows(delimiter: str, stream: BinaryIO, reading: Reading) -> Records:
     return rows_in(chain.from_iterable(blocks(stream, reading)), delimiter)
 
 
-def layout_of(head: bytes, services: Sequence[str], of_file: bool) -> "TextLayout | ObjectLayout":
+def layout_of(head: bytes, services: Sequence[str], of_file: bool) -> TextLayout | ObjectLayout:
     """How a file is read, by its beginning.
 
     Args:

@@ -56,12 +56,15 @@ class LogEpisode(BaseEpisode):
     Args:
         log: from `read_log` or `read_text`, which were given the names of the graph.
         graph: the call graph of the cluster that it comes from; None to infer one.
+        found: what was found in it, with that graph; None to find it.
 
     Raises:
         ValueError: when there is no line, or none that names a service of the graph.
     """
 
-    def __init__(self, log: Log, graph: CallGraph | None = None) -> None:
+    def __init__(
+        self, log: Log, graph: CallGraph | None = None, found: Findings | None = None
+    ) -> None:
         if not log.tally.records:
             raise ValueError("there is no line to triage; paste some log lines")
         if graph is not None and not set(graph.names) & speakers_of(log.tally):
@@ -69,7 +72,7 @@ class LogEpisode(BaseEpisode):
                 f"none of the {log.tally.records} lines names a service of the call graph "
                 f"({', '.join(graph.names)}); give the one that they come from"
             )
-        self._tally, self._found = log.tally, findings_of(log, graph)
+        self._tally, self._found = log.tally, found or findings_of(log, graph)
         notice = ""
         if graph is None:
             graph = inferred_graph(self._found)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from .levels import CALM, WARN, level_of_status, named_level
 from .lines import CHUNK, Reading
-from .times import Clock, find_forms, number_to_second, time_of
+from .times import Clock, find_forms, time_of
 
 MOST_OBJECT = 4 << 20  # characters of an object; a larger one is read by its inner objects
 MOST_STEPS = 50  # into an object that is no whole one
@@ -277,8 +277,7 @@ def second_of(one: Any, fields: Fields) -> int:
             second = clock.read(text)
             if second >= 0:
                 return second
-        return time_of(value)
-    return time_of(value) if not isinstance(value, int) else number_to_second(value)
+    return time_of(value)
 
 
 def has_zone(value: Any, clocks: Sequence[Clock]) -> bool:

@@ -29,7 +29,8 @@ NO_NAMES = re.compile(
     r"|mon|tue|wed|thu|fri|sat|sun|the|a|an|in|on|at|to|of|for|and|is|no|not|with|from|by|failed"
     r"|request|response|connection|connected|starting|started|stopping|received|sent|processing"
     r"|user|handled|completed|slow|retry|retrying|using|timeout|timed|upstream|query|served|cache"
-    r"|checkpoint|accepted|curl|mozilla|wget|okhttp|go-http-client|python-requests|client|server|pod|job|health|error|exception|loaded|closing|opened)$"
+    r"|checkpoint|accepted|curl|mozilla|wget|okhttp|go-http-client|python-requests|client|server"
+    r"|pod|job|health|error|exception|loaded|closing|opened)$"
 )
 THREAD = re.compile(r"(?i)thread|exec|worker|pool|nio|scheduler|executor|dispatcher|^[\dA-Fa-f]+$")
 CLASS = re.compile(r"[a-z][A-Z]|^[A-Z][a-z]+[A-Z]|\.\w+\.|\.(?:go|py|js|rb|java|rs|c|ts)$|\$|@")

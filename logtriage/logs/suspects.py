@@ -100,6 +100,11 @@ def chain_to(root: str, evidence: Mapping[str, ServiceEvidence]) -> list[str]:
     return found
 
 
+def accusers(service: str, evidence: Mapping[str, ServiceEvidence]) -> list[ServiceEvidence]:
+    """Those that complain of a service."""
+    return [one for one in evidence.values() if one.names.get(service, 0.0) > 0.0]
+
+
 def confidence(
     suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence], gain: float
 ) -> float:
@@ -112,8 +117,8 @@ def confidence(
     if not suspects:
         return 0.0
     first = suspects[0]
-    cause = any(one.cause for one in evidence[first.service].troubles)
-    blamed = any(one.names.get(first.service, 0.0) > 0.0 for one in evidence.values())
+    cause = evidence[first.service].cause
+    blamed = bool(accusers(first.service, evidence))
     behind = suspects[1].share / first.share if len(suspects) > 1 else 0.0
     clear = log(min(gain, MOST_GAIN) / 10.0)
     odds = OWN_CAUSE * cause + BLAMED * blamed + NEXT * behind + GAIN * clear
@@ -123,11 +128,9 @@ def confidence(
 def doubts(suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence]) -> list[str]:
     """What of the evidence forbids to be sure of the first suspect."""
     first, found = evidence[suspects[0].service], []
-    cause = any(one.cause for one in first.troubles)
-    accusers = [one for one in evidence.values() if one.names.get(first.name, 0.0) > 0.0]
     own = [
         one
-        for one in accusers
+        for one in accusers(first.name, evidence)
         if 2 * sum(t.mass for t in one.troubles if not t.symptom)
         > sum(t.mass for t in one.troubles)
     ]
@@ -138,9 +141,9 @@ def doubts(suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence])
         found.append(
             f"its lines tell only what {outside or 'others'} do{'es' * bool(outside)} to it"
         )
-    elif all(one.level == WARN for one in first.troubles) and not (cause or first.silent):
+    elif all(one.level == WARN for one in first.troubles) and not (first.cause or first.silent):
         found.append("it has only warnings")
-    elif own and not cause:
+    elif own and not first.cause:
         found.append(f"{own[0].name}, which complains of it, has trouble of its own")
     if len(suspects) > 1 and suspects[1].share > NEAR * suspects[0].share:
         found.append(f"{suspects[1].service} is in trouble, too")

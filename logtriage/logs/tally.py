@@ -190,23 +190,22 @@ class Tally:
 
     def _new(self, service: str, level: int, text: bytes, at: tuple[int, int]) -> int:
         """A new shape; beyond `MOST_SHAPES` the one of all lines of that service and level."""
-        service = self.services[self._number(service)]
+        owner = self._number(service)
+        service = self.services[owner]
         full = len(self.shapes) >= MOST_SHAPES
         if full and (service, level) in self._others:
             return self._others[service, level]
         example = visible(text, EXAMPLE)
-        words = tuple(
-            "*" if VARIES.search(word) else word
-            for word in [one for one in SPLIT.split(example) if one][:TEMPLATE_WORDS]
-        )
-        if full:
-            words = ("(others)",)
-        template = self._templates.setdefault(words, len(self._templates))
         number = len(self.shapes)
         if full:
+            words: tuple[str, ...] = ("(others)",)
             self._others[service, level] = number
+        else:
+            said = [word for word in SPLIT.split(example) if word][:TEMPLATE_WORDS]
+            words = tuple("*" if VARIES.search(word) else word for word in said)
+        template = self._templates.setdefault(words, len(self._templates))
         self.incomplete = self.incomplete or bool(LOST.search(example))
-        self.shapes.append(Shape(self._number(service), level, template, example, at))
+        self.shapes.append(Shape(owner, level, template, example, at))
         return number
 
     def _speaker(self, raw: bytes | str | None, file_service: str) -> str:
@@ -252,9 +251,10 @@ class Tally:
                     shape.service = self._number(about)
         self._shorten()
 
-    def merge_replicas(self, start: int, end: int) -> None:
+    def merge_replicas(self, start: int, end: int) -> bool:
         """Give the lines of replicas to their service, but for those of which one has the trouble
         of all between two times, and for one without others that nobody names without its number.
+        Says whether any changed hands.
         """
         lines: Counter[int] = Counter()
         for (bucket, number), count in self.counts.items():
@@ -265,7 +265,7 @@ class Tally:
         for number, name in enumerate(self.services):
             if name not in self.known:
                 replicas[REPLICA.sub("", name)].append(number)
-        namer, said = Namer({*self.services, *replicas}), set()
+        namer, said, merged = Namer({*self.services, *replicas}), set(), False
         for shape in self.shapes:
             said |= set(namer.all(shape.example)) - {self.services[shape.service]}
         for base, numbers in replicas.items():
@@ -278,7 +278,9 @@ class Tally:
                 into = self._number(base)
                 for shape in self.shapes:
                     if shape.service in numbers:
+                        merged = merged or shape.service != into
                         shape.service = into
+        return merged
 
     def _shorten(self) -> None:
         """Take off what all names begin with, where lines name services without it."""

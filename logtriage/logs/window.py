@@ -179,7 +179,6 @@ def find_window(tally: Tally, slots: Slots) -> Window | None:
     sums = [(list(accumulate(counts, initial=0)), spread(counts)) for counts in series.values()]
     exposed = list(accumulate(exposures(tally, slots), initial=0.0))
     cost, least = KIND_COST + log(len(series)), max(2, count // 10)
-    best, found = LEAST_GAIN, (0, 0)
     clear = []  # (gain, start, end) of all stretches that would do
     for start in range(count):
         if 0 < start < least:
@@ -197,11 +196,9 @@ def find_window(tally: Tally, slots: Slots) -> Window | None:
                     total += max(0.0, one)
             if total > LEAST_GAIN and lines >= LEAST_LINES:
                 clear.append((total, start, end))
-            if total > best and lines >= LEAST_LINES:
-                best, found = total, (start, end)
-    if not found[1]:
+    if not clear:
         return None
-    start, end = found
+    best, start, end = max(clear, key=lambda one: one[0])
     apart = [one for one in clear if one[2] < start or one[1] > end]
     second = max(apart, default=(0.0, 0, 0))
     other = slots.start + second[1] * slots.width if second[0] > OTHER * best else 0

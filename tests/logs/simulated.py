@@ -17,14 +17,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 sys.path.insert(0, str(Path(__file__).parent / "corpus"))
 
 import formats_seen
 import formats_unseen
 from incident import Entry
 
-from logtriage.logs.answer import LIKELY, Answer, answer_of
+from logtriage.bench.intervals import calibration_error
+from logtriage.logs.answer import Answer, answer_of
 from logtriage.logs.log import read_named, read_text
+from logtriage.logs.suspects import LIKELY
 from logtriage.play.episode import Episode
 from logtriage.train.drills import open_varied
 
@@ -105,24 +110,23 @@ def varied(first: int, incidents: int, split: str = "train") -> Iterator[tuple[A
 
 def reliability(answers: Iterable[tuple[Answer, str]]) -> dict[str, Any]:
     """How often answers that name somebody are right, by the confidence that they say, and the
-    expected calibration error: the mean distance of the two, weighted by answers.
+    expected calibration error.
     """
-    named = [(one.confidence, one.root == root, one.sure) for one, root in answers if one.root]
-    bins: dict[int, list[tuple[float, bool, str]]] = {}
-    for one in named:
-        bins.setdefault(min(9, int(10 * one[0])), []).append(one)
+    named = pd.DataFrame(
+        [(one.confidence, one.root == root, one.sure) for one, root in answers if one.root],
+        columns=["said", "right", "sure"],
+    )
+    bins = named.groupby(np.minimum(9, (10 * named["said"]).astype(int)))[["said", "right"]]
     rows = [
-        {
-            "from": tenth / 10,
-            "answers": len(part),
-            "said": sum(one[0] for one in part) / len(part),
-            "right": sum(one[1] for one in part) / len(part),
-        }
-        for tenth, part in sorted(bins.items())
+        {"from": tenth / 10, "answers": len(part), **part.mean().to_dict()} for tenth, part in bins
     ]
-    error = sum(row["answers"] * abs(row["said"] - row["right"]) for row in rows) / len(named)
-    likely = [right for _, right, sure in named if sure == LIKELY]
-    return {"bins": rows, "error": error, "likely": len(likely), "likely_right": sum(likely)}
+    likely = named["right"][named["sure"] == LIKELY]
+    return {
+        "bins": rows,
+        "error": calibration_error(named["said"], named["right"]),
+        "likely": len(likely),
+        "likely_right": int(likely.sum()),
+    }
 
 
 if __name__ == "__main__":

@@ -8,9 +8,18 @@ import pytest
 from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
 from simulated import FAR_OFF, fared, varied
 
-from logtriage.logs.answer import LIKELY, POSSIBLE, UNSURE, Answer, answer_of, findings_of, limits
+from logtriage.logs.answer import Answer, answer_of, findings_of, limits
 from logtriage.logs.log import read_log, read_named
-from logtriage.logs.suspects import LIKELY_FROM, MOST_HOPS, POSSIBLE_FROM, Suspect, doubts
+from logtriage.logs.suspects import (
+    LIKELY,
+    LIKELY_FROM,
+    MOST_HOPS,
+    POSSIBLE,
+    POSSIBLE_FROM,
+    UNSURE,
+    Suspect,
+    doubts,
+)
 
 
 def files_of(rows, **clocks):

@@ -14,9 +14,10 @@ import scenarios_seen
 import scenarios_unseen
 import silent
 
-from logtriage.logs.answer import LIKELY, answer_of
+from logtriage.logs.answer import answer_of
 from logtriage.logs.log import read_named
 from logtriage.logs.names import REPLICA
+from logtriage.logs.suspects import LIKELY
 
 FORMATS = {**formats_seen.FORMATS, **formats_unseen.FORMATS}
 CLIENTS = {one.name: one for one in (*clients_seen.CLIENTS, *clients_unseen.CLIENTS)}
