@@ -10,12 +10,13 @@ import typer
 
 from .bench.bench_commands import (
     benchmark_command,
+    errors_in_a_line,
     evaluate_command,
     fail,
     replay_command,
     watch_command,
 )
-from .server import serve
+from .server import CAPACITY, serve
 from .train.train_commands import (
     build_base_command,
     evaluate_run_command,
@@ -104,6 +105,60 @@ def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Polic
 
         return EndpointPolicy(endpoint, endpoint_model)
     return None
+
+
+@app.command("mcp")
+@errors_in_a_line()
+def mcp_command(
+    task: Annotated[
+        list[str] | None, typer.Option(help="Task, or all; these take turns. Repeat for several.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Of the incidents; see `evaluate`.")] = "test",
+    first: Annotated[int, typer.Option(min=0, help="First incident of each task.")] = 0,
+    episodes: Annotated[int, typer.Option(min=1, help="Incidents of each task.")] = 200,
+    http: Annotated[
+        int, typer.Option(min=0, max=65535, help="Serve http://127.0.0.1:PORT/mcp, not stdio.")
+    ] = 0,
+    trajectories: Annotated[
+        Path | None,
+        typer.Option(help="Write every closed incident here, for `replay`; open none of it again."),
+    ] = None,
+) -> None:
+    """Let an agent that speaks MCP play: each incident is opened once, for whoever asks next."""
+    import asyncio
+    from contextlib import ExitStack
+    from itertools import product
+
+    from .adapters.mcp import Finish, http_router, make_server, serve_stdio
+    from .play.episode import Episode
+    from .world.tasks import check_index, check_split, check_tasks
+
+    names = check_tasks(task or ["all"])
+    check_split(split)
+    check_index(first + episodes - 1)
+    order = [(name, n) for n, name in product(range(first, first + episodes), names)]
+    finish: Finish | None = None
+    with ExitStack() as stack:
+        if trajectories is not None:
+            from .bench.episode_log import open_journal
+            from .bench.rollouts import Result, result_row
+            from .policies.policy import Played
+
+            settings = {"split": split, "policies": {"mcp": {}}}
+            journal = stack.enter_context(open_journal(trajectories, settings))
+            order = [one for one in order if ("mcp", (*one, 0)) not in journal.rows]
+
+            def finish(episode: Episode, seconds: float) -> None:
+                journal.add(Result(result_row(Played(episode, seconds), "mcp"), episode, ()))
+
+        server = make_server((Episode.open(name, split, n) for name, n in order), finish)
+        if http:
+            import uvicorn
+
+            typer.echo(f"LogTriage at http://127.0.0.1:{http}/mcp; stop with Ctrl-C")
+            uvicorn.run(http_router(server, CAPACITY), port=http, log_level="warning")
+        else:
+            asyncio.run(serve_stdio(server))
 
 
 # `--load_in_4bit` is read as `--load-in-4bit`: the model card behind this project writes it so.

@@ -18,8 +18,6 @@ try:  # `X as X`: a name that other modules take from here
     from openenv.core.client_types import StepResult as StepResult
     from openenv.core.env_server.http_server import create_fastapi_app as create_fastapi_app
     from openenv.core.env_server.interfaces import Environment as Environment
-    from openenv.core.env_server.mcp_types import JsonRpcErrorCode as JsonRpcErrorCode
-    from openenv.core.env_server.mcp_types import JsonRpcResponse as JsonRpcResponse
     from openenv.core.env_server.types import Action as Action
     from openenv.core.env_server.types import ConcurrencyConfig as ConcurrencyConfig
     from openenv.core.env_server.types import EnvironmentMetadata as EnvironmentMetadata

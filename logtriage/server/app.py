@@ -11,6 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import Any
 
 import typer
@@ -19,17 +20,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
+from ..adapters.mcp import http_router, make_server
 from ..environment import TriageEnvironment
 from ..models import TriageAction, TriageObservation, TriageState
-from ..openenv_base import (
-    ConcurrencyConfig,
-    JsonRpcErrorCode,
-    JsonRpcResponse,
-    WSErrorCode,
-    WSErrorResponse,
-    create_fastapi_app,
-)
+from ..openenv_base import ConcurrencyConfig, WSErrorCode, WSErrorResponse, create_fastapi_app
 from ..play.actions import shown
+from ..play.episode import Episode
+from ..world.tasks import TASKS
 from ..world.topology import Topology
 from . import CAPACITY, serve
 from .page import router
@@ -65,20 +62,15 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
     ]
     if len(app.router.routes) - len(kept) != 2:
         raise RuntimeError("expected two routes /mcp of OpenEnv; see where 0.10 moved them")
+    incidents = (Episode.open(task, "train", n, topology) for n in count() for task in TASKS)
     app.router.routes[:] = kept
-    app.add_api_route("/mcp", no_tools, methods=["POST"], include_in_schema=False)
+    app.include_router(http_router(make_server(incidents), sessions))
     app.state.topology = topology  # for the page, which makes its environments itself
     app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)
     for kind in (ValueError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, refuse)
     return app
-
-
-async def no_tools() -> dict[str, Any]:
-    """The answer to every JSON-RPC request, whose route OpenEnv expects."""
-    message = "LogTriage has no MCP tools; sessions live on the WebSocket /ws"
-    return JsonRpcResponse.error_response(JsonRpcErrorCode.METHOD_NOT_FOUND, message).model_dump()
 
 
 async def refuse(request: Request, error: Exception) -> JSONResponse:

@@ -1,0 +1,212 @@
+"""Incidents for any agent that speaks MCP: the seven actions and `open_incident`, as tools.
+
+    python -m logtriage mcp --task cascading_failure --split test
+
+A client has a `Seat` as long as its session lasts. A call goes to `ToolSession` as it came,
+whatever the schemas say: what is no valid action costs a step, as everywhere. Score and truth are
+in the answer that closes the incident, and in no other.
+"""
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import (
+    RequestBodyLimitMiddleware,
+    StreamableHTTPSessionManager,
+)
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from .. import __version__
+from ..play.actions import CHOICES, shown
+from ..play.episode import Episode, final_score
+from ..play.observation import SYSTEM_PROMPT
+from ..play.tools import ToolSession, tool_schemas
+
+OPEN = "open_incident"
+IDLE_SECONDS = 900.0  # after which a silent session over HTTP ends; a model may think for long
+MAX_BODY = 64 * 1024  # bytes of a request over HTTP; a call has some hundred
+
+# Takes an incident that was closed, and the seconds that it was open.
+Finish = Callable[[Episode, float], None]
+
+
+def tools() -> list[types.Tool]:
+    """The tools, with the values that an argument can have; services are those of the incident."""
+    # Not every client shows a server's instructions to its model; descriptions, all do.
+    rules = f"Open the next incident: returns its id and what is known.\n\n{SYSTEM_PROMPT}"
+    found = [types.Tool(name=OPEN, description=rules, inputSchema={"type": "object"})]
+    for schema in tool_schemas():
+        name, description, parameters, _ = schema["function"].values()
+        for argument in CHOICES.keys() & parameters["properties"].keys():
+            parameters["properties"][argument]["enum"] = list(CHOICES[argument])
+        found.append(types.Tool(name=name, description=description, inputSchema=parameters))
+    return found
+
+
+class Seat:
+    """One client, and the incident that it plays."""
+
+    def __init__(self, incidents: Iterator[Episode], finish: Finish | None) -> None:
+        self._incidents, self._finish = incidents, finish
+        self._playing: tuple[Episode, ToolSession, float] | None = None  # and when it was opened
+
+    def call(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        """Answer a call; `ValueError` for one that no open incident is there for."""
+        if name == OPEN:
+            return _result(self._open(arguments))
+        if self._playing is None or self._playing[0].done:
+            raise ValueError(f"{shown(name)}: no incident is open; call {OPEN} first")
+        episode, session, opened = self._playing
+        malformed = session.malformed
+        answer = session.call(name, arguments)
+        wrong = session.malformed > malformed
+        if not episode.done:
+            return _result(answer, wrong)
+        if self._finish is not None:
+            self._finish(episode, time.perf_counter() - opened)
+        return _result(answer, wrong, told_at_the_end(episode))
+
+    def _open(self, arguments: dict[str, Any]) -> str:
+        if arguments:
+            given = shown(next(iter(arguments)))
+            raise ValueError(f"{OPEN} takes nothing, got {given}; leave it out")
+        if self._playing is not None and not self._playing[0].done:
+            name = incident_id(self._playing[0])
+            raise ValueError(f"{name} is still open; close it by resolve or ignore first")
+        episode = next(self._incidents, None)
+        if episode is None:
+            raise ValueError("every incident was opened once; start the server with others")
+        session = ToolSession(episode)
+        self._playing = episode, session, time.perf_counter()
+        return f"incident {incident_id(episode)}\n{session.opening}"
+
+
+def incident_id(episode: Episode) -> str:
+    """An incident's coordinates as one word."""
+    incident = episode.incident
+    return f"{incident.task_name}/{incident.split}/{incident.index}"
+
+
+def told_at_the_end(episode: Episode) -> dict[str, Any]:
+    """What is told of a closed incident: the score with its parts, and the truth; a false alarm has
+    no root cause and no fault.
+    """
+    incident = episode.incident
+    return {
+        "incident": incident_id(episode),
+        "closed_by": episode.record.closed_by,
+        "score": final_score(episode)._asdict(),
+        "root_cause": incident.root,
+        "fault": incident.injection and incident.injection.fault.name,
+        "remedy": incident.remedy,
+        "team": incident.team,
+        "severity": incident.severity,
+    }
+
+
+def _result(
+    answer: str, wrong: bool = False, end: dict[str, Any] | None = None
+) -> types.CallToolResult:
+    """MCP's form of an answer, with the `end` in text and structured: clients show a model one."""
+    text = answer if end is None else f"{answer}\n{json.dumps(end)}"
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)],
+        structuredContent=end and {"answer": answer, **end},
+        isError=wrong,
+    )
+
+
+def make_server(incidents: Iterator[Episode], finish: Finish | None = None) -> Server:
+    """A server that opens each of `incidents` once, for whichever client asks next. An incident
+    whose client leaves is dropped; one that is closed goes to `finish`.
+    """
+
+    @asynccontextmanager
+    async def seat(server: Server) -> AsyncIterator[Seat]:
+        yield Seat(incidents, finish)
+
+    told = f"Incidents to triage. Call {OPEN}; its description has the rules."
+    server = Server("logtriage", version=__version__, instructions=told, lifespan=seat)
+    # It warns of each tool that is not listed, with a name of any length.
+    logging.getLogger("mcp").setLevel(logging.ERROR)
+
+    @server.list_tools()
+    async def list_tools() -> list[types.Tool]:
+        return tools()
+
+    @server.call_tool(validate_input=False)
+    async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        return server.request_context.lifespan_context.call(name, arguments)
+
+    return server
+
+
+async def serve_stdio(server: Server) -> None:
+    """Serve the one client at standard input and output, until it leaves."""
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def http_router(server: Server, sessions: int) -> APIRouter:
+    """The route `/mcp`, for so many open sessions; by itself, it is an application."""
+    manager = StreamableHTTPSessionManager(
+        server, json_response=True, session_idle_timeout=IDLE_SECONDS, max_sessions=sessions
+    )
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        body = await request.body()
+        response = without_session(request, body)
+        if response is not None:
+            await response(scope, receive, send)
+            return
+
+        async def again() -> Message:
+            return {"type": "http.request", "body": body}
+
+        await manager.handle_request(scope, again, send)
+
+    # No GET: a stream without messages would keep an idle session open.
+    route = Route("/mcp", RequestBodyLimitMiddleware(answer, MAX_BODY), methods=["POST", "DELETE"])
+    return APIRouter(routes=[route], lifespan=lambda app: manager.run())
+
+
+def without_session(request: Request, body: bytes) -> JSONResponse | None:
+    """The answer to a request that needs no session; None where one is open, or begins.
+
+    OpenEnv's clients list tools without a session, and want status 200 with every answer.
+    """
+    if "origin" in request.headers:  # a page in a browser, which may be anybody's
+        return JSONResponse({"detail": "browsers are refused; leave out the header Origin"}, 403)
+    if request.method != "POST":
+        return None
+    try:
+        asked = types.JSONRPCMessage.model_validate_json(body).root
+    except ValidationError:
+        told = "no JSON-RPC 2.0 message; send an object of plain values"
+        return _json_rpc(None, error={"code": types.INVALID_REQUEST, "message": told})
+    if "mcp-session-id" in request.headers or not isinstance(asked, types.JSONRPCRequest):
+        return None
+    if asked.method == "initialize":
+        return None
+    if asked.method == "tools/list":
+        listed = types.ListToolsResult(tools=tools())
+        return _json_rpc(asked.id, result=listed.model_dump(by_alias=True, exclude_none=True))
+    told = f"{shown(asked.method)} needs a session; send initialize first"
+    return _json_rpc(asked.id, error={"code": types.METHOD_NOT_FOUND, "message": told})
+
+
+def _json_rpc(number: str | int | None, **answer: object) -> JSONResponse:
+    return JSONResponse({"jsonrpc": "2.0", "id": number, **answer})
