@@ -127,16 +127,15 @@ def mcp_command(
     """Let an agent that speaks MCP play: each incident is opened once, for whoever asks next."""
     import asyncio
     from contextlib import ExitStack
-    from itertools import product
 
     from .adapters.mcp import Finish, http_router, make_server, serve_stdio
     from .play.episode import Episode
     from .world.tasks import check_index, check_split, check_tasks
 
-    names = check_tasks(task or ["all"])
     check_split(split)
     check_index(first + episodes - 1)
-    order = [(name, n) for n, name in product(range(first, first + episodes), names)]
+    names = dict.fromkeys(check_tasks(task or ["all"]))
+    order = [(name, n) for n in range(first, first + episodes) for name in names]
     finish: Finish | None = None
     with ExitStack() as stack:
         if trajectories is not None:

@@ -1,5 +1,6 @@
 """Documents are true: every code block runs, links lead somewhere, versions agree."""
 
+import json
 import re
 import shlex
 import tomllib
@@ -28,12 +29,12 @@ DOCUMENTS = [
 ]
 LOCAL = "http://127.0.0.1:8000"  # where documents say that a server listens
 # Programs that a block may name and a test cannot run: they need the network, a login or a model.
-ONLY_READ = ("git", "python3", "pip", ".", "cd", "openenv", "env", "server", "dask")
+ONLY_READ = ("git", "python3", "pip", ".", "cd", "openenv", "env", "server", "dask", "claude")
 # Of the command line, what trains, waits or needs a model or a file: its options are read, it
 # is not run.
 LONG = (
     *("train", "build-base", "benchmark", "serve"),
-    *("publish-model", "evaluate-run", "sweep", "replay"),
+    *("publish-model", "evaluate-run", "sweep", "replay", "mcp"),
 )
 MODELS = ("--model", "--endpoint")
 
@@ -100,6 +101,8 @@ def test_every_code_block_runs(document, url, tmp_path, monkeypatch):
         elif language == "yaml":  # a file that later blocks read, named in its first line
             yaml.safe_load(code)
             Path(code.splitlines()[0].removeprefix("# ")).write_text(code)
+        elif language == "json":
+            json.loads(code)
         else:
             assert language in ("text", "diff"), language
 

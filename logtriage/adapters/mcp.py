@@ -23,7 +23,7 @@ from mcp.server.streamable_http_manager import (
     StreamableHTTPSessionManager,
 )
 from pydantic import ValidationError
-from starlette.requests import Request
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
@@ -38,8 +38,7 @@ OPEN = "open_incident"
 IDLE_SECONDS = 900.0  # after which a silent session over HTTP ends; a model may think for long
 MAX_BODY = 64 * 1024  # bytes of a request over HTTP; a call has some hundred
 
-# Takes an incident that was closed, and the seconds that it was open.
-Finish = Callable[[Episode, float], None]
+Finish = Callable[[Episode, float], None]  # takes an incident, closed after so many seconds
 
 
 def tools() -> list[types.Tool]:
@@ -65,26 +64,23 @@ class Seat:
     def call(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         """Answer a call; `ValueError` for one that no open incident is there for."""
         if name == OPEN:
-            return _result(self._open(arguments))
+            return _result(self._open(arguments), wrong=False)
         if self._playing is None or self._playing[0].done:
             raise ValueError(f"{shown(name)}: no incident is open; call {OPEN} first")
         episode, session, opened = self._playing
         malformed = session.malformed
         answer = session.call(name, arguments)
         wrong = session.malformed > malformed
-        if not episode.done:
-            return _result(answer, wrong)
-        if self._finish is not None:
+        if episode.done and self._finish is not None:
             self._finish(episode, time.perf_counter() - opened)
-        return _result(answer, wrong, told_at_the_end(episode))
+        return _result(answer, wrong, told_at_the_end(episode) if episode.done else None)
 
     def _open(self, arguments: dict[str, Any]) -> str:
         if arguments:
-            given = shown(next(iter(arguments)))
-            raise ValueError(f"{OPEN} takes nothing, got {given}; leave it out")
+            raise ValueError(f"{OPEN} takes nothing, got {shown(arguments)}; leave it out")
         if self._playing is not None and not self._playing[0].done:
-            name = incident_id(self._playing[0])
-            raise ValueError(f"{name} is still open; close it by resolve or ignore first")
+            opened = incident_id(self._playing[0])
+            raise ValueError(f"{opened} is still open; close it by resolve or ignore first")
         episode = next(self._incidents, None)
         if episode is None:
             raise ValueError("every incident was opened once; start the server with others")
@@ -116,16 +112,11 @@ def told_at_the_end(episode: Episode) -> dict[str, Any]:
     }
 
 
-def _result(
-    answer: str, wrong: bool = False, end: dict[str, Any] | None = None
-) -> types.CallToolResult:
+def _result(answer: str, wrong: bool, end: dict[str, Any] | None = None) -> types.CallToolResult:
     """MCP's form of an answer, with the `end` in text and structured: clients show a model one."""
-    text = answer if end is None else f"{answer}\n{json.dumps(end)}"
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)],
-        structuredContent=end and {"answer": answer, **end},
-        isError=wrong,
-    )
+    text = types.TextContent(type="text", text=f"{answer}\n{json.dumps(end)}" if end else answer)
+    structured = end and {"answer": answer, **end}
+    return types.CallToolResult(content=[text], structuredContent=structured, isError=wrong)
 
 
 def make_server(incidents: Iterator[Episode], finish: Finish | None = None) -> Server:
@@ -166,40 +157,36 @@ def http_router(server: Server, sessions: int) -> APIRouter:
     )
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        body = await request.body()
-        response = without_session(request, body)
-        if response is not None:
-            await response(scope, receive, send)
-            return
+        whole = await receive()  # the limit below has put it together
 
         async def again() -> Message:
-            return {"type": "http.request", "body": body}
+            return whole
 
-        await manager.handle_request(scope, again, send)
+        app = without_session(scope, whole.get("body", b"")) or manager.handle_request
+        await app(scope, again, send)
 
     # No GET: a stream without messages would keep an idle session open.
     route = Route("/mcp", RequestBodyLimitMiddleware(answer, MAX_BODY), methods=["POST", "DELETE"])
     return APIRouter(routes=[route], lifespan=lambda app: manager.run())
 
 
-def without_session(request: Request, body: bytes) -> JSONResponse | None:
+def without_session(scope: Scope, body: bytes) -> JSONResponse | None:
     """The answer to a request that needs no session; None where one is open, or begins.
 
     OpenEnv's clients list tools without a session, and want status 200 with every answer.
     """
-    if "origin" in request.headers:  # a page in a browser, which may be anybody's
+    headers = Headers(scope=scope)
+    if "origin" in headers:  # a page in a browser, which may be anybody's
         return JSONResponse({"detail": "browsers are refused; leave out the header Origin"}, 403)
-    if request.method != "POST":
+    if scope["method"] == "DELETE":
         return None
     try:
         asked = types.JSONRPCMessage.model_validate_json(body).root
     except ValidationError:
         told = "no JSON-RPC 2.0 message; send an object of plain values"
         return _json_rpc(None, error={"code": types.INVALID_REQUEST, "message": told})
-    if "mcp-session-id" in request.headers or not isinstance(asked, types.JSONRPCRequest):
-        return None
-    if asked.method == "initialize":
+    requests = isinstance(asked, types.JSONRPCRequest) and "mcp-session-id" not in headers
+    if not requests or asked.method == "initialize":
         return None
     if asked.method == "tools/list":
         listed = types.ListToolsResult(tools=tools())

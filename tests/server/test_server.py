@@ -255,10 +255,11 @@ def test_a_full_server_says_so_and_killed_clients_are_freed(url):
 def test_no_request_makes_or_ends_sessions_beyond_the_limit(url):
     with Wire(url) as wire:
         wire.say("reset", {"index": 1})
-        for method in ("openenv/session/create", "openenv/session/close", "tools/list"):
+        for method in ("openenv/session/create", "openenv/session/close", "tools/call"):
             ask = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"session_id": ["x"]}}
             answer = requests.post(f"{url}/mcp", json=ask, timeout=10)
-            assert answer.status_code == 200 and "no MCP tools" in answer.json()["error"]["message"]
+            assert answer.status_code == 200 and answer.json()["id"] == 1
+            assert "needs a session; send initialize" in answer.json()["error"]["message"]
         with pytest.raises(InvalidStatus), connect(url.replace("http", "ws") + "/mcp"):
             pass
         # A socket that asks for a session of that name gets a new one: nothing was reset in it.

@@ -1,0 +1,320 @@
+"""Agents that speak MCP, honest and hostile: what they are told, and when."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+import requests
+from conftest import free_port, serving_here
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from mcp.shared.memory import create_connected_server_and_client_session
+from test_command_line import refusal, run
+
+from logtriage.adapters import mcp as door
+from logtriage.bench.replay import MATCH, replay
+from logtriage.play.actions import ACTION_ARGUMENTS, CHOICES
+from logtriage.play.episode import Episode, final_score
+from logtriage.play.tools import ToolSession
+from logtriage.world.faults import FAULTS
+from logtriage.world.tasks import TASKS
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "logtriage", "mcp"]
+INCIDENTS = 20  # of each task
+
+
+def script(episode):
+    """Calls for an incident, other ones for each: questions, answers right and wrong, nonsense."""
+    incident = episode.incident
+    random = Random(f"{incident.task_name}/{incident.index}")
+    service = random.choice(incident.topology.names)
+    right = random.random() < 0.5 and incident.root
+    values = {
+        "service": incident.root if right else service,
+        "remedy": incident.remedy if right else random.choice(CHOICES["remedy"]),
+        "team": incident.team if right else random.choice(CHOICES["team"]),
+        "severity": incident.severity if right else random.choice(CHOICES["severity"]),
+    }
+    yield "request_more_logs", {"service": random.choice((service, "all"))}
+    if random.random() < 0.4:
+        yield "escalate", {"team": random.choice(("ceo", 7, ["sre"], {}, "x" * 1000))}
+    if random.random() < 0.2:
+        yield from [("sudo", {"service": service})] * 20  # until time runs out
+    for name in ("classify_severity", "identify_root_cause", "remediate", "escalate"):
+        yield name, {one: values[one] for one in ACTION_ARGUMENTS[name]}
+    yield random.choice(("resolve", "resolve", "ignore")), {}
+
+
+async def play(client):
+    """Open the next incident, play its script, and compare every answer with the same calls here.
+    Returns its id.
+    """
+    opened = await client.call_tool_mcp("open_incident", {})
+    heading, opening = opened.content[0].text.split("\n", 1)
+    name = heading.removeprefix("incident ")
+    task, split, index = name.split("/")
+    episode = Episode.open(task, split, int(index))
+    here = ToolSession(episode)
+    assert opening == here.opening and opened.structuredContent is None
+    for tool, arguments in script(episode):
+        malformed, expected = here.malformed, here.call(tool, arguments)
+        answer = await client.call_tool_mcp(tool, arguments)
+        assert answer.isError is (here.malformed > malformed)
+        if episode.done:
+            break
+        # All that is on the wire before the end, and nothing beside it.
+        message = json.loads(answer.model_dump_json(exclude_none=True))
+        content = [{"type": "text", "text": expected}]
+        assert message == {"content": content, "isError": answer.isError}
+        assert not set(re.findall(r"[a-z]+(?:-[a-z]+)+", expected)) & FAULTS.keys()
+        assert not re.search(r"score|gate\b|fault\b", expected)
+    end = answer.structuredContent
+    assert episode.done and end["score"] == final_score(episode)._asdict()
+    assert end["incident"] == name and end["root_cause"] == episode.incident.root
+    assert answer.content[0].text.startswith(expected) and end["answer"] == expected
+    assert json.loads(answer.content[0].text.splitlines()[-1]).items() <= end.items()
+    return name
+
+
+@asynccontextmanager
+async def spoken_to(how, options):
+    """A client of the real command, in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if how == "stdio":
+        transport = StdioTransport(COMMAND[0], [*COMMAND[1:], *options], env=environment)
+        async with Client(transport) as client:
+            yield client
+        return
+    port = str(free_port())
+    process = subprocess.Popen(
+        [*COMMAND, *options, "--http", port], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert f"http://127.0.0.1:{port}/mcp" in process.stdout.readline()
+        for _ in range(200):  # what is said comes just before what is served
+            try:
+                requests.get(f"http://127.0.0.1:{port}/mcp", timeout=5)
+                break
+            except requests.ConnectionError:
+                time.sleep(0.05)
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            yield client
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.parametrize("how", ["stdio", "http"])
+def test_scores_are_those_of_the_same_calls_in_process(how, tmp_path):
+    path = tmp_path / "mine.jsonl"
+    options = ["--split", "test", "--episodes", str(INCIDENTS), "--trajectories", str(path)]
+
+    async def session():
+        async with spoken_to(how, options) as client:
+            names = [await play(client) for _ in range(INCIDENTS * len(TASKS))]
+            more = await client.call_tool_mcp("open_incident", {})
+            assert more.isError and "every incident was opened once" in more.content[0].text
+            return names
+
+    names = asyncio.run(session())
+    assert names == [f"{task}/test/{n}" for n in range(INCIDENTS) for task in TASKS]
+    replayed = replay(path)
+    assert {one.verdict for one in replayed} == {MATCH} and len(replayed) == len(names)
+
+
+def test_clients_at_once_do_not_mix(url):
+    async def everybody():
+        async with AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(Client(f"{url}/mcp")) for _ in range(4)]
+            rounds = [await asyncio.gather(*map(play, clients)) for _ in range(3)]
+            return [name for names in rounds for name in names]
+
+    names = asyncio.run(everybody())
+    assert len({*names}) == 12 and all("/train/" in name for name in names)
+
+
+def test_the_schemas_hold_the_values_that_are_allowed():
+    listed = {tool.name: tool.inputSchema for tool in door.tools()}
+    assert listed.keys() == {door.OPEN, *ACTION_ARGUMENTS}
+    for name, arguments in ACTION_ARGUMENTS.items():
+        assert listed[name].get("required", []) == list(arguments)
+        for one in {*arguments} - {"service"}:
+            assert listed[name]["properties"][one]["enum"] == list(CHOICES[one])
+
+
+def incidents(count=3):
+    return (Episode.open("single_crash", "train", n) for n in range(count))
+
+
+HOSTILE = [
+    ("sudo", {}, "unknown tool 'sudo'; choose one of classify_severity"),
+    ("x" * 50_000, {}, "unknown tool 'xxxx"),
+    ("escalate", {"team": ["dba"]}, "unknown team \"['dba']\"; choose one of sre"),
+    ("escalate", {"team": "x" * 50_000}, "unknown team 'xxxx"),
+    ("escalate", {"team": "sre", "truth": 1}, "unexpected keyword argument"),
+    ("escalate", {}, "missing a required argument: 'team'; it takes team"),
+    ("remediate", {"remedy": {"a": [{}]}, "service": None}, "unknown remedy"),
+    ("open_incident", {"index": 3}, "takes nothing, got {'index': 3}; leave it out"),
+    ("open_incident", {}, "single_crash/train/0 is still open; close it by resolve or ignore"),
+]
+
+
+def test_a_bad_call_is_answered_with_the_way_out():
+    closed = []
+
+    async def session():
+        server = door.make_server(incidents(), lambda *one: closed.append(one))
+        async with create_connected_server_and_client_session(server) as client:
+            early = await client.call_tool("resolve", {})
+            assert early.isError and "call open_incident first" in early.content[0].text
+            await client.call_tool("open_incident", {})
+            for name, arguments, expected in HOSTILE:
+                answer = await client.call_tool(name, arguments)
+                told = answer.content[0].text
+                assert answer.isError and expected in told and len(told) < 1000, name[:50]
+            assert "step 8 of 8" in (await client.call_tool("resolve", {})).content[0].text
+            late = await client.call_tool("resolve", {})
+            assert late.isError and "call open_incident first" in late.content[0].text
+
+    asyncio.run(session())
+    assert len(closed) == 1 and closed[0][0].record.steps == 8  # seven bad actions cost a step each
+
+
+def test_garbage_on_stdio_is_survived():
+    deep = b'{"jsonrpc":"2.0","id":1,"method":' + b"[" * 100_000
+    garbage = [b"", b"\xff\xfe", b"[]", b"{", b"null", deep, b'"' + b"x" * 1_000_000, b"{}"]
+    begin = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    begin["clientInfo"] = {"name": "raw", "version": "1"}
+    asked = [("initialize", begin), ("tools/call", {"name": "resolve", "arguments": []})]
+    asked += [("tools/list", {}), ("shutdown", {})]
+    sent = [
+        json.dumps({"jsonrpc": "2.0", "id": n, "method": method, "params": params}).encode()
+        for n, (method, params) in enumerate(asked)
+    ]
+    sent.insert(1, b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    with subprocess.Popen(
+        COMMAND, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        out, _ = process.communicate(b"\n".join([*garbage, *sent[:2], *garbage, *sent[2:], b""]))
+    assert process.returncode == 0
+    messages = [json.loads(line) for line in out.splitlines()]  # nothing else is on it
+    answers = {message["id"]: message for message in messages if "id" in message}
+    assert answers[0]["result"]["serverInfo"]["name"] == "logtriage"
+    assert "error" in answers[1] and "error" in answers[3]
+    assert len(answers[2]["result"]["tools"]) == 8
+
+
+@pytest.fixture
+def local():
+    """A server with room for two sessions: its address."""
+    with serving_here(door.http_router(door.make_server(incidents()), 2)) as address:
+        yield f"{address}/mcp"
+
+
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+def ask(url, method, params=None, **headers):
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+    return requests.post(url, json=body, headers={**HEADERS, **headers}, timeout=10)
+
+
+def begin(url):
+    asked = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    answer = ask(url, "initialize", {**asked, "clientInfo": {"name": "raw", "version": "1"}})
+    session = {"mcp-session-id": answer.headers.get("mcp-session-id", "")}
+    if answer.ok:
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        requests.post(url, json=ready, headers={**HEADERS, **session}, timeout=10)
+    return answer.status_code, session
+
+
+def call(url, session, tool):
+    answer = ask(url, "tools/call", {"name": tool}, **session)
+    return answer.json()["result"]["content"][0]["text"] if answer.ok else answer.status_code
+
+
+BODIES = [b"", b"[", b"[]", b"{}", b"\xff", b"null", b"9" * 5000, b"[" * 60_000]
+BODIES += [b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}']
+BODIES += [b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": ' + b"[" * 300]
+
+
+def test_garbage_over_http_is_survived(local):
+    _, session = begin(local)
+    assert "incident single_crash/train/0" in call(local, session, "open_incident")
+    for body in BODIES:
+        for headers in ({}, session):
+            answer = requests.post(local, data=body, headers={**HEADERS, **headers}, timeout=10)
+            error = answer.json()["error"]["message"]
+            assert answer.status_code == 200 and "no JSON-RPC 2.0 message" in error, body[:30]
+    huge = requests.post(local, data=b" " * (door.MAX_BODY + 1), headers=HEADERS, timeout=10)
+    assert huge.status_code == 413
+    assert requests.get(local, headers={**HEADERS, **session}, timeout=10).status_code == 405
+    assert ask(local, "tools/list", Origin="http://127.0.0.1").status_code == 403
+    assert ask(local, "tools/list", **{"mcp-session-id": "nobody's"}).status_code == 404
+    assert "step 1 of 8" in call(local, session, "resolve")
+
+
+def test_sessions_are_bounded_and_an_episode_ends_with_its_session(local):
+    (_, first), (_, second) = begin(local), begin(local)
+    assert begin(local)[0] == 503
+    assert "train/0" in call(local, first, "open_incident")
+    assert requests.delete(local, headers={**HEADERS, **first}, timeout=10).ok
+    assert call(local, first, "resolve") == 404
+    status, third = begin(local)
+    assert status == 200 and "no incident is open" in call(local, third, "resolve")
+    assert "train/1" in call(local, second, "open_incident")  # nobody is given the dropped one
+
+
+def test_a_silent_session_ends(monkeypatch):
+    monkeypatch.setattr(door, "IDLE_SECONDS", 0.2)
+    with serving_here(door.http_router(door.make_server(incidents()), 1)) as address:
+        _, session = begin(f"{address}/mcp")
+        until = time.monotonic() + 10
+        while begin(f"{address}/mcp")[0] == 503:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert call(f"{address}/mcp", session, "open_incident") == 404
+
+
+def test_an_incident_that_was_closed_is_not_opened_again(tmp_path, monkeypatch):
+    told = []
+
+    async def serve(server):
+        async with create_connected_server_and_client_session(server) as client:
+            for name in ("open_incident", "resolve", "open_incident"):
+                told.append((await client.call_tool(name, {})).content[0].text)
+
+    monkeypatch.setattr(door, "serve_stdio", serve)
+    options = ("--task", "single_crash", "--first", 5, "--episodes", 2)
+    for _ in range(2):
+        result = run("mcp", *options, "--trajectories", tmp_path / "mine.jsonl")
+        assert result.exit_code == 0 and result.output == "", result.output
+    assert [text.split("\n")[0] for text in told[::3]] == [
+        "incident single_crash/test/5",
+        "incident single_crash/test/6",  # left open before, and opened again
+    ]
+    assert told[2].startswith("incident single_crash/test/6") and "every incident" in told[5]
+    assert len(replay(tmp_path / "mine.jsonl")) == 2
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (("--task", "nope"), "choose one of single_crash"),
+        (("--split", "dev"), "choose one of train"),
+        (("--first", 10**30), "index must be"),
+        (("--trajectories", "."), "."),
+    ],
+)
+def test_the_command_refuses_what_there_is_not(options, told):
+    assert told in refusal("mcp", *options)
