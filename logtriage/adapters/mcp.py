@@ -185,8 +185,8 @@ def without_session(scope: Scope, body: bytes) -> JSONResponse | None:
     except ValidationError:
         told = "no JSON-RPC 2.0 message; send an object of plain values"
         return _json_rpc(None, error={"code": types.INVALID_REQUEST, "message": told})
-    requests = isinstance(asked, types.JSONRPCRequest) and "mcp-session-id" not in headers
-    if not requests or asked.method == "initialize":
+    alone = isinstance(asked, types.JSONRPCRequest) and "mcp-session-id" not in headers
+    if not alone or asked.method == "initialize":
         return None
     if asked.method == "tools/list":
         listed = types.ListToolsResult(tools=tools())

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
+from operator import call
 from typing import Any
 
 import typer
@@ -54,7 +55,8 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
         state_cls=TriageState,
     )
     app.title = "LogTriage"
-    # OpenEnv's MCP routes open sessions without a socket, beyond the limit, and close others'.
+    # OpenEnv's MCP routes open sessions without a socket, beyond the limit, and close others'. Ours
+    # takes their place: its sessions are bounded, and play incidents of their own.
     kept = [
         route
         for route in app.router.routes
@@ -62,9 +64,10 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
     ]
     if len(app.router.routes) - len(kept) != 2:
         raise RuntimeError("expected two routes /mcp of OpenEnv; see where 0.10 moved them")
-    incidents = (Episode.open(task, "train", n, topology) for n in count() for task in TASKS)
     app.router.routes[:] = kept
-    app.include_router(http_router(make_server(incidents), sessions))
+    opened = (partial(Episode.open, task, "train", n, topology) for n in count() for task in TASKS)
+    # `map` goes on after an error: a call graph may have no incident of one of the tasks.
+    app.include_router(http_router(make_server(map(call, opened)), sessions))
     app.state.topology = topology  # for the page, which makes its environments itself
     app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)

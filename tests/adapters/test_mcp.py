@@ -24,8 +24,10 @@ from logtriage.bench.replay import MATCH, replay
 from logtriage.play.actions import ACTION_ARGUMENTS, CHOICES
 from logtriage.play.episode import Episode, final_score
 from logtriage.play.tools import ToolSession
+from logtriage.server.app import make_app
 from logtriage.world.faults import FAULTS
 from logtriage.world.tasks import TASKS
+from logtriage.world.topology_file import load_topology
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "logtriage", "mcp"]
@@ -273,6 +275,17 @@ def test_sessions_are_bounded_and_an_episode_ends_with_its_session(local):
     status, third = begin(local)
     assert status == 200 and "no incident is open" in call(local, third, "resolve")
     assert "train/1" in call(local, second, "open_incident")  # nobody is given the dropped one
+
+
+def test_a_task_without_incidents_on_a_call_graph_is_passed_over(tmp_path):
+    path = tmp_path / "edge.yaml"
+    path.write_text("services:\n  - {name: front, kind: edge}\n")
+    with serving_here(make_app(1, load_topology(path))) as address:
+        _, session = begin(f"{address}/mcp")
+        told = [call(f"{address}/mcp", session, name) for name in ("open_incident", "resolve") * 3]
+    assert "incident single_crash/train/0" in told[0]
+    assert "task cascading_failure needs a service" in told[2] and "call open_incident" in told[3]
+    assert "incident silent_degradation/train/0" in told[4]
 
 
 def test_a_silent_session_ends(monkeypatch):
