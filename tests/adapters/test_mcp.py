@@ -329,5 +329,6 @@ def test_an_incident_that_was_closed_is_not_opened_again(tmp_path, monkeypatch):
         (("--trajectories", "."), "."),
     ],
 )
-def test_the_command_refuses_what_there_is_not(options, told):
+def test_the_command_refuses_what_there_is_not(options, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a lock is left beside the file that is named
     assert told in refusal("mcp", *options)
