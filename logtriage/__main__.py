@@ -160,6 +160,24 @@ def mcp_command(
             asyncio.run(serve_stdio(server))
 
 
+@app.command("export-harbor")
+@errors_in_a_line()
+def export_harbor_command(
+    out: Annotated[Path, typer.Argument(help="A new folder.")],
+    task: Annotated[
+        list[str] | None, typer.Option(help="Task, or all. Repeat for several.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="As in evaluate.")] = "test",
+    episodes: Annotated[int, typer.Option(min=1, help="Incidents of each task.")] = 20,
+) -> None:
+    """Write incidents as task folders for Harbor, whose agents play them in a container."""
+    from .adapters.harbor import export
+    from .world.tasks import check_tasks
+
+    folders = export(out, check_tasks(task or ["all"]), split, episodes)
+    typer.echo(f"{len(folders)} task folders in {out}; `harbor run --path {out}` plays them")
+
+
 # `--load_in_4bit` is read as `--load-in-4bit`: the model card behind this project writes it so.
 UNDERSCORES = {"token_normalize_func": lambda name: name.replace("_", "-")}
 

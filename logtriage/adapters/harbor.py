@@ -1,0 +1,66 @@
+"""Incidents as task folders for Harbor, whose agents work in a shell in a container.
+
+python -m logtriage export-harbor incidents --task cascading_failure --split test
+harbor run --path incidents --agent oracle
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+from ..play.episode import Episode
+from ..play.observation import SYSTEM_PROMPT, render
+from ..play.shell import usage
+from ..policies.scripted import OraclePolicy
+from ..world.tasks import BENCHMARK_VERSION
+
+PACKAGE = Path(__file__).parents[1]
+TEMPLATES = Path(__file__).with_name("templates")
+SKIPPED = shutil.ignore_patterns("__pycache__")
+
+
+def export(folder: Path, tasks: list[str], split: str, episodes: int) -> list[Path]:
+    """Write one task folder for each of the first incidents of each task, and return them.
+
+    Raises:
+        ValueError: for an unknown task or split, or a folder that has something in it.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is there already and not an empty folder; name a new one")
+    opened = [Episode.open(task, split, index) for task in tasks for index in range(episodes)]
+    return [_export(folder, episode) for episode in opened]
+
+
+def _export(folder: Path, episode: Episode) -> Path:
+    """Write the folder of one incident."""
+    incident = episode.incident
+    coordinates = {"task": incident.task_name, "split": incident.split, "index": incident.index}
+    name = f"{incident.task_name}-{incident.split}-{incident.index:05}"
+    target = folder / name
+    shutil.copytree(TEMPLATES, target, ignore=SKIPPED)
+    settings = target / "task.toml"
+    filled = settings.read_text().format(name=name, benchmark=BENCHMARK_VERSION, **coordinates)
+    settings.write_text(filled)
+    (target / "instruction.md").write_text(_instruction(episode))
+    simulator = target / "environment" / "incident"
+    (simulator / "coordinates.json").write_text(json.dumps(coordinates))
+    for needed in ("world", "play"):  # of the package, and the standard library
+        shutil.copytree(PACKAGE / needed, simulator / "logtriage" / needed, ignore=SKIPPED)
+    shutil.copy(PACKAGE / "__init__.py", simulator / "logtriage")
+    (target / "solution").mkdir()
+    (target / "solution" / "solve.sh").write_text(_solution(episode))
+    return target
+
+
+def _instruction(episode: Episode) -> str:
+    """What the agent reads first: the rules, its calls, and what the incident shows."""
+    opening = render(episode.opening, episode.incident.topology)
+    return f"{SYSTEM_PROMPT}\n\n{usage()}\n\n```text\n{opening}\n```\n"
+
+
+def _solution(episode: Episode) -> str:
+    """The right answers as calls, for Harbor's oracle; no other agent gets them."""
+    oracle = OraclePolicy()
+    oracle.open(episode)
+    calls = [" ".join(["incident", action.type, *action.args]) for action in oracle.script]
+    return "\n".join(["#!/bin/sh", "set -e", *calls, ""])

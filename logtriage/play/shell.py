@@ -1,0 +1,71 @@
+"""One incident played from a shell, a call of `incident` for each action: `incident escalate dba`.
+
+Nothing runs between two calls. An incident is a pure function of its coordinates and of the actions
+taken, so each call replays the journal, a file of the actions so far, and adds its own. Whoever
+plays must be able to read neither this code nor the coordinates: the truth follows from them.
+"""
+
+import fcntl
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from .actions import Action
+from .episode import Episode, final_score
+from .observation import CLOSED, render
+from .tools import tool_schemas
+
+HELP = ("help", "-h", "--help")
+SCORE = "score"  # closes the incident, and prints what it was worth
+# Of a call that are read; no action has more words, no name as many characters.
+MOST_WORDS, MOST_CHARACTERS = 4, 100
+
+
+def usage() -> str:
+    """The calls, one per line."""
+    lines = ["`incident` shows all that was shown so far. Every other call is a step:"]
+    for schema in tool_schemas():
+        function = schema["function"]
+        arguments = function["parameters"]["properties"]
+        call = " ".join(["incident", function["name"], *map(str.upper, arguments)])
+        meanings = [f"{name.upper()}: {one['description']}" for name, one in arguments.items()]
+        lines.append(" ".join([f"- `{call}`: {function['description']}", *meanings]))
+    return "\n".join(lines)
+
+
+def take(episode: Episode, words: Sequence[str]) -> str:
+    """Do what the words of a call ask, and return what it prints."""
+    if words[0] == SCORE:
+        episode.abandon()
+        score = final_score(episode)._asdict()
+        return json.dumps({"reward": score.pop("total"), **score})
+    if episode.done:
+        return CLOSED
+    return render(episode.act(Action.parse(words[0], ":".join(words[1:]))))
+
+
+def main(coordinates: Path) -> None:
+    """Answer one call; the command line is the journal's path, then the words of the call.
+
+    Args:
+        coordinates: a JSON object of task, split and index. They are no argument, which `ps` would
+            show, and stand in no line of code, which a traceback would.
+    """
+    path, *given = sys.argv[1:]
+    words = [word[:MOST_CHARACTERS] for word in given[:MOST_WORDS]]
+    episode = Episode.open(**json.loads(coordinates.read_text()))
+    shown = [usage(), render(episode.opening, episode.incident.topology)]
+    with open(path, "a+", encoding="utf-8") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)  # two calls at once are two steps
+        journal.seek(0)
+        for line in journal:
+            with suppress(json.JSONDecodeError):  # half a line: that call was never answered
+                shown.append(take(episode, json.loads(line)))
+        if words and words[0] not in HELP:
+            if not episode.done:
+                journal.write("\n" + json.dumps(words))
+                journal.flush()
+            shown = [take(episode, words)]
+    print("\n\n".join(shown))  # last of all: what was not written is not answered
