@@ -29,7 +29,19 @@ DOCUMENTS = [
 ]
 LOCAL = "http://127.0.0.1:8000"  # where documents say that a server listens
 # Programs that a block may name and a test cannot run: they need the network, a login or a model.
-ONLY_READ = ("git", "python3", "pip", ".", "cd", "openenv", "env", "server", "dask", "claude")
+ONLY_READ = (
+    "git",
+    "python3",
+    "pip",
+    ".",
+    "cd",
+    "openenv",
+    "env",
+    "server",
+    "dask",
+    "claude",
+    "harbor",
+)
 # Of the command line, what trains, waits or needs a model or a file: its options are read, it
 # is not run.
 LONG = (

@@ -1,1 +1,1 @@
-"""Other people's interfaces: episodes on a server, MCP, verifiers."""
+"""Other people's interfaces: episodes on a server, MCP, Inspect, Harbor, verifiers."""

@@ -50,8 +50,7 @@ def main(coordinates: Path) -> None:
     """Answer one call; the command line is the journal's path, then the words of the call.
 
     Args:
-        coordinates: a JSON object of task, split and index. They are no argument, which `ps` would
-            show, and stand in no line of code, which a traceback would.
+        coordinates: a JSON file of task, split and index; as arguments, `ps` would show them.
     """
     path, *given = sys.argv[1:]
     words = [word[:MOST_CHARACTERS] for word in given[:MOST_WORDS]]

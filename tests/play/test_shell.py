@@ -88,3 +88,4 @@ def test_half_a_line_is_no_step(call):
     with call.journal.open("a") as journal:
         journal.write('\n["ignore"')
     assert call("resolve").startswith("step 2 of 12\nclosed by resolve")
+    assert call("escalate", "sre") == CLOSED
