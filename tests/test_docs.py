@@ -41,6 +41,7 @@ ONLY_READ = (
     "dask",
     "claude",
     "harbor",
+    "inspect",
 )
 # Of the command line, what trains, waits or needs a model or a file: its options are read, it
 # is not run.

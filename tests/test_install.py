@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # Of the extras or of requirements.txt. What OpenEnv brings, such as numpy, is not listed.
 HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "ipywidgets", "matplotlib", "scipy"}
-HEAVY |= {"networkx", "pandas", "PIL", "pyarrow", "verifiers", "papermill"}
+HEAVY |= {"networkx", "pandas", "PIL", "pyarrow", "verifiers", "papermill", "inspect_ai"}
 USE = """
 import logtriage.client, logtriage.adapters.remote, logtriage.server.app
 from logtriage.environment import TriageEnvironment

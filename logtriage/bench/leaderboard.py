@@ -18,12 +18,12 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ..play.actions import Action
 from ..play.episode import BaseEpisode, Episode, final_score
+from ..play.scoring import solved
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .audit import judge
 from .episode_log import first_fault, read_trajectories
 from .intervals import KEYS
 from .replay import FORGED, MATCH, UNSCORED, Replayed
-from .rollouts import solved
 
 SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
 REFUSED = "?"  # a step that was no valid action

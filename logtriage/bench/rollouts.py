@@ -12,7 +12,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..play.episode import BaseEpisode, Episode, OpenEpisode, final_score
-from ..play.scoring import PARTS, Score
+from ..play.scoring import PARTS, solved
 from ..policies.policy import BATCH, Played, Policy
 from ..world.tasks import BENCHMARK_VERSION, Task
 
@@ -73,15 +73,6 @@ class Result(NamedTuple):
 
 # What a row holds besides `COLUMNS`, judged from the result.
 Judge = Callable[[Result], dict[str, Any]]
-
-
-def solved(score: Score) -> bool:
-    """Whether the root cause is right, the fault gone or the false alarm dismissed, and the gate
-    passed.
-    """
-    # Where the right remedy came first, or speed is paid, or the score knows no remedies.
-    gone = score.remediation == 1.0 or score.speed > 0.0 or score.total == 1.0
-    return score.root_cause == 1.0 and score.gate == 1.0 and gone
 
 
 def result_row(played: Played, policy: str, attempt: int = 0) -> dict[str, Any]:

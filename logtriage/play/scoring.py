@@ -112,6 +112,15 @@ def score(record: Record, incident: Incident) -> Score:
     return Score(*parts, cost, gate, gate * worth)
 
 
+def solved(score: Score) -> bool:
+    """Whether the root cause is right, the fault gone or the false alarm dismissed, and the gate
+    passed.
+    """
+    # Where the right remedy came first, or speed is paid, or the score knows no remedies.
+    gone = score.remediation == 1.0 or score.speed > 0.0 or score.total == 1.0
+    return score.root_cause == 1.0 and score.gate == 1.0 and gone
+
+
 def _right_answers(record: Record, incident: Incident) -> tuple[float, float, float, float]:
     """Severity, root cause, remediation and escalation: 1 where the first answer is right."""
     severity = float(record.severity == incident.severity)

@@ -22,10 +22,10 @@ from logtriage.bench.evaluation import (
     report,
 )
 from logtriage.bench.registry import Player, behind_endpoint, make_policy, scripted
-from logtriage.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each, solved
+from logtriage.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each
 from logtriage.bench.score_tables import detection_table, score_table
 from logtriage.play.episode import Episode
-from logtriage.play.scoring import Score
+from logtriage.play.scoring import Score, solved
 from logtriage.play.tools import ToolSession
 from logtriage.policies.llm.endpoint import EndpointPolicy
 from logtriage.policies.scripted import ConstantPolicy

@@ -1,0 +1,149 @@
+"""Incidents for Inspect (`inspect_ai`): one task for each split, with any provider that it knows.
+
+    inspect eval logtriage/test --model anthropic/MODEL --limit 30
+    inspect eval logtriage/unseen_faults --model openai/MODEL -T task=cascading_failure
+
+The conversation is that of `ConversationPolicy`: the same prompt, tools, answers and costs.
+"""
+
+from itertools import product
+from types import SimpleNamespace
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageTool,
+    ChatMessageUser,
+    get_model,
+)
+from inspect_ai.scorer import Metric, Score, Scorer, Target, grouped, mean, metric, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import ToolInfo
+from inspect_ai.util import registry_info
+
+from ..play import scoring
+from ..play.conversation import Message, answers, from_wire, opening_messages
+from ..play.episode import Episode, final_score
+from ..play.tools import ToolSession, tool_schemas
+from ..world.tasks import BENCHMARK_VERSION, SPLITS, check_tasks
+
+TOOLS = [ToolInfo.model_validate(schema["function"]) for schema in tool_schemas()]
+
+
+def incidents(
+    split: str, task: str | list[str] = "all", episodes: int = 200, first: int = 0
+) -> Task:
+    """Incidents `first` to `first + episodes - 1` of each task that is named, from `split`.
+
+    They are in the order of their index, tasks in turn: `--limit` leaves some of each. `ValueError`
+    for an unknown task or split.
+    """
+    names = check_tasks([task] if isinstance(task, str) else task)
+    samples = [
+        _sample(name, split, index)
+        for index, name in product(range(first, first + episodes), names)
+    ]
+    return Task(
+        dataset=samples,
+        solver=triage(),
+        scorer=triage_score(),
+        name=split,
+        version=BENCHMARK_VERSION,
+    )
+
+
+def _sample(task: str, split: str, index: int) -> Sample:
+    """An incident's opening; of its truth nothing."""
+    return Sample(
+        input=opening_messages(ToolSession(Episode.open(task, split, index)).opening),
+        id=f"{task}/{split}/{index}",
+        metadata={"task": task, "split": split, "index": index},
+    )
+
+
+@solver
+def triage() -> Solver:
+    """Lets the model call tools until the incident is closed, or it calls none: it walked away."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        session = ToolSession(Episode.open(**state.metadata))
+        try:
+            while not session.episode.done:
+                state.output = await get_model().generate(state.messages, TOOLS)
+                message = state.output.message
+                answered = answers(session, _from_inspect(message))
+                state.messages += [message, *map(_to_inspect, answered)]
+                if not answered:
+                    break
+        finally:  # out of the messages, tokens or time that Inspect may limit, too
+            session.episode.abandon()
+            state.store.set("score", final_score(session.episode)._asdict())
+        return state
+
+    return solve
+
+
+@metric
+def mean_of() -> Metric:
+    """The mean over the incidents of each task."""
+    return grouped(mean(), "task", all=False)
+
+
+@metric
+def stderr_of() -> Metric:
+    """The standard error of that mean."""
+    return grouped(stderr(), "task", all=False)
+
+
+OF_EACH_TASK = [mean_of(), stderr_of()]
+
+
+@scorer({"*": [mean(), stderr()], "total": OF_EACH_TASK, "solved": OF_EACH_TASK})
+def triage_score() -> Scorer:
+    """Total, whether the incident was solved, and the parts, cost and gate of the score."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        parts = state.store.get("score")
+        if parts is None:
+            raise ValueError("only the solver `triage` plays incidents; leave out --solver")
+        solved = float(scoring.solved(scoring.Score(**parts)))
+        return Score(value={"total": parts["total"], "solved": solved, **parts})
+
+    return score
+
+
+def _from_inspect(message: ChatMessageAssistant) -> Message:
+    """The message that `answers` takes.
+
+    What Inspect could not read as arguments becomes a text, which costs a step.
+    """
+    calls = []
+    for call in message.tool_calls or ():
+        arguments = call.parse_error or call.arguments
+        function = SimpleNamespace(name=call.function, arguments=arguments)
+        calls.append(SimpleNamespace(id=call.id, function=function))
+    return from_wire(SimpleNamespace(content=message.text, tool_calls=calls))
+
+
+def _to_inspect(message: Message) -> ChatMessage:
+    """What answers a call; what answers a call that could not be read is no tool's message."""
+    content, called = message["content"], message.get("tool_call_id")
+    if called is None:
+        return ChatMessageUser(content=content)
+    return ChatMessageTool(content=content, tool_call_id=called, function=message["name"])
+
+
+def _register(split: str) -> None:
+    """Offer `incidents` of a split as `logtriage/SPLIT`, with the options that `-T` sets."""
+    # Inspect puts the package before the names of what pip installed, but not in a checkout.
+    named = registry_info(triage).name.startswith("logtriage/")
+
+    @task(name=split if named else f"logtriage/{split}")
+    def of_split(task: str | list[str] = "all", episodes: int = 200, first: int = 0) -> Task:
+        return incidents(split, task, episodes, first)
+
+
+for name in SPLITS:
+    _register(name)
