@@ -164,6 +164,88 @@ def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
     assert trace.stop_condition == "max_turns" and trace.reward == episode.score.total
 
 
+@pytest.fixture
+def without_uv(monkeypatch):
+    """Have the programs of verifiers' own harnesses run here; uv would fetch what they need."""
+    from verifiers.v1.runtimes.base import Runtime
+
+    async def prepare(self, script, env=None, *, activate=True):
+        path = f"{self.scripts_dir}/program.py"
+        await self.write(path, script.encode())
+        return [sys.executable, path]
+
+    monkeypatch.setattr(Runtime, "prepare_uv_script", prepare)
+
+
+def test_another_harness_plays_by_the_served_tools(endpoint, tmp_path, without_uv):
+    url, scripts, requests = endpoint
+    played = {}
+    for index, seed in enumerate((1, 2)):
+        episode = Episode.open("cascading_failure", SPLIT, index)
+        make_policy("novice", seed).play([episode])
+        turns = [step.action for step in episode.history]
+        if index:  # walks away
+            episode = in_conversation([*map(does, turns[:2]), said()], "cascading_failure", index)
+            turns = turns[:2]
+        script = [does(action) for action in turns] + [said(content="Done.")]
+        for message in (turn[2]["choices"][0]["message"] for turn in script):
+            for made in message["tool_calls"] or ():
+                made["function"]["name"] = f"logtriage_{made['function']['name']}"
+        scripts[opening("cascading_failure", index)] = script
+        played[f"cascading_failure/{SPLIT}/{index}"] = episode.score
+    options = {"tasks": ["cascading_failure"], "episodes": 2}
+    traces = evaluate(url, tmp_path, {"harness": {"id": "null"}}, **options)
+    assert {name: trace.info["score"] for name, trace in traces.items()} == {
+        name: score._asdict() for name, score in played.items()
+    }
+    assert [trace.reward for trace in traces.values()] == [played[name].total for name in traces]
+    assert {trace.stop_condition for trace in traces.values()} == {"closed", "agent_completed"}
+    assert {len(request["tools"]) for request in requests} == {7}
+
+
+def test_calls_at_once_all_count():
+    from mcp.server.fastmcp import FastMCP
+    from verifiers.v1 import SharedToolsetConfig
+
+    from logtriage.adapters.verifiers import TriageState, TriageToolset
+
+    class Far(TriageToolset):
+        """Its state is a message away."""
+
+        kept = TriageState(incident=("single_crash", SPLIT, 0))
+
+        async def _pull_state(self):
+            await asyncio.sleep(0.01)
+            return self.kept.model_copy()
+
+        async def _push_state(self, before):
+            await asyncio.sleep(0.01)
+            Far.kept = self.state
+
+    async def call():
+        mcp = FastMCP()
+        Far(SharedToolsetConfig()).register(mcp)
+        asked = {"service": "all"}
+        await asyncio.gather(*(mcp.call_tool("request_more_logs", asked) for _ in range(3)))
+
+    asyncio.run(call())
+    assert Far.kept.replay().episode.record.steps == 3
+
+
+def test_its_own_validation_passes(tmp_path):
+    from verifiers.v1.cli.validate import run_validate
+    from verifiers.v1.configs.cli.validate import ValidateConfig
+
+    config = ValidateConfig(
+        taskset={"id": "logtriage", "episodes": 1},
+        runtime={"type": "subprocess"},
+        output_dir=tmp_path,
+        rich=False,
+    )
+    rows = asyncio.run(run_validate(config))
+    assert [row["reason"] for row in rows] == ["valid"] * 3
+
+
 def test_options_name_the_incidents():
     from logtriage.adapters.verifiers import load_environment
 
