@@ -20,12 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import files
 from importlib.util import find_spec
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
@@ -45,6 +43,7 @@ from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import cost, grpo
 from logtriage.train.cost import GIB, T4, estimate
+from logtriage.train.decoding import apart
 from logtriage.train.settings import TrainingConfig, make_config
 from logtriage.world.tasks import SEVERITIES, TASKS
 
@@ -100,12 +99,6 @@ def memory() -> dict[str, float | None]:
         "allocated_gib": round(torch.cuda.max_memory_allocated() / GIB, 2),
         "outside_gib": round((whole - free - torch.cuda.memory_reserved()) / GIB, 2),
     }
-
-
-def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A function's result, computed in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 # -- a model that has learned nothing, and what it is made to say --------------------------------
@@ -217,7 +210,7 @@ def follow_script(tokenizer: Any, turn_tokens: int) -> None:
 def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: bool) -> dict:
     """Train to the step `until`, or to the end; not `trained` where memory ends."""
     as_a_t4(training=True)
-    load = grpo._load
+    load = grpo.load_to_train
 
     def load_and_script(config: TrainingConfig) -> tuple[Any, Any]:
         model, tokenizer = load(config)
@@ -225,7 +218,7 @@ def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: b
         return model, tokenizer
 
     if scripted:
-        grpo._load = load_and_script
+        grpo.load_to_train = load_and_script
     try:
         grpo.train(config, run, progress=False, until=until)
     except ValueError as error:

@@ -34,10 +34,11 @@ RECIPE = (
 # Preset and GPU of the costs in docs/t4.md, with so many held-out incidents a task before and
 # after, as notebook 08 has them.
 COSTED: tuple[tuple[str, KnownGpu], ...] = (
+    ("t4_starter", T4),
     ("recommended", T4),
+    ("t4_qwen3", T4),
     ("l4", L4),
     ("a100", A100),
-    ("t4_starter", T4),
     ("model_card", T4),
 )
 HELD_OUT = 40

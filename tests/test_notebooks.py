@@ -4,13 +4,18 @@ as they are, by nbmake.
 
 import json
 import os
+import re
+import shutil
+import time
 from pathlib import Path
 
 import demo
+import pandas as pd
 import papermill
 import pytest
 from PIL import Image
 
+from logtriage.bench.runs import last_step
 from logtriage.world.tasks import TASKS
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -58,6 +63,47 @@ def test_08_goes_the_whole_way_on_a_cpu(tmp_path):
     notebook = run("08_t4_end_to_end.ipynb", tmp_path, profile="cpu", folder=str(tmp_path))
     assert (tmp_path / "seed-1" / "hub" / "README.md").exists()
     assert "root cause: " in said(notebook)
+
+
+@pytest.fixture
+def slow_t4(tiny_base, tmp_path, monkeypatch):
+    """A machine that takes itself for a T4, and is slow: the path of its clock. Hub names lead to a
+    base that has learned nothing.
+    """
+    for name in ("Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"):
+        cached = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
+        shutil.copytree(tiny_base, cached / "snapshots" / "0")
+        (cached / "refs").mkdir()
+        (cached / "refs" / "main").write_text("0")
+    clock, stand_in = tmp_path / "clock", NOTEBOOKS.parent / "tests" / "stand_in"
+    clock.touch()
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("SLOW_CLOCK", str(clock))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(stand_in), os.environ["PATH"]]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, [stand_in / "slow_clock", stand_in])))
+    return clock
+
+
+@pytest.mark.slow
+def test_08_stops_within_its_hours_on_a_slow_machine(slow_t4, tmp_path):
+    began = time.monotonic()
+    options = {"folder": str(tmp_path / "runs"), "batch": 6, "budget_hours": 2.5}
+    text = said(run("08_t4_end_to_end.ipynb", tmp_path, **options))
+    taken = time.monotonic() - began + slow_t4.stat().st_size
+    assert taken < 2.5 * 3600
+    # It was cut short three times: play before training, steps, and play after it.
+    path = tmp_path / "runs" / "seed-1"
+    steps, frame = last_step(path)["step"], pd.read_parquet(path / "evaluation.parquet")
+    counts = frame.groupby(["policy", "task"])["index"].nunique().unstack()
+    assert 2 < steps < 40 and steps < int(re.search(r"(\d+) of 40 steps fit", text)[1])
+    assert counts.loc["trained"].max() <= counts.loc["base"].min() < 40
+    assert f"After {steps} of 40 steps, on" in text
+    rows = json.loads((path / "hub" / "summary.json").read_text())
+    assert {row["task"]: row["episodes"] for row in rows} == dict(counts.loc["trained"])
+    card = (path / "hub" / "README.md").read_text()
+    assert f"| optimizer steps | {steps} of 40: its time was used up |" in card
+    assert (path / "hub" / "gain.png").exists() and "the run takes 4 bit" in text
 
 
 def test_03_and_04_train_and_report(tmp_path):

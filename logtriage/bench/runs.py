@@ -213,6 +213,14 @@ def start_run(settings: dict[str, Any], folder: Path) -> None:
         )
 
 
+def last_step(folder: Path) -> dict[str, Any]:
+    """The last whole line of a run's metrics; that of step 0 where there is none."""
+    path = folder / "metrics.jsonl"
+    lines = path.read_text().rpartition("\n")[0].splitlines() if path.exists() else []
+    last: dict[str, Any] = json.loads(lines[-1]) if lines else {"step": 0}
+    return last
+
+
 def rewind(folder: Path) -> Path | None:
     """Take a run back to its last checkpoint, and return that; None, and empty logs, before the
     first.

@@ -76,16 +76,17 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
     Returns:
         Task, benchmark, seeds and episodes (incidents of each); `base`, `trained` and `gain`, with
         intervals in which seeds and incidents are resampled; `smallest_gain`, of a seed; the mean
-        scores of the `REFERENCES` that every seed has beside it; `share_of_belief` and `over_trace`
-        (how much better than that script), where these are among them; and each stratum (see
-        `bench.strata`), where it has groups by group.
+        scores of `start` (before a warm-up) and the `REFERENCES` that every seed has beside it;
+        `share_of_belief` and `over_trace` (how much better than that script), where these are among
+        them; and each stratum (see `bench.strata`), where it has groups by group.
 
     Raises:
         ValueError: when the frames do not hold the same incidents.
     """
     base, trained = ([one[one.policy == name] for one in frames] for name in ("base", "trained"))
     changes, rows = stratum_changes(base, trained), []
-    played = [name for name in REFERENCES if all((one.policy == name).any() for one in frames)]
+    beside = ("start", *REFERENCES)
+    played = [name for name in beside if all((one.policy == name).any() for one in frames)]
     for task in changes["task"].unique():
         names = ("base", "trained", *played)
         scores = {name: seed_scores(frames, task, name) for name in names}

@@ -1,4 +1,4 @@
-"""What a notebook on a borrowed GPU needs around training: versions, a place for the run, progress.
+"""What a notebook on a borrowed GPU needs around training: versions, a place for the run.
 
 Training and evaluation run in processes of their own (`command`): Unsloth changes classes of
 `transformers` in the process that imports it, only a process that ends is sure to give memory back,
@@ -14,10 +14,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 from huggingface_hub import get_token
 
-from ..bench.runs import Gpu, find_gpu, read_jsonl, record_of
+from ..bench.runs import Gpu, find_gpu
 from .cost import A100, L4, T4, KnownGpu
 
 # By a part of a GPU's name: what the cost model knows of it, and the preset.
@@ -95,12 +94,13 @@ def dying_with_this() -> Callable[[], None] | None:
 
 def command(*arguments: object, **options: object) -> None:
     """Run `python -m logtriage ...` and print its output as it comes; an option of None or empty
-    text is left out. `RuntimeError` when it fails.
+    text is left out, one with a list repeated. `RuntimeError` when it fails.
     """
     words = [sys.executable, "-m", "logtriage", *map(str, arguments)]
-    for name, value in options.items():
-        if value not in (None, ""):
-            words += [f"--{name.replace('_', '-')}", str(value)]
+    for name, given in options.items():
+        for value in given if isinstance(given, list) else [given]:
+            if value not in (None, ""):
+                words += [f"--{name.replace('_', '-')}", str(value)]
     print("$ python", *words[1:], flush=True)
     # Another process does not find the token that a notebook of Colab has.
     env = {**os.environ, "PYTHONUNBUFFERED": "1", "HF_TOKEN": get_token() or ""}
@@ -124,20 +124,3 @@ def command(*arguments: object, **options: object) -> None:
         raise RuntimeError(
             f"python -m logtriage {arguments[0]} failed with exit status {process.returncode}"
         )
-
-
-def progress(run: str | Path) -> pd.DataFrame:
-    """How far a run is and what it costs, by its last step, in one row."""
-    settings, metrics = record_of(Path(run))["settings"], read_jsonl(Path(run) / "metrics.jsonl")
-    last = metrics.iloc[-1]
-    seconds = metrics["seconds"].diff().fillna(metrics["seconds"]).iloc[-1]
-    episodes = settings["incidents"] * settings["group"] * last["step"]
-    row = {
-        "seconds a step": round(seconds, 1),
-        "peak memory, GB": round(last.get("peak_memory_gb", float("nan")), 1),
-        "tokens an episode": round(last["num_tokens"] / episodes),  # opening and written
-        "malformed calls": round(last["malformed"], 2),  # an episode
-        "steps": f"{int(last['step'])} of {settings['steps']}",
-        "hours left": round(seconds * (settings["steps"] - last["step"]) / 3600, 2),
-    }
-    return pd.DataFrame([row])

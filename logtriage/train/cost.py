@@ -1,10 +1,11 @@
-"""What a GRPO run of Qwen2.5 takes on one GPU: hours and memory, computed from shapes.
+"""What a GRPO run of Qwen takes on one GPU: hours and memory, computed from shapes.
 
     print(estimate(make_config("recommended"), T4, held_out=40))  # hours, and GiB at the peak
 
 Shapes are exact; how fast a GPU is at such work is a range, and so is every result. Nothing here
-was measured. Left out are downloads, loading, compiling, attention's own products (5 % of the
-others at 2,000 tokens), the simulator and the optimizer.
+was measured; a session measures its decode steps first, and hands them in. Left out are downloads,
+loading, compiling, attention's own products (5 % of the others at 2,000 tokens), the simulator and
+the optimizer.
 """
 
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """Shapes of a Qwen2 decoder whose output layer is its embedding."""
+    """Shapes of a Qwen2 or Qwen3 decoder whose output layer is its embedding."""
 
     layers: int
     hidden: int
@@ -44,6 +45,7 @@ class Model:
     key_value_heads: int
     head_size: int
     vocabulary: int = 151_936
+    qwen3: bool = False
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
@@ -60,21 +62,35 @@ class Model:
 
     @property
     def others(self) -> int:
-        """The embedding, the biases of q, k and v, and the norms."""
-        biases = (self.heads + 2 * self.key_value_heads) * self.head_size
+        """The embedding, the norms, and the biases of q, k and v: Qwen3 has norms of q and k."""
+        vectors = 2 if self.qwen3 else self.heads + 2 * self.key_value_heads
         norms = (2 * self.layers + 1) * self.hidden
-        return self.vocabulary * self.hidden + self.layers * biases + norms
+        return self.vocabulary * self.hidden + self.layers * vectors * self.head_size + norms
+
+    @property
+    def weights(self) -> int:
+        """All of them."""
+        return self.linear + self.others
 
     def adapter(self, rank: int) -> int:
         """Weights of a LoRA adapter."""
         return self.layers * rank * sum(one + other for one, other in self.shapes)
 
 
-# From `config.json` of Qwen/Qwen2.5-*-Instruct, by what a hub's name contains.
+# From `config.json` of each, by what a hub's name contains.
 MODELS = {
     "Qwen2.5-0.5B-Instruct": Model(24, 896, 4864, 14, 2, 64),
     "Qwen2.5-3B-Instruct": Model(36, 2048, 11008, 16, 2, 128),
+    "Qwen3-4B-Instruct-2507": Model(36, 2560, 9728, 32, 8, 128, qwen3=True),
 }
+
+
+def known_model(name: str) -> Model:
+    """The shapes of a model by its name; `ValueError` for one that is not known."""
+    for part, shape in MODELS.items():
+        if part.lower() in name.lower():
+            return shape
+    raise ValueError(f"no shapes are known of {name!r}; choose one of {', '.join(MODELS)}")
 
 
 class KnownGpu(NamedTuple):
@@ -109,19 +125,19 @@ def estimate(
     config: TrainingConfig,
     gpu: KnownGpu = T4,
     held_out: int = 0,
-    batch: int = 24,
+    batch: int = 0,
     model: Model | None = None,
+    decode: float | None = None,
 ) -> Estimate:
-    """What a run takes, with an evaluation of `held_out` incidents of each task before and after,
-    `batch` at once; `ValueError` for a model that is neither given nor known.
+    """What a run takes, with an evaluation of `held_out` incidents of each task before and after;
+    `ValueError` for a model that is neither given nor known.
+
+    Args:
+        batch: of these, how many are played at once; 0 for as many as in a step of training.
+        decode: seconds of a decode step of this model as measured; None for what is assumed.
     """
-    if model is None:
-        known = [shape for name, shape in MODELS.items() if name.lower() in config.model.lower()]
-        if not known:
-            raise ValueError(
-                f"no shapes are known of {config.model!r}; choose one of {', '.join(MODELS)}"
-            )
-        model = known[0]
+    batch = batch or config.episodes
+    model = model or known_model(config.model)
 
     completion = min(TURNS * (min(ANSWER, config.turn_tokens) + REPLY), config.completion_tokens)
     length = PROMPT + completion
@@ -133,22 +149,22 @@ def estimate(
     trained = config.episodes * (prefill + passes * length)  # tokens
     held = len(TASKS) * held_out
 
-    def seconds(tflops: float, decode: float) -> tuple[float, float]:
-        """Of a step, and of all steps and two evaluations."""
+    def seconds(tflops: float, assumed: float) -> tuple[float, float]:
+        """Of a step, and of all steps and evaluations: a warm-up has one more before it."""
         a_token = 2 * model.linear / tflops / 1e12
+        one = assumed * model.layers / 36 if decode is None else decode
         # All wait for the longest answer of each turn.
-        decoded = decode * model.layers / 36 * LONGEST_TURNS * config.turn_tokens
+        decoded = one * LONGEST_TURNS * config.turn_tokens
         step = a_token * trained + decoded
-        return step, step * config.steps + 2 * (
-            a_token * held * length + decoded * -(-held // batch)
-        )
+        evaluation = a_token * held * length + decoded * -(-held // batch)
+        return step, step * config.steps + (3 if config.warm_up else 2) * evaluation
 
     def gib(tokens: float, logit_bytes: int, unquantised: float, overhead: float) -> float:
         weight = unquantised * 2 + (1 - unquantised) * NF4 if config.load_in_4bit else 2
         weights = model.linear * weight + model.others * 2
         weights += model.adapter(config.lora_rank) * TRAINED
         if not config.lora_rank:
-            weights = (model.linear + model.others) * TRAINED
+            weights = model.weights * TRAINED
         together = max(config.episodes, batch if held_out else 0)
         # Keys and values of all layers, and the MLP and residual stream of the layer at work.
         kept = 2 * 2 * model.layers * model.key_value_heads * model.head_size

@@ -18,7 +18,11 @@ same command continues what was interrupted.
 """
 
 import json
+import math
+import time
 from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +30,7 @@ import pandas as pd
 
 from ..bench.audit import judge_result
 from ..bench.evaluation import evaluate
-from ..bench.registry import Player, in_memory, scripted
+from ..bench.registry import POLICIES, Player, in_memory, scripted
 from ..bench.rollouts import Judge, Plan
 from ..bench.runs import model_of, read_jsonl, record_of, step_of, write_text
 from ..bench.score_tables import REFERENCES, summarise
@@ -99,9 +103,11 @@ def _results(
     episodes: int,
     batch: int = 100,
     judge: Judge | None = None,
+    deadline: float = math.inf,
 ) -> pd.DataFrame:
     """The rows of all players on the first held-out incidents of the splits: those in the file, and
-    others, which are played. The file then holds them all, and what else it held of these models.
+    others, which are played, by models until the deadline. The file then holds them all, and what
+    else it held of these models.
     """
     players, frames, added = list(players), [], False
     kept = pd.read_parquet(path) if path.exists() else pd.DataFrame()
@@ -115,7 +121,7 @@ def _results(
             rows = kept[(kept["key"] == player.key) & (kept["split"] == split)]
             rows = rows[rows["index"].isin(plan.indices)] if len(rows) else rows
             if len(rows) < len(plan.keys):
-                rows = evaluate([player], plan, None, judge, batch).frame
+                rows = _played(player, plan, rows, batch, judge, deadline)
                 rows, added = rows.assign(weights=weights_of(player), key=player.key), True
                 if player.name.startswith("checkpoint-"):
                     rows = rows.assign(step=step_of(player.name))
@@ -132,6 +138,50 @@ def _results(
     return found
 
 
+def _played(
+    player: Player, plan: Plan, kept: pd.DataFrame, batch: int, judge: Judge | None, deadline: float
+) -> pd.DataFrame:
+    """A player's rows of a plan. With a deadline, in `time.perf_counter`'s seconds, a model plays
+    what it has not `kept` batch by batch, tasks in turn, as long as a batch like the longest so far
+    would still end before it.
+    """
+    if deadline == math.inf or player.name in POLICIES:
+        return evaluate([player], plan, None, judge, batch).frame
+    frames, longest = [kept] if len(kept) else [], 0.0
+    player = player._replace(make=cache(player.make))
+    for first, task in product(plan.indices[::batch], plan.names):
+        part = Plan([task], plan.split, min(batch, plan.indices.stop - first), first)
+        there = (kept["task"] == task) & kept["index"].isin(part.indices) if len(kept) else kept
+        if len(there) and there.sum() == part.episodes:
+            continue
+        if time.perf_counter() < deadline:
+            player.make(0)  # loaded once, and not part of a batch's time
+        began = time.perf_counter()
+        if began + longest >= deadline:
+            break
+        frames.append(evaluate([player], part, None, judge, batch).frame)
+        longest = max(longest, time.perf_counter() - began)
+    return pd.concat(frames, ignore_index=True) if frames else kept
+
+
+def same_incidents(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the incidents that every policy of an evaluation has played."""
+    players = frame.groupby(["task", "index"])["policy"].transform("nunique")
+    return frame[players == frame["policy"].nunique()]
+
+
+def incidents_played(run: Path) -> int:
+    """How many incidents of each task of `test` a run's model has played; `ValueError` for none."""
+    frame = pd.read_parquet(run / "evaluation.parquet")
+    counts = same_incidents(frame[frame["split"] == "test"]).groupby("task")["index"].nunique()
+    if counts.size < len(TASKS):
+        raise ValueError(
+            f"the hours did not suffice for a batch of each task in {run}; raise them, or lower "
+            "what is played at once"
+        )
+    return int(counts.min())
+
+
 def weights_of(player: Player) -> str:
     """The digest of the weights that were trained; empty for a script."""
     return player.settings.get("adapter") or player.settings.get("weights", "")
@@ -143,17 +193,25 @@ def evaluate_run(
     split: str = "test",
     references: Sequence[str] = REFERENCES,
     batch: int = 100,
+    hours: float = math.inf,
 ) -> pd.DataFrame:
     """Play the run's model before training, after it where that has ended, and scripted policies
-    (`references`) on so many held-out incidents of each task, `batch` at once.
+    (`references`) on so many held-out incidents of each task, `batch` at once. The model also plays
+    as it was before a warm-up (`start`), so that imitation and reward can be told apart. It begins
+    no batch that would not end in so many `hours`.
 
     Returns:
-        The rows of `base`, `trained` and the references, with the columns `weights` and `key`. They
-        are kept in `evaluation.parquet`, beside other splits.
+        The rows of `start`, `base`, `trained` and the references on the incidents that all of them
+        have played, with the columns `weights` and `key`. They are kept in `evaluation.parquet`,
+        beside other splits.
     """
+    deadline = time.perf_counter() + 3600 * hours
     path = Path(run) / "evaluation.parquet"
-    players = [*before_and_after(path.parent).values(), *map(scripted, references)]
-    return _results(path, players, [split], episodes, batch)
+    models = list(before_and_after(path.parent).values())
+    if (path.parent / "warm-up").exists():
+        models.append(model_player(path.parent, None, "start"))
+    players = [*models, *map(scripted, references)]
+    return same_incidents(_results(path, players, [split], episodes, batch, None, deadline))
 
 
 def evaluate_checkpoints(run: str | Path, episodes: int = 60, batch: int = 100) -> pd.DataFrame:

@@ -12,15 +12,18 @@ is a folder:
 | `completions.jsonl` | one conversation per step, to read |
 | `warm-up/` | the adapter before GRPO, where there was a warm-up |
 | `checkpoint-*` | to resume from |
-| `model/` | the trained model, and the sign that the run is finished |
+| `model/` | the trained model, and the sign that the run has ended, by its steps or its hours |
 
-The same command continues an interrupted run from its last checkpoint, and leaves a finished one
-alone. A run on a CPU repeats to the last digit with the same number of threads only
-(`OMP_NUM_THREADS`): sums over many numbers are split among threads. The published runs had one.
+The same command continues an interrupted run from its last checkpoint, also one that its hours
+ended, and leaves a finished one alone. A run on a CPU repeats to the last digit with the same
+number of threads only (`OMP_NUM_THREADS`): sums over many numbers are split among threads. The
+published runs had one.
 """
 
+import math
 import os
 import shutil
+import time
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.util import find_spec
@@ -30,6 +33,7 @@ from typing import Any
 from ..bench.runs import (
     find_gpu,
     last_checkpoint,
+    last_step,
     locked,
     out_of_memory,
     rewind,
@@ -62,6 +66,7 @@ def train(
     open_episode: OpenEpisode | None = None,
     until: int | None = None,
     track: str = "",
+    hours: float = math.inf,
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
 
@@ -71,6 +76,7 @@ def train(
             on a server, with the same result. By default as `config.varied` has it.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
+        hours: most of them, loading included; then the model is what it was at the last step.
 
     Returns:
         The trained model's folder; the run's, when `until` stopped it before.
@@ -82,6 +88,7 @@ def train(
     """
     if config.varied and open_episode is not None:
         raise ValueError("varied incidents are made in this process; do without a server")
+    deadline = time.perf_counter() + 3600 * hours
     check_route(config)
     if track and find_spec(track) is None:
         raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
@@ -91,14 +98,18 @@ def train(
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
         start_run(settings, folder)  # only checks that it is the same run
-    if (folder / "model").exists():
+    last, reached = last_step(folder), last_checkpoint(folder)
+    if (folder / "model").exists() and (reached is None or last["step"] == config.steps):
         return folder / "model"
     with locked(folder):
-        reached = last_checkpoint(folder)
         if until is not None and reached is not None and until <= step_of(reached):
             return folder
+        if reached is not None and last.get("seconds", 0.0) > 3600 * hours * last["step"]:
+            return _ended_by_time(folder)  # not one more step
         try:
-            return _trained(config, settings, folder, progress, open_episode, until, track)
+            return _trained(
+                config, settings, folder, progress, open_episode, until, track, deadline
+            )
         except (RuntimeError, OSError) as error:
             if out_of_memory(error):
                 raise ValueError(
@@ -133,11 +144,13 @@ def _trained(
     open_episode: OpenEpisode,
     until: int | None,
     track: str,
+    deadline: float,
 ) -> Path:
     """`train`, without its checks: from the last checkpoint to the end."""
-    model, tokenizer = _load(config)
+    model, tokenizer = load_to_train(config)
     start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
     checkpoint = rewind(folder)
+    shutil.rmtree(folder / "model", ignore_errors=True)  # of fewer steps
 
     # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
     from datasets import Dataset
@@ -153,7 +166,7 @@ def _trained(
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
-    metrics = MetricsLog(folder, config.steps, progress, until)
+    metrics = MetricsLog(folder, config.steps, progress, until, deadline)
     trainer = kind(
         model=model,
         args=grpo_arguments(config, folder, track),
@@ -173,11 +186,23 @@ def _trained(
     finally:
         metrics.bar.close()  # so that an error begins on its own line
     if trainer.state.global_step < config.steps:
-        return folder
+        return folder if trainer.state.global_step == until else _ended_by_time(folder)
     # Renamed when whole: a run with `model/` is finished.
     trainer.save_model(str(folder / "model.partial"))
     tokenizer.save_pretrained(str(folder / "model.partial"))
     return (folder / "model.partial").rename(folder / "model")
+
+
+def _ended_by_time(folder: Path) -> Path:
+    """The model of a run that has no time for another step: that of its last checkpoint."""
+    checkpoint, model = last_checkpoint(folder), folder / "model"
+    assert checkpoint is not None
+    if not model.exists():
+        state = shutil.ignore_patterns("*.pt", "*.pth", "*.bin", "trainer_state.json")
+        partial = folder / "model.partial"
+        shutil.copytree(checkpoint, partial, ignore=state, dirs_exist_ok=True)
+        partial.rename(model)
+    return model
 
 
 def check_route(config: TrainingConfig) -> None:
@@ -201,7 +226,7 @@ def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
     return replace(config, loader="transformers", load_in_4bit=False), warning
 
 
-def _load(config: TrainingConfig) -> tuple[Any, Any]:
+def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
     """(model, tokenizer) ready to train, with the adapter that is trained, if one is."""
     adapter = {
         "r": config.lora_rank,

@@ -8,12 +8,12 @@ import pandas as pd
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from .. import REPOSITORY, __version__
-from ..bench.runs import model_of, read_jsonl, record_of, weights_digest
+from ..bench.runs import last_step, model_of, read_jsonl, record_of, weights_digest
 from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
 from ..bench.strata import describe_falls, label, stratum_changes, with_truth
 from ..drawing import read_template
 from ..world.tasks import BENCHMARK_VERSION
-from .experiment import summarise_run, turn_tokens_of
+from .experiment import same_incidents, summarise_run, turn_tokens_of
 
 TAGS = (
     *("logtriage", "incident-response", "root-cause-analysis", "tool-use"),
@@ -43,6 +43,7 @@ LICENCES = {
     "Qwen/Qwen2.5-1.5B-Instruct": APACHE,
     "Qwen/Qwen2.5-3B-Instruct": QWEN_RESEARCH,
     "Qwen/Qwen2.5-7B-Instruct": APACHE,
+    "Qwen/Qwen3-4B-Instruct-2507": APACHE,
     "": Licence("mit"),  # the embedded model, ours
 }
 
@@ -142,7 +143,7 @@ def _base(subject: Subject) -> dict[str, Any]:
 
 def _training(run: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """On what was trained, and for how long."""
-    episodes, group = read_jsonl(run / "episodes.jsonl"), settings["group"]
+    episodes, group, last = read_jsonl(run / "episodes.jsonl"), settings["group"], last_step(run)
     tasks = episodes["task"].str.replace("_", " ").value_counts() // group
     return {
         "tasks": dict(tasks),
@@ -151,7 +152,8 @@ def _training(run: Path, settings: dict[str, Any]) -> dict[str, Any]:
         "first": episodes["index"].min(),
         "last": episodes["index"].max(),
         "warm_up": settings["warm_up"],
-        "minutes": read_jsonl(run / "metrics.jsonl")["seconds"].iloc[-1] / 60,
+        "steps": last["step"],
+        "minutes": last["seconds"] / 60,
     }
 
 
@@ -164,7 +166,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
         return {}
     evaluation = pd.read_parquet(path)
     split = evaluation["split"].iloc[0]  # others may be beside it
-    evaluation = evaluation[evaluation["split"] == split]
+    evaluation = same_incidents(evaluation[evaluation["split"] == split])
     base, trained = (evaluation[evaluation["policy"] == name] for name in ("base", "trained"))
     if trained.empty:
         return {}
@@ -176,14 +178,15 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
     rows = [{**row, "split": split} for row in summarise_run(folder, evaluation)]
     table = summary_table(rows)
     table["task"] = table["task"].str.replace("_", " ")
-    columns = ["task", "base", "trained", "gain", f"share of {CEILING}"]
+    counts = sorted({row["episodes"] for row in rows})
+    columns = ["task", "start", "base", "trained", "gain", f"share of {CEILING}"]
     references = [name for name in REFERENCES if name in table]
     detection = [name for name in map(label, DETECTION) if name in table]
     changes = stratum_changes(base, trained)
     return {
         "rows": rows,
         "split": split,
-        "episodes": rows[0]["episodes"],
+        "episodes": " to ".join(map(str, counts[:: len(counts) - 1 or 1])),
         "results": markdown(table[[name for name in columns if name in table]]),
         "references": markdown(table[["task", "trained", *references]]) if references else "",
         "strata": markdown(table[["task", *detection]]),

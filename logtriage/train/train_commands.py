@@ -4,6 +4,7 @@ What they need is imported when they run, so that `--help` is quick.
 """
 
 import json
+import math
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,7 +88,8 @@ def train_command(
     preset: Annotated[
         str,
         typer.Option(
-            help="novice or expert (CPU); recommended, t4_starter or model_card (T4); l4, a100."
+            help="novice or expert (CPU); t4_starter, recommended, t4_qwen3 or model_card (T4); "
+            "l4, a100."
         ),
     ] = "recommended",
     task: Annotated[
@@ -116,6 +118,9 @@ def train_command(
     until: Annotated[
         int | None, typer.Option(min=1, help="Stop after this step; repeat without it to continue.")
     ] = None,
+    hours: Annotated[
+        float, typer.Option(min=0.0, help="Begin no step that would not end within so many hours.")
+    ] = math.inf,
     env_url: Annotated[
         str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
     ] = "",
@@ -128,6 +133,7 @@ def train_command(
     ] = "",
 ) -> None:
     """Train a model with GRPO, metrics and checkpoints in FOLDER."""
+    from ..bench.runs import last_step
     from .grpo import on_this_machine, train
     from .publication import check_upload, publish_model
     from .settings import asked_config
@@ -149,10 +155,13 @@ def train_command(
         open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
         if warning:
             typer.echo(warning)
-        made = train(config, run, open_episode=open_episode, until=until, track=track)
+        made = train(config, run, True, open_episode, until, track, hours)
     if made == run:
         typer.echo(f"at step {until} or beyond; repeat the command without --until to continue")
         return
+    reached = last_step(run)["step"]
+    if reached < config.steps:
+        typer.echo(f"its hours ended it after {reached} of {config.steps} steps; repeat to go on")
     typer.echo(f"trained model in {made}")
     if push_to_hub:
         # nobody else has a base in a folder
@@ -174,19 +183,24 @@ def evaluate_run_command(
     run: Annotated[Path, typer.Argument(help="The run's folder.")],
     episodes: Annotated[int, typer.Option(min=2, help="Incidents of each task.")] = 200,
     batch: Annotated[int, typer.Option(min=1, help="Incidents played at once.")] = 100,
+    hours: Annotated[
+        float, typer.Option(min=0.0, help="Begin no batch that would not end within so many hours.")
+    ] = math.inf,
 ) -> None:
     """Play a run's model on held-out incidents of `test`, before training and after its end."""
     from ..bench.score_tables import score_table, summary_table
     from .experiment import evaluate_run, summarise_run
 
-    frame = evaluate_run(run, episodes, batch=batch)
+    frame = evaluate_run(run, episodes, batch=batch, hours=hours)
     if (frame["policy"] == "trained").any():
         rows = summarise_run(run, frame)
         typer.echo(summary_table(rows).to_string(index=False))
     else:
         typer.echo(score_table(frame).to_string(index=False))
         typer.echo("training has not ended: as it started")
-    typer.echo(f"{episodes} incidents of each task; the episodes are in {run}/evaluation.parquet")
+    counts = frame.groupby("task", sort=False)["index"].nunique()
+    told = ", ".join(f"{count} of {task}" for task, count in counts.items())
+    typer.echo(f"held-out incidents: {told}; the episodes are in {run}/evaluation.parquet")
 
 
 @errors_in_a_line()

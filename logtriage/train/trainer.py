@@ -6,6 +6,7 @@ TRL, which is pinned at 1.14.2; a test holds their signatures.
 """
 
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from ..bench.rollouts import OF_THE_SCORE, result_row
+from ..bench.runs import last_step
 from ..play.conversation import Message, unreadable
 from ..play.observation import CLOSED
 from ..play.scoring import PARTS
@@ -233,27 +235,38 @@ def unreachable_calls(completion: list[Message]) -> int:
 
 
 class MetricsLog(TrainerCallback):
-    """One line of `metrics.jsonl` per step, and a bar for `progress`; training ends after the step
-    `until`, with a checkpoint. `seconds` and `cpu_seconds`, of this process, are sums over
-    attempts, each up to its last checkpoint.
+    """One line of `metrics.jsonl` per step, and a bar for `progress`. Training ends, with a
+    checkpoint, after the step `until`, or when a step as long as the longest so far would not end
+    before `deadline`, in `time.perf_counter`'s seconds. `seconds` and `cpu_seconds`, of this
+    process, are sums over attempts, each up to its last checkpoint.
     """
 
-    def __init__(self, folder: Path, steps: int, progress: bool, until: int | None = None) -> None:
-        self.path = folder / "metrics.jsonl"
-        self.steps, self.progress, self.until = steps, progress, until
+    def __init__(
+        self,
+        folder: Path,
+        steps: int,
+        progress: bool,
+        until: int | None = None,
+        deadline: float = math.inf,
+    ) -> None:
+        self.folder, self.path = folder, folder / "metrics.jsonl"
+        self.steps, self.progress = steps, progress
+        self.until, self.deadline, self.longest = until, deadline, 0.0
         self.bar: tqdm[Any] = tqdm(disable=True)  # until training begins
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        last = json.loads(lines[-1]) if lines else {"seconds": 0.0, "cpu_seconds": 0.0}
-        self.began = time.perf_counter() - last["seconds"]
-        self.cpu_began = time.process_time() - last["cpu_seconds"]
+        last = last_step(self.folder)
+        self.step_began = time.perf_counter()
+        self.began = self.step_began - last.get("seconds", 0.0)
+        self.cpu_began = time.process_time() - last.get("cpu_seconds", 0.0)
         self.bar = tqdm(
             desc="grpo", total=self.steps, initial=state.global_step, disable=not self.progress
         )
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == self.until:
+        now = time.perf_counter()
+        self.longest, self.step_began = max(self.longest, now - self.step_began), now
+        if state.global_step == self.until or now + self.longest > self.deadline:
             control.should_save = control.should_training_stop = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:

@@ -17,12 +17,14 @@ from logtriage.play.tools import TriageTools, tool_schemas
 from logtriage.policies.llm.loading import (
     QUANTISED,
     computed_in_half,
+    is_qwen,
     load_language_model,
     load_player,
     quantised_name,
     runnable,
     with_tool_calls,
 )
+from logtriage.train.drills import trace_episode
 
 WHOLE, IN_4_BIT = "Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
 
@@ -126,6 +128,40 @@ def test_a_short_template_loses_no_word_about_a_tool(tokenizers):
     for line, schema in zip(lines_short.splitlines(), tool_schemas(), strict=True):
         assert schema["function"].pop("return") == {"type": "string"}
         assert line == json.dumps(schema)
+
+
+@pytest.mark.parametrize("add", [True, False])
+def test_qwen3_instruct_reads_the_same_text(tokenizers, add):
+    # So it is given the template of Qwen2.5, and what was counted holds for it.
+    from trl.chat_template_utils import qwen2_5_chat_template, qwen3_instruct_2507_chat_template
+
+    for turns in (trace_episode(3), trace_episode(3)[:2]):
+        texts = {
+            tokenizers[1].apply_chat_template(
+                turns,
+                tools=tool_schemas(),
+                chat_template=template,
+                add_generation_prompt=add,
+                tokenize=False,
+            )
+            for template in (qwen2_5_chat_template, qwen3_instruct_2507_chat_template)
+        }
+        assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "name, kind, template, same",
+    [
+        ("Qwen/Qwen2.5-3B-Instruct", "qwen2", "<think>", True),
+        ("unsloth/qwen3-4b-instruct-2507-unsloth-bnb-4bit", "qwen3", "<think>", True),
+        ("you/merged", "qwen3", "as TRL's", True),
+        ("Qwen/Qwen3-4B", "qwen3", "<think>", False),
+        ("meta/llama", "llama", "", False),
+    ],
+)
+def test_a_qwen_that_never_thinks_has_one_template(name, kind, template, same):
+    model = SimpleNamespace(config=SimpleNamespace(name_or_path=name, model_type=kind))
+    assert is_qwen(model, SimpleNamespace(chat_template=template)) is same
 
 
 def test_calls_are_parsed_under_a_short_template_too(tokenizers):

@@ -1,6 +1,5 @@
 """What a notebook on a borrowed GPU needs around training."""
 
-import json
 import sys
 import types
 
@@ -8,7 +7,7 @@ import pytest
 
 from logtriage.bench.runs import Gpu
 from logtriage.train import colab
-from logtriage.train.colab import choose_gpu, choose_preset, command, problems, progress, run_folder
+from logtriage.train.colab import choose_gpu, choose_preset, command, problems, run_folder
 
 
 @pytest.mark.parametrize(
@@ -52,22 +51,12 @@ def test_runs_are_kept_on_drive_where_it_is_mounted(tmp_path, monkeypatch):
 
 
 def test_a_command_says_what_it_does_and_how_it_ends(capfd):
-    command("evaluate", "--help", first=2, env_url="", model=None)
+    command("evaluate", "--help", first=2, env_url="", model=None, task=["all", "all"])
     said = capfd.readouterr().out
-    assert "-m logtriage evaluate --help --first 2\n" in said and "Usage:" in said
+    assert (
+        "-m logtriage evaluate --help --first 2 --task all --task all\n" in said
+        and "Usage:" in said
+    )
     with pytest.raises(RuntimeError, match="logtriage evaluate failed with exit status 2"):
         command("evaluate", policies="trace")
     assert "No such option: --policies" in capfd.readouterr().out
-
-
-def test_progress_is_measured(tmp_path):
-    settings = {"steps": 10, "incidents": 3, "group": 4}
-    (tmp_path / "config.json").write_text(json.dumps({"settings": settings}))
-    first = {"step": 1, "seconds": 50.0, "num_tokens": 12_000, "peak_memory_gb": 8.0}
-    last = {"step": 2, "seconds": 80.0, "num_tokens": 24_000, "peak_memory_gb": 9.26}
-    rows = [{**first, "malformed": 2}, {**last, "malformed": 1.25}]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (row,) = progress(tmp_path).to_dict("records")
-    assert row["seconds a step"] == 30.0 and row["peak memory, GB"] == 9.3
-    assert row["tokens an episode"] == 1000 and row["steps"] == "2 of 10"
-    assert row["hours left"] == 0.07 and row["malformed calls"] == 1.25

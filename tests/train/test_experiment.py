@@ -10,7 +10,7 @@ from logtriage.bench.registry import Player, in_memory, make_policy, scripted
 from logtriage.play.conversation import TEXT
 from logtriage.policies.llm.loading import SHIPPED
 from logtriage.train import experiment
-from logtriage.train.experiment import base_for, evaluate_run
+from logtriage.train.experiment import base_for, evaluate_run, incidents_played, summarise_run
 from logtriage.train.grpo import run_settings
 from logtriage.train.settings import make_config
 
@@ -45,6 +45,44 @@ def test_what_was_played_is_not_played_again(run):
     fewer = evaluate_run(run.folder, 3, **run.options)
     assert len(fewer) == 2 * 9 and len(run.played) == 2
     assert len(pd.read_parquet(run.folder / "evaluation.parquet")) == 24
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """A clock on which a batch takes a quarter of an hour: how many were played."""
+    played, evaluate = [], experiment.evaluate
+
+    def timed(players, *options):
+        played.append(players[0].name)
+        return evaluate(players, *options)
+
+    monkeypatch.setattr(experiment, "evaluate", timed)
+    monkeypatch.setattr(experiment.time, "perf_counter", lambda: 900.0 * len(played))
+    return played
+
+
+def test_an_evaluation_stops_at_a_batch_and_goes_on(run, slow):
+    del run.models["trained"]
+    frame = evaluate_run(run.folder, 5, batch=2, hours=1.1, **run.options)
+    # Tasks in turn: two incidents of each, then two more of the first.
+    assert frame.groupby("task", sort=False).size().to_list() == [4, 2, 2] and len(slow) == 4
+    assert run.played == ["base"]  # loaded once
+    assert incidents_played(run.folder) == 2
+    assert len(evaluate_run(run.folder, 5, batch=2, hours=0.0, **run.options)) == len(frame)
+    assert len(evaluate_run(run.folder, 5, batch=2, hours=9.0, **run.options)) == 15
+    assert len(slow) == 9 and run.played == ["base", "base"]
+
+
+def test_what_is_compared_is_of_the_same_incidents(run, slow):
+    trained = run.models.pop("trained")
+    evaluate_run(run.folder, 4, batch=2, hours=9.0, **run.options)
+    run.models["trained"] = trained
+    options = {"batch": 2, "hours": 0.8, "references": ("loudest",)}
+    frame = evaluate_run(run.folder, 4, **options)
+    counts = frame.groupby(["policy", "task"]).size()
+    assert counts.to_list() == [2] * 9  # and not 4 of the base
+    rows = summarise_run(run.folder, frame)
+    assert [row["episodes"] for row in rows] == [2, 2, 2]
 
 
 def test_another_split_leaves_the_first_evaluation(run):

@@ -15,14 +15,18 @@ from conftest import free_port, lines
 from safetensors.torch import load_file, save_file
 from test_command_line import refusal
 from test_command_line import run as run_command
+from transformers import TrainerControl, TrainerState
 
 from logtriage.adapters import remote
 from logtriage.adapters.remote import Server
+from logtriage.bench.registry import in_memory
 from logtriage.bench.runs import Gpu, last_checkpoint, locked, model_of, record_of, weights_digest
+from logtriage.bench.score_tables import summarise
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
+from logtriage.policies.llm.language_models import TURN_TOKENS
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.train import grpo
+from logtriage.train import grpo, trainer
 from logtriage.train.experiment import (
     before_and_after,
     compare_transcripts,
@@ -30,7 +34,9 @@ from logtriage.train.experiment import (
     evaluate_run,
 )
 from logtriage.train.grpo import check_route, on_this_machine, train
+from logtriage.train.publication import write_model
 from logtriage.train.settings import make_config
+from logtriage.train.trainer import MetricsLog
 
 SHORT = {"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1}
 
@@ -216,6 +222,37 @@ def test_a_run_stops_where_it_is_told_and_goes_on(run, tiny_base, tmp_path):
         assert (folder / name).read_bytes() == (run / name).read_bytes()
 
 
+def test_a_run_ends_by_its_hours_and_goes_on_with_new_ones(run, tiny_base, tmp_path):
+    folder = tmp_path / "run"
+    model = train(tiny(tiny_base), folder, progress=False, hours=1e-9)
+    assert model == folder / "model" and len(lines(folder / "metrics.jsonl")) == 1
+    assert weights_digest(model) == weights_digest(folder / "checkpoint-1")
+    evaluate_run(folder, 2, references=("loudest",))
+    assert (
+        "1 of 3: its time was used up |" in (write_model(folder, "a/b") / "README.md").read_text()
+    )
+    # For not one more step there is no time, and nothing is lost.
+    assert train(tiny(tiny_base), folder, progress=False, hours=1e-9) == model
+    assert len(lines(folder / "metrics.jsonl")) == 1
+    train(tiny(tiny_base), folder, progress=False)
+    assert weights_digest(model) == weights_digest(run / "model")
+    assert train(tiny(tiny_base), folder, progress=False, hours=1e-9) == model
+
+
+def test_a_step_is_not_begun_that_would_not_end_in_time(tmp_path, monkeypatch):
+    clock, stopped = [0.0], []
+    monkeypatch.setattr(trainer.time, "perf_counter", lambda: clock[0])
+    log = MetricsLog(tmp_path, 9, progress=False, deadline=100.0)
+    log.on_train_begin(None, TrainerState())
+    # As long as the longest of them: it is the third that was slow.
+    for step, seconds in enumerate((10, 10, 30, 10, 15), 1):
+        clock[0] += seconds
+        control = TrainerControl()
+        log.on_step_end(None, TrainerState(global_step=step), control)
+        stopped.append(control.should_training_stop and control.should_save)
+    assert stopped == [False, False, False, False, True]
+
+
 def test_a_checkpoint_that_lacks_something_is_none(run, tmp_path):
     torn = tmp_path / "run"
     shutil.copytree(run, torn)
@@ -258,6 +295,12 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     # The gain is GRPO's alone: it is measured from the model after the warm-up.
     base = before_and_after(run)["base"]
     assert base.settings["adapter"] == weights_digest(run / "warm-up")
+    # What imitation added is told apart.
+    frame = evaluate_run(run, 2, references=())
+    start = in_memory(str(tiny_base), turn_tokens=TURN_TOKENS)
+    assert set(frame["policy"]) == {"base", "trained", "start"}
+    assert set(frame[frame["policy"] == "start"]["key"]) == {start.key}
+    assert "start" in summarise([frame])[0]
     # An interrupted run takes the adapter that is there, and so starts from the same.
     shutil.copytree(run / "warm-up", again / "warm-up")
     train(config, again, progress=False)

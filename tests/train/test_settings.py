@@ -81,7 +81,7 @@ def test_presets_are_what_they_are_called():
         make_config("fast")
 
 
-@pytest.mark.parametrize("preset", ["recommended", "l4", "a100", "t4_starter"])
+@pytest.mark.parametrize("preset", ["recommended", "l4", "a100", "t4_starter", "t4_qwen3"])
 def test_the_presets_for_a_gpu_learn_carefully_and_keep_little(preset):
     # On a T4 in fp16 nothing was tuned: rate and clip lie where others' recipes for it do, and
     # every checkpoint that is deleted stays in Google Drive's bin.
@@ -132,7 +132,7 @@ def test_a_command_counts_episodes_of_each_task():
     # one task, in larger groups
     config = asked_config("recommended", ["single_crash"], 16, None, {"learning_rate": 1e-4})
     assert [row["task"] for row in incident_rows(config)] == ["single_crash"] * 2
-    assert config.group == 8 and config.at_once == 2 and config.learning_rate == 1e-4
+    assert config.group == 8 and config.at_once == 1 and config.learning_rate == 1e-4
 
 
 def test_what_is_not_asked_for_is_the_presets():

@@ -15,6 +15,7 @@ QUANTISED = {
     f"Qwen/Qwen2.5-{size}-Instruct": f"unsloth/Qwen2.5-{size}-Instruct-unsloth-bnb-4bit"
     for size in ("0.5B", "1.5B", "3B", "7B")
 }
+QUANTISED |= {"Qwen/Qwen3-4B-Instruct-2507": "unsloth/Qwen3-4B-Instruct-2507-unsloth-bnb-4bit"}
 # The embedded agent that is in the package, and the base that it was trained from.
 AGENT = Path(__file__).parents[2] / "agent"
 SHIPPED = {"agent": AGENT / "trained", "base": AGENT / "base"}
@@ -60,7 +61,7 @@ def load_language_model(
     needs an NVIDIA GPU. `adapter` is a LoRA adapter to put on top.
     """
     model, tokenizer = _loaded(source, load_in_4bit, adapter)
-    return model, with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+    return model, with_tool_calls(tokenizer, qwen=is_qwen(model, tokenizer))
 
 
 def load_player(
@@ -78,7 +79,7 @@ def load_player(
     if protocol is TEXT:
         return model, tokenizer, TEXT
     try:
-        parsing = with_tool_calls(tokenizer, qwen="qwen2" in model.config.model_type)
+        parsing = with_tool_calls(tokenizer, qwen=is_qwen(model, tokenizer))
     except ValueError:  # TRL's, for a template that it does not know
         return model, tokenizer, TEXT
     return model, parsing, NATIVE
@@ -155,11 +156,21 @@ def computed_in_half(config: Any) -> Any:
     return config
 
 
+def is_qwen(model: Any, tokenizer: Any) -> bool:
+    """Whether a model is Qwen2's, or a Qwen3 that never thinks: 2507's Instruct, by its name, or by
+    its template where it was merged into a folder of another name. Unsloth's template has thoughts.
+    """
+    kind, name = model.config.model_type, str(model.config.name_or_path).lower()
+    thinks = "<think>" in str(tokenizer.chat_template) and "instruct-2507" not in name
+    return "qwen2" in kind or (kind == "qwen3" and not thinks)
+
+
 def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
     """The tokenizer, able to parse tool calls; `ValueError` for a template that TRL does not know.
 
-    `qwen`: take TRL's own Qwen2.5 template, which training relies on; it prints the tools short,
-    except for the embedded model, which has learned to read them whole.
+    `qwen`: take TRL's own Qwen2.5 template, which training relies on, and whose text is that of
+    Qwen3-4B-Instruct-2507, too; it prints the tools short, except for the embedded model, which has
+    learned to read them whole.
     """
     from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
