@@ -88,7 +88,8 @@ def choose_base(run: Path, config: TrainingConfig) -> Decoding | None:
         print(found[-1])
     fitting = [one for one in found if one.gib + SPARE <= gpu.gib]
     chosen = min(fitting, key=lambda one: one.seconds, default=found[0])
-    print(f"the run takes {4 if chosen.in_4bit else 16} bit, the faster that fits {gpu.gib} GiB")
+    why = "the faster that fits" if fitting else "though it may need more than"
+    print(f"the run takes {4 if chosen.in_4bit else 16} bit, {why} {gpu.gib} GiB")
     run.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(chosen))
     return chosen

@@ -36,6 +36,13 @@ def test_what_does_not_fit_is_not_taken(other, measured, tmp_path):
     assert choose_base(tmp_path, make_config("recommended")) == FOUR
 
 
+def test_where_nothing_fits_the_run_takes_what_it_asked_for(measured, tmp_path, capsys):
+    measured[True] = measured[False] = Decoding(False)
+    assert choose_base(tmp_path, make_config("t4_starter")) == Decoding(False)
+    assert "though it may need more than 14.6 GiB" in capsys.readouterr().out
+    assert choose_base(tmp_path, make_config("t4_starter")) == Decoding(False)  # as it was kept
+
+
 def test_16_bit_is_not_tried_where_its_weights_are_too_large(measured, tmp_path, capsys):
     assert choose_base(tmp_path, make_config("t4_qwen3")) == FOUR
     assert "weights alone take 7.5 of 14.6 GiB, so it is not tried" in capsys.readouterr().out
