@@ -4,12 +4,11 @@ A file is lines of text, or records: of JSON (a line each, or one document), of 
 text, or of CSV.
 """
 
-import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from .lines import Reading, blocks
 from .names import Namer, service_name
@@ -19,7 +18,6 @@ from .objects import (
     find_fields,
     flat,
     flattened,
-    has_zone,
     level_in,
     message_in,
     objects_in,
@@ -30,7 +28,7 @@ from .objects import (
 )
 from .speakers import Headed, best_key, best_place
 from .tally import HEXADECIMAL, Record
-from .times import LOOK, Clock, find_forms
+from .times import LOOK, Clock, find_forms, find_stamp, say_zones
 
 SAMPLE = 1_000  # lines or records by which a file is understood
 HALF = 0.5
@@ -44,7 +42,7 @@ DELIMITERS = ",;\t|"
 TITLE = re.compile(r"\s{0,9}\"?[A-Za-z_@][\w .@()[\]-]{0,80}\"?\s{0,9}")  # of a column
 
 Records = Iterator[tuple[dict[str, Any], int]]  # each with its line
-Items = Callable[[BinaryIO, Reading], Records]
+Items = Callable[[Iterable[bytes], Reading], Records]  # of the parts of a file
 
 
 class TextLayout:
@@ -63,15 +61,14 @@ class TextLayout:
         self, sample: Sequence[bytes], services: Sequence[str], least: float = 0.0
     ) -> None:
         self.kind, self.forms = "text", find_forms(sample)
-        self.clocks: list[Clock] = []  # one for each form, once it is read
         self.periods = [form.period for form in self.forms]
-        self.begins, self.zoned, self._ordered = -1, False, False
+        self.zoned = say_zones(sample, self.forms)
         self._services, self._namer = frozenset(services), Namer(services)
+        dated = [Clock(form) for form in self.forms if not form.period]
+        seconds = (clock.read(line) for clock in dated for line in sample)
+        self.begins = next((second for second in seconds if second >= 0), -1)
         headed = [self.headed(line) for line in sample]
         timed = [one for one in headed if one.begin >= 0] if self.forms else headed
-        for form in self.forms:
-            seconds = [Clock(form).read(line) for line in sample] if not form.period else []
-            self.begins = next((second for second in seconds if second >= 0), self.begins)
         self.place = best_place(timed, services, least) if timed else None
         self.speaker = "its lines" if self.place else ""
         self.proven = bool(self.place and self.place.proven)
@@ -82,30 +79,31 @@ class TextLayout:
 
     def headed(self, line: bytes) -> Headed:
         """A line without its time."""
-        for form in self.forms:
-            found = form.pattern.search(line, 0, LOOK)
-            if found:
-                self.zoned = self.zoned or bool(found[2])
-                return Headed(line[: found.start()] + line[found.end() :], found.start())
-        return Headed(line, -1)
+        found = find_stamp(line, self.forms)
+        if not found:
+            return Headed(line, -1)
+        return Headed(line[: found.start()] + line[found.end() :], found.start())
 
-    def start(self, near: int | None, ordered: bool) -> None:
-        """Begin to read, with a time near the first one, or by the order of lines."""
-        self.clocks = [Clock(form, near if form.period else None) for form in self.forms]
-        self._ordered = ordered
-
-    def records(self, stream: BinaryIO, reading: Reading) -> Iterator[Record]:
+    def records(
+        self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
+    ) -> Iterator[Record]:
         """The records of a file. A line without a time and a speaker, where others have them, goes
         on with the one before.
+
+        Args:
+            parts: of the file, unpacked.
+            reading: is kept up to date.
+            near: a time near the first one; None where nobody knows.
+            ordered: whether the order of lines stands for their times.
         """
         headed = self.place if self.place and self.place.before_time else None
-        numbered = self._numbered
         record: Record | None = None
+        clocks = [Clock(form, near if form.period else None) for form in self.forms]
         finders = [
             (clock, clock.form.pattern.search, {} if clock.form.period else clock.known)
-            for clock in self.clocks
+            for clock in clocks
         ]
-        for lines in blocks(stream, reading):
+        for lines in blocks(parts, reading):
             for number, line in enumerate(lines, reading.lines - len(lines)):
                 for clock, search, known in finders:
                     found = search(line, 0, LOOK)
@@ -116,7 +114,7 @@ class TextLayout:
                         line = line[:begin] + line[end:] if begin else line[end:]
                         break
                 else:
-                    second = number if self._ordered else -1
+                    second = number if ordered else -1
                     if record and finders:
                         if not (headed and headed.pattern.match(line)):
                             record = _continued(record, line)
@@ -124,7 +122,7 @@ class TextLayout:
                         second = record[0]
                 if record:
                     yield record
-                speaker = self.speaker_in(line) if numbered else None
+                speaker = self.speaker_in(line) if self._numbered else None
                 record = second, speaker, None, line, number
         if record:
             yield record
@@ -155,52 +153,53 @@ class ObjectLayout:
         self.kind, self._items = kind, items
         fields = find_fields(sample)
         texts = [message_in(one, fields) for one in sample]
-        cells = [
-            [(".".join(path), path, value) for path, value in flattened(one)] for one in sample
-        ]
-        paths = {key: path for row in cells for key, path, _ in row}
-        rows = [{key: flat(value) for key, _, value in row} for row in cells]
-        keys, self.proven = best_key(rows, texts, services)
-        self._fields = fields._replace(service=[paths[key] for key in keys])
-        lines = [f"{one.get(PREFIX, '')}{text}" for one, text in zip(sample, texts, strict=True)]
-        self._text = TextLayout([line.encode() for line in lines], services) if not keys else None
-        self.speaker = keys[0] if keys else "its text" if self._text and self._text.place else ""
-        self.proven = self.proven or bool(self._text and self._text.proven)
-        seconds = [second_of(one, self._fields) for one in sample]
+        rows = [{path: flat(value) for path, value in flattened(one)} for one in sample]
+        service, self.proven = best_key(rows, texts, services)
+        self.speaker = ".".join(service[0]) if service else ""
+        self._fields, self._text = fields._replace(service=service), None
+        if not service:
+            lines = [_line(one, text) for one, text in zip(sample, texts, strict=True)]
+            self._text = TextLayout(lines, services)
+            self.proven = self._text.proven
+            self.speaker = "its text" if self._text.place else ""
+        seconds = [second_of(one, fields) for one in sample]
         self.begins = next((second for second in seconds if second >= 0), -1)
         self.periods = [0] if self.begins >= 0 else []
-        written = [at(one, fields.time) for one in sample]
-        self.zoned = any(has_zone(value, fields.clocks) for value in written)
-        self._ordered = False
+        times = [str(at(one, fields.time) or "").encode() for one in sample]
+        self.zoned = say_zones(times, fields.forms)
 
-    def start(self, near: int | None, ordered: bool) -> None:
-        """Begin to read, see `TextLayout`."""
-        self._ordered = ordered
-
-    def records(self, stream: BinaryIO, reading: Reading) -> Iterator[Record]:
-        """The records of a file; one without a time is of the time of the one before."""
+    def records(
+        self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
+    ) -> Iterator[Record]:
+        """The records of a file, see `TextLayout`; one without a time is of the time of the one
+        before.
+        """
         fields, last = self._fields, -1
-        for one, line in self._items(stream, reading):
+        for one, line in self._items(parts, reading):
             second = second_of(one, fields)
             if second < 0 and fields.time and fields.message and at(one, fields.message) is None:
                 continue  # no record, but something else in the document
-            last = second if second >= 0 else line if self._ordered else last
+            last = second if second >= 0 else line if ordered else last
             text = message_in(one, fields)
             service: bytes | str | None = flat(at(one, fields.service)) or None
             if service is None and self._text:
-                line_text = f"{one.get(PREFIX, '')}{text}".encode()
-                service = self._text.speaker_in(self._text.headed(line_text).text)
+                service = self._text.speaker_in(self._text.headed(_line(one, text)).text)
             yield last, service, level_in(one, fields), text.encode("utf-8", "replace"), line
 
     def speaker_in(self, text: bytes) -> None:
         """Nobody: who speaks is told by the record."""
 
 
-def json_lines(stream: BinaryIO, reading: Reading) -> Records:
+def _line(record: dict[str, Any], text: str) -> bytes:
+    """What a record says, with what stands before it in its line."""
+    return f"{record.get(PREFIX, '')}{text}".encode("utf-8", "replace")
+
+
+def json_lines(parts: Iterable[bytes], reading: Reading) -> Records:
     """The records of lines of JSON, each with its line; what stands before an object in its line is
     a field of its own, and so is a line that is no JSON.
     """
-    for lines in blocks(stream, reading):
+    for lines in blocks(parts, reading):
         for number, line in enumerate(lines, reading.lines - len(lines)):
             head = PAYLOAD.match(line)
             begin = head.end() if head else 0
@@ -214,16 +213,16 @@ def json_lines(stream: BinaryIO, reading: Reading) -> Records:
                 yield record, number
 
 
-def json_document(stream: BinaryIO, reading: Reading) -> Records:
+def json_document(parts: Iterable[bytes], reading: Reading) -> Records:
     """The records of a document of JSON, each with its line."""
-    for value, line in objects_in(stream, reading):
+    for value, line in objects_in(parts, reading):
         for record in records_in(value):
             yield record, line
 
 
-def csv_rows(delimiter: str, stream: BinaryIO, reading: Reading) -> Records:
+def csv_rows(delimiter: str, parts: Iterable[bytes], reading: Reading) -> Records:
     """The rows of CSV, each with its line."""
-    return rows_in(chain.from_iterable(blocks(stream, reading)), delimiter)
+    return rows_in(chain.from_iterable(blocks(parts, reading)), delimiter)
 
 
 def layout_of(head: bytes, services: Sequence[str], of_file: bool) -> TextLayout | ObjectLayout:
@@ -233,12 +232,12 @@ def layout_of(head: bytes, services: Sequence[str], of_file: bool) -> TextLayout
         services: names that a call graph tells.
         of_file: whether the file's name tells a service, too.
     """
-    lines = list(chain.from_iterable(blocks(cast(BinaryIO, io.BytesIO(head)), Reading())))
+    lines = list(chain.from_iterable(blocks([head], Reading())))
     lines = [line.removeprefix(BOM) for line in (lines[:-1] or lines) if line.strip()]
     kind, items = _items(head.removeprefix(BOM).lstrip(), lines)
     if items is None:
         return TextLayout(_spread(lines), services, OF_FILE if of_file else 0.0)
-    sample = [one for one, _ in islice(items(cast(BinaryIO, io.BytesIO(head)), Reading()), SAMPLE)]
+    sample = [one for one, _ in islice(items([head], Reading()), SAMPLE)]
     return ObjectLayout(kind, sample, services, items)
 
 

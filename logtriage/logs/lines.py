@@ -7,8 +7,9 @@ import lzma
 import re
 import shlex
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 CHUNK = 1 << 20  # bytes read at once
@@ -35,12 +36,10 @@ class Reading:
     """What came of reading a file.
 
     Attributes:
-        size: bytes, unpacked.
         lines: lines in it.
         cut: lines that were longer than the bound; the rest of each was left out.
     """
 
-    size: int = 0
     lines: int = 0
     cut: int = 0
 
@@ -60,17 +59,17 @@ def unpacked(raw: BinaryIO, name: str) -> BinaryIO:
     return cast(BinaryIO, opener(stream) if opener else stream)
 
 
-def blocks(stream: BinaryIO, reading: Reading) -> Iterator[list[bytes]]:
-    """The lines of a stream, some thousand at a time, without their ends; memory stays bounded
-    whatever the stream holds.
+def chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """The bytes of a stream, `CHUNK` at a time."""
+    return iter(partial(stream.read, CHUNK), b"")
 
-    Args:
-        stream: read to its end.
-        reading: is kept up to date.
+
+def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
+    """The lines of a file that comes in parts, some thousand at a time, without their ends; memory
+    stays bounded whatever it holds. `reading` is kept up to date.
     """
-    rest, dropping = b"", False  # of the line that the last chunk ended in
-    while chunk := stream.read(CHUNK):
-        reading.size += len(chunk)
+    rest, dropping = b"", False  # of the line that the last part ended in
+    for chunk in parts:
         if b"\x1b" in chunk or b"#033" in chunk:
             chunk = COLOURS.sub(b"", chunk)
         if dropping:

@@ -6,16 +6,18 @@ log.tally.services
 
 import io
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
 from .layouts import ObjectLayout, TextLayout, layout_of
-from .lines import BROKEN, Reading, unpacked, visible
+from .lines import BROKEN, Reading, chunks, unpacked, visible
 from .names import file_service
 from .objects import MOST_OBJECT
-from .tally import Tally
+from .tally import Record, Tally
 
 STDIN = "-"
 HEAD = 1 << 18  # bytes of a file by which it is understood
@@ -100,16 +102,16 @@ def read_log(
         ValueError: for a file that is broken, zipped or text in UTF-16, with what to do.
         OSError: for one that cannot be read.
     """
-    opened = []
-    for name in map(str, paths):
-        raw = (stdin or sys.stdin.buffer) if name == STDIN else open(name, "rb")  # noqa: SIM115
-        opened.append((name, unpacked(cast(BinaryIO, raw), name)))
-    try:
-        return _read(opened, services)
-    finally:
-        for name, stream in opened:
-            if name != STDIN:
-                stream.close()
+    with ExitStack() as opened:
+        streams = []
+        for name in map(str, paths):
+            raw = (
+                (stdin or sys.stdin.buffer)
+                if name == STDIN
+                else opened.enter_context(open(name, "rb"))
+            )
+            streams.append((name, unpacked(raw, name)))
+        return _read(streams, services)
 
 
 def read_text(text: str, services: Sequence[str] = ()) -> Log:
@@ -119,14 +121,13 @@ def read_text(text: str, services: Sequence[str] = ()) -> Log:
 
 def read_named(files: Mapping[str, bytes], services: Sequence[str] = ()) -> Log:
     """The log that files are, by name, which are at hand; see `read_log`."""
-    streams = [
-        (name, unpacked(cast(BinaryIO, io.BytesIO(body)), name)) for name, body in files.items()
-    ]
-    return _read(streams, services)
+    return _read(
+        [(name, unpacked(io.BytesIO(body), name)) for name, body in files.items()], services
+    )
 
 
 def _read(opened: Sequence[tuple[str, BinaryIO]], services: Sequence[str]) -> Log:
-    log, streams = Log(Tally(services)), []
+    log, parts = Log(Tally(services)), []
     for name, stream in opened:
         # Of one file, the name is no evidence of who speaks.
         service = file_service(name) if name != STDIN and len(opened) > 1 else ""
@@ -136,21 +137,21 @@ def _read(opened: Sequence[tuple[str, BinaryIO]], services: Sequence[str]) -> Lo
         layout = layout_of(head, services, bool(service))
         packed = not isinstance(stream, io.BufferedReader)
         log.files.append(LogFile(name, layout, service, packed))
-        streams.append(cast(BinaryIO, _Joined(head, stream)))
+        parts.append(chain([head], chunks(stream)))
     times = [file.layout.begins for file in log.files if file.layout.begins >= 0]
     log.ordered = len(opened) == 1 and not log.files[0].layout.periods
     for number, file in enumerate(log.files):
-        file.layout.start(min(times, default=None), log.ordered)
-        _tried(file.name, lambda: _count(log.tally, number, file, streams[number]))  # noqa: B023
+        near = min(times, default=None)
+        found = file.layout.records(parts[number], file.reading, near, log.ordered)
+        _tried(file.name, lambda: _count(log.tally, number, file, found))  # noqa: B023
     log.tally.settle()
     return log
 
 
-def _count(tally: Tally, number: int, file: LogFile, stream: BinaryIO) -> None:
+def _count(tally: Tally, number: int, file: LogFile, found: Iterator[Record]) -> None:
     """Count the records of a file."""
     records, untimed = tally.records, tally.untimed
     of_file = file.service or (file_service(file.name) if file.name != STDIN else "") or "log"
-    found = file.layout.records(stream, file.reading)
     file.first, file.last = tally.add(found, number, of_file, file.layout.speaker_in)
     file.records, file.untimed = tally.records - records, tally.untimed - untimed
 
@@ -165,14 +166,3 @@ def _tried(name: str, read: Callable[[], Result]) -> Result:
         raise ValueError(
             f"{visible(name, 200)} is no whole packed file ({error}); pack or copy it again"
         ) from None
-
-
-class _Joined(io.RawIOBase):
-    """A stream whose beginning was read already."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = head, rest
-
-    def read(self, size: int = -1) -> bytes:
-        head, self._head = self._head, b""
-        return head or self._rest.read(size)

@@ -8,11 +8,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from .levels import CALM, WARN, level_of_status, named_level
-from .lines import CHUNK, Reading
-from .times import Clock, find_forms, time_of
+from .lines import Reading
+from .times import FORMS, Clock, Form, find_forms, time_of
 
 MOST_OBJECT = 4 << 20  # characters of an object; a larger one is read by its inner objects
 MOST_STEPS = 50  # into an object that is no whole one
@@ -46,8 +46,9 @@ class Fields(NamedTuple):
     message: Sequence[Path]
     error: Sequence[Path]
     status: Sequence[Path]
-    service: Sequence[Path]
-    clocks: Sequence[Clock]
+    forms: Sequence[Form]  # of times that are text
+    clocks: Sequence[Clock]  # of the same forms
+    service: Sequence[Path] = ()
 
 
 def objects_of(text: str) -> list[Any]:
@@ -59,11 +60,11 @@ def objects_of(text: str) -> list[Any]:
     return [value] if text[end:].strip() in ("", ",", "]") else []
 
 
-def objects_in(stream: BinaryIO, reading: Reading) -> Iterator[tuple[Any, int]]:
+def objects_in(parts: Iterable[bytes], reading: Reading) -> Iterator[tuple[Any, int]]:
     """The objects of a document of JSON, of whatever size, each with its line. Of an object that is
     too large to be held, the inner objects.
     """
-    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    parts, decode = iter(parts), codecs.getincrementaldecoder("utf-8")("replace").decode
     text, place, line, steps = "", 0, 0, 0
     tried = 0  # characters with which the object at hand was not whole
     ended = False
@@ -95,9 +96,8 @@ def objects_in(stream: BinaryIO, reading: Reading) -> Iterator[tuple[Any, int]]:
             break
         keep = place if start >= 0 else len(text)
         line += text.count("\n", place, keep)
-        chunk = stream.read(CHUNK)
+        chunk = next(parts, b"")
         ended = not chunk
-        reading.size += len(chunk)
         reading.lines += chunk.count(b"\n")
         text, place = text[keep:] + decode(chunk, final=ended), 0
 
@@ -234,22 +234,24 @@ def find_fields(sample: Sequence[Mapping[str, Any]]) -> Fields:
         }
         return sorted(ranks, key=lambda path: (ranks[path], len(path)))
 
-    timed = [path for path in common if _share(values[path], time_of, -1) > 0.8]
-    time = [path for path in named(TIMES) if path in timed]
+    everything = partial(time_of, clocks=[Clock(form) for form in FORMS])
+    timed = [path for path in common if _share(values[path], everything, -1) > 0.8]
+    time = [path for path in named(TIMES) if path in timed] or timed[:1]
     stated = {path: partial(named_level, field=short(path[-1])) for path in named(LEVELS)}
     levels = [path for path in stated if _share(values[path], stated[path], None) > 0.8]
     worded = [path for path in common if _share(values[path], worded_level, None) > 0.95]
     message = [path for path in named(MESSAGES) if isinstance(values[path][0], str)]
     requests = any(_names(path)[0] in REQUESTS for path in common)
-    written = [str(one).encode() for path in time[:1] for one in values[path] if type(one) is str]
+    written = [str(one).encode() for path in time[:1] for one in values[path]]
+    forms = find_forms(written[:200])
     return Fields(
-        time or timed[:1],
+        time,
         levels or worded,
         message,
         [path for path in named(ERRORS) if path not in message][:2],
         named(STATUSES) if requests or not message else [],
-        [],
-        [Clock(form) for form in find_forms(written[:200])],
+        forms,
+        [Clock(form) for form in forms],
     )
 
 
@@ -270,22 +272,7 @@ def worded_level(value: Any) -> int | None:
 
 def second_of(one: Any, fields: Fields) -> int:
     """When a record was made; -1 where it does not say."""
-    value = at(one, fields.time)
-    if isinstance(value, str):
-        text = value[:80].encode("ascii", "replace")
-        for clock in fields.clocks:
-            second = clock.read(text)
-            if second >= 0:
-                return second
-    return time_of(value)
-
-
-def has_zone(value: Any, clocks: Sequence[Clock]) -> bool:
-    """Whether a value of a field of times says its zone; a number is since 1970 in UTC."""
-    if not isinstance(value, str) or value.replace(".", "", 1).isdecimal():
-        return value is not None
-    found = (clock.form.pattern.search(value[:80].encode("ascii", "replace")) for clock in clocks)
-    return any(one[2] for one in found if one)
+    return time_of(at(one, fields.time), fields.clocks)
 
 
 def level_in(one: Any, fields: Fields) -> int | None:

@@ -52,6 +52,8 @@ KEYS = {
 }
 KEY_PRIOR = {word: prior for prior, words in KEYS.items() for word in words.split()}
 
+Path = tuple[str, ...]  # keys from the outer object to the inner
+
 
 class Place(NamedTuple):
     """Where a line without its time may name its speaker.
@@ -101,9 +103,7 @@ def places(sample: Sequence[Headed]) -> list[Place]:
 def key_prior(key: str) -> float:
     """What the name of a field says of whether it names the speaker; of a path, its last part."""
     parts = re.sub(r"[_-]", "", key.lower()).split(".")
-    if parts[-1] in ("name", "id") and len(parts) > 1:
-        parts = [*parts[:-2], parts[-2] + parts[-1].replace("id", "x")]
-    return KEY_PRIOR.get(parts[-1], KEY_PRIOR.get("".join(parts[-2:]), 1.0))
+    return KEY_PRIOR.get("".join(parts[-2:]), KEY_PRIOR.get(parts[-1], 1.0))
 
 
 def best_place(
@@ -166,7 +166,7 @@ def score_of(
     said = sum(counts.values())
     if not said or len(counts) > MOST_NAMES or said < 0.5 * len(lines):
         return -9.0, False
-    often = sum(count for count in counts.values() if count >= 3) / said
+    often = sum(count for count in counts.values() if count >= min(3, len(lines))) / said
     share = {
         pattern: sum(count for name, count in counts.items() if pattern.search(name)) / said
         for pattern in (THREAD, CLASS, HOST)
@@ -220,15 +220,15 @@ def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float,
 
 
 def best_key(
-    records: Sequence[Mapping[str, str]], texts: Sequence[str], known: Collection[str]
-) -> tuple[list[str], bool]:
+    records: Sequence[Mapping[Path, str]], texts: Sequence[str], known: Collection[str]
+) -> tuple[list[Path], bool]:
     """The fields of records that name their speaker, the best first, none where none is good
     enough; and whether that one names services for certain.
     """
     keys = Counter(key for record in records for key in record)
     scores, proofs = {}, {}
     for key, count in keys.items():
-        prior = key_prior(key)
+        prior = key_prior(".".join(key))
         if count < 0.3 * len(records) or prior < -1.0:
             continue
         here = [i for i, record in enumerate(records) if key in record]

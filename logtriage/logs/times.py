@@ -6,12 +6,14 @@ a date or a year takes it from its neighbours: see `Clock`.
 
 import re
 from calendar import isleap
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 LOOK = 160  # bytes of a line in which its time is looked for
 MOST_KNOWN = 50_000  # times remembered of a file
+LEAST = 0.05  # share of lines that a form needs
 DAY = 86_400
 NEAR = 24  # a time within this part of its period before the last one may be late
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -66,6 +68,12 @@ def _form(pattern: str, parse: Callable[[str], datetime], period: int = 0) -> Fo
     return Form(re.compile(pattern.encode()), parse, period)
 
 
+# The first where both read the lines alike, see `find_forms`.
+MONTH_FIRST = _form(
+    r"(?<!\d)(\d\d?/\d\d?/\d{4},? \d\d?:\d\d:\d\d(?:\.\d+)?(?: [AP]M)?)()",
+    _by("%m %d %Y %I %M %S %p", "%m %d %Y %H %M %S"),
+)
+DAY_FIRST = MONTH_FIRST._replace(parse=_by("%d %m %Y %I %M %S %p", "%d %m %Y %H %M %S"))
 # The more exact before what is a part of it.
 FORMS = (
     _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK})(?:[.,]\d+)?{ZONE}", _iso),
@@ -81,10 +89,8 @@ FORMS = (
         rf"({MONTH} \d\d?, \d{{4}},?(?: @)? \d\d?:\d\d:\d\d(?: [AP]M)?)(?:[.,]\d+)?{ZONE}",
         _by("%b %d %Y %I %M %S %p", "%b %d %Y %H %M %S"),
     ),
-    _form(
-        r"(?<!\d)(\d\d?/\d\d?/\d{4},? \d\d?:\d\d:\d\d(?:\.\d+)?(?: [AP]M)?)()",
-        _by("%m %d %Y %I %M %S %p", "%m %d %Y %H %M %S", "%d %m %Y %H %M %S"),
-    ),
+    MONTH_FIRST,
+    DAY_FIRST,
     _form(rf"(?<!\d)(\d\d\.\d\d\.\d{{4}} {CLOCK})(?:[.,]\d+)?{ZONE}", _by("%d %m %Y %H %M %S")),
     _form(
         rf"(?<!\d)(\d{{8}}[-T ]\d\d:?\d\d:?\d\d)(?:[.,]\d+)?{ZONE}",
@@ -165,31 +171,51 @@ def zone_seconds(zone: bytes | None) -> int:
     return ZONES.get(text, 0) * 3600
 
 
-def find_forms(sample: Sequence[bytes], least: float = 0.05) -> list[Form]:
+def find_forms(sample: Sequence[bytes]) -> list[Form]:
     """The forms in which lines write their time, those of most lines first; a line counts for the
-    form that stands first in it, and a form needs this share of the lines.
+    form that stands first in it. Of days and months, that stands first which puts lines closer.
     """
-    lines: dict[int, int] = {}
+    lines: Counter[Form] = Counter()
     for line in sample:
-        best, place = -1, LOOK
-        for number, form in enumerate(FORMS):
-            found = form.pattern.search(line, 0, LOOK)
-            if found and found.start() < place and Clock(form).at(found[1], found[2]) >= 0:
-                best, place = number, found.start()
-        if best >= 0:
-            lines[best] = lines.get(best, 0) + 1
-    kept = [number for number in lines if lines[number] >= max(1, least * len(sample))]
-    return [FORMS[number] for number in sorted(kept, key=lambda number: -lines[number])]
+        stamps = [(form, form.pattern.search(line, 0, LOOK)) for form in FORMS]
+        starts = {
+            form: found.start()
+            for form, found in stamps
+            if found and Clock(form).at(found[1], found[2]) >= 0
+        }
+        if starts:
+            lines[min(starts, key=lambda form: starts[form])] += 1
+    kept = [form for form, count in lines.most_common() if count >= LEAST * len(sample)]
+    if MONTH_FIRST in kept:
+        better = min((MONTH_FIRST, DAY_FIRST), key=lambda form: _misfit(form, sample))
+        kept[kept.index(MONTH_FIRST)] = better
+    return list(dict.fromkeys(kept))
 
 
-def time_of(value: object) -> int:
-    """The second that a value of a field tells, in any form; -1 for what is no time."""
-    if isinstance(value, str) and len(value) < 80:
-        try:
-            return number_to_second(float(value))
-        except ValueError:
-            text = value.encode("ascii", "replace")
-            return next((at for form in FORMS if (at := Clock(form).read(text)) >= 0), -1)
+def _misfit(form: Form, sample: Sequence[bytes]) -> tuple[int, int]:
+    """How many lines a form does not read, and how far apart it puts the others, in seconds."""
+    seconds = [Clock(form).read(line) for line in sample]
+    read = [second for second in seconds if second >= 0]
+    return len(seconds) - len(read), max(read, default=0) - min(read, default=0)
+
+
+def find_stamp(text: bytes, forms: Sequence[Form]) -> re.Match[bytes] | None:
+    """Where a text has its time, in the first of these forms that it has; None where in none."""
+    found = (form.pattern.search(text, 0, LOOK) for form in forms)
+    return next(filter(None, found), None)
+
+
+def say_zones(texts: Iterable[bytes], forms: Sequence[Form]) -> bool:
+    """Whether texts say the zones of their times, as numbers do: they count from 1970 in UTC."""
+    found = (find_stamp(text, forms) for text in texts)
+    return any(one[2] or one[1].isdigit() for one in found if one)
+
+
+def time_of(value: object, clocks: Sequence[Clock]) -> int:
+    """The second that a value of a field tells, by one of some clocks; -1 for what is no time."""
+    if isinstance(value, str):
+        text = value[:LOOK].encode("ascii", "replace")
+        return next((second for clock in clocks if (second := clock.read(text)) >= 0), -1)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return number_to_second(value)
     return -1

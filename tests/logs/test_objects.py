@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -121,20 +122,20 @@ def test_the_memory_for_a_document_is_bounded(tmp_path):
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_an_object_has_the_line_that_it_begins_on(indent, monkeypatch):
-    monkeypatch.setattr(objects, "CHUNK", 37)
+def test_an_object_has_the_line_that_it_begins_on(indent):
     rows = [{"service": "web", "message": f"{i} of \n lines"} for i in range(20)]
     data = ("\n\n" + json.dumps(rows, indent=indent)).encode()
     reading = Reading()
-    found = list(objects_in(io.BytesIO(data), reading))
+    parts = iter(partial(io.BytesIO(data).read, 37), b"")
+    found = list(objects_in(parts, reading))
     begins = [2] * 20 if indent is None else [3 + 4 * i for i in range(20)]
     assert found == list(zip(rows, begins, strict=True))
-    assert (reading.size, reading.lines) == (len(data), data.count(b"\n"))
+    assert reading.lines == data.count(b"\n")
 
 
 def test_of_what_is_no_json_the_rest_is_read():
     data = b'[{"a": 1}, {"b": nonsense}, {"c": {"d": 2}}, {"e": "'
-    assert [one for one, _ in objects_in(io.BytesIO(data), Reading())] == [
+    assert [one for one, _ in objects_in([data], Reading())] == [
         {"a": 1},
         {"c": {"d": 2}},
     ]
@@ -156,6 +157,12 @@ def test_of_what_is_no_json_the_rest_is_read():
 def test_the_level_of_a_record_is_found(field, level):
     rows = [{"ts": AT + i, "service": WHO[i % 3], "msg": f"no {i}", **field} for i in range(9)]
     assert {one for _, one in counted(read_text("\n".join(map(json.dumps, rows))))} == {level}
+
+
+@pytest.mark.parametrize("records", [1, 2, 3])
+def test_few_records_are_of_the_service_that_they_name(records):
+    rows = [{"ts": AT + i, "service": "web", "msg": f"no {i}"} for i in range(records)]
+    assert read_text("\n".join(map(json.dumps, rows))).tally.services == ["web"]
 
 
 def test_what_is_nested_in_a_record_is_found():
@@ -215,7 +222,7 @@ def test_a_line_of_json_lines_has_its_number_whatever_stands_before():
 def test_what_is_no_whole_object_is_none(text):
     began = time.process_time()
     assert objects_of(text) in ([], [""])
-    list(objects_in(io.BytesIO(text.encode()), Reading()))
+    list(objects_in([text.encode()], Reading()))
     read_text(text + "\n" + text)
     assert time.process_time() - began < 2.0
 

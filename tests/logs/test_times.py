@@ -11,6 +11,7 @@ from logtriage.logs.times import DAY, FORMS, Clock, find_forms, number_to_second
 AT = int(datetime(2026, 11, 22, 3, 4, 5, tzinfo=UTC).timestamp())
 NO_YEAR = int(datetime(2000, 11, 22, 3, 4, 5, tzinfo=UTC).timestamp())
 NO_DAY = 3 * 3600 + 4 * 60 + 5
+CLOCKS = [Clock(form) for form in FORMS]
 
 
 # Lines, by the number of the form that reads them.
@@ -22,19 +23,20 @@ WHOLE = """
 1 4711:M 22 Nov 2026 03:04:05.123 * Ready
 2 [Sun Nov 22 03:04:05 2026] [error] x ~ Sun Nov 22 03:04:05 UTC 2026 x
 3 Nov 22, 2026 3:04:05 AM x ~ Nov 22, 2026 @ 03:04:05.123 x
-4 11/22/2026 3:04:05 AM x ~ 22/11/2026 03:04:05 x
-6 20261122-03:04:05:123|Step|x ~ 20261122T030405Z x
-7 261122 030405 148 INFO dfs.DataNode: x
-8 26/11/22 03:04:05 INFO executor.Executor: x
-13 1795316645.123 x ~ ts=1795316645123 x ~ 1795316645123456789 x
+4 11/22/2026 3:04:05 AM x
+5 22/11/2026 03:04:05 x
+7 20261122-03:04:05:123|Step|x ~ 20261122T030405Z x
+8 261122 030405 148 INFO dfs.DataNode: x
+9 26/11/22 03:04:05 INFO executor.Executor: x
+14 1795316645.123 x ~ ts=1795316645123 x ~ 1795316645123456789 x
 0 nova.log.1.2026-11-21_13:53:08 2026-11-22 03:04:05.008 INFO x
 2 [Sun Nov 22 03:04:05.123456 2026] [core:error] x
-5 22.11.2026 03:04:05,123 x"""
+6 22.11.2026 03:04:05,123 x"""
 PARTS = """
-9 Nov 22 03:04:05 host app[1]: x
-10 E1122 03:04:05.123456       1 server.go:12] x
-11 11-22 03:04:05.123  1702  2395 D WindowManager: x
-12 03:04:05.123 INFO x"""
+10 Nov 22 03:04:05 host app[1]: x
+11 E1122 03:04:05.123456       1 server.go:12] x
+12 11-22 03:04:05.123  1702  2395 D WindowManager: x
+13 03:04:05.123 INFO x"""
 
 
 def cases(text):
@@ -100,9 +102,9 @@ def test_a_time_of_day_passes_midnight(lines, expected):
     assert [second - first for second in seconds(form, lines)] == list(expected)
 
 
-@pytest.mark.parametrize("number", [9, 11])
+@pytest.mark.parametrize("number", [10, 12])
 def test_a_year_that_is_not_written_turns(number):
-    lines = {9: ("Dec 31 23:59:59", "Jan  1 00:00:00"), 11: ("12-31 23:59:59", "01-01 00:00:00")}
+    lines = {10: ("Dec 31 23:59:59", "Jan  1 00:00:00"), 12: ("12-31 23:59:59", "01-01 00:00:00")}
     first, second, third = seconds(FORMS[number], (*lines[number], lines[number][0]))
     assert second == first + 1 and third == first
 
@@ -111,7 +113,7 @@ def test_a_year_that_is_not_written_turns(number):
 def test_a_time_of_day_takes_its_date_from_a_time_near_it(hours):
     # Whichever of two files began earlier.
     near = AT + hours * 3600
-    assert seconds(FORMS[12], ["03:04:05 x", "03:04:06 x"], near) == [AT, AT + 1]
+    assert seconds(FORMS[13], ["03:04:05 x", "03:04:06 x"], near) == [AT, AT + 1]
 
 
 def test_a_time_of_day_beside_dated_files_is_of_their_day():
@@ -126,19 +128,32 @@ def test_a_time_of_day_beside_dated_files_is_of_their_day():
 
 def test_the_form_of_most_lines_comes_first_and_a_rare_one_is_left_out():
     lines = [b"2026-11-22 03:04:05 x"] * 30 + [b"Nov 22 03:04:05 h y"] * 70
-    assert [FORMS.index(form) for form in find_forms(lines)] == [9, 0]
+    assert [FORMS.index(form) for form in find_forms(lines)] == [10, 0]
     assert len(find_forms([*lines, b"261122 030405 rare"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("days", "form"),
+    [
+        (("11/12/2026", "11/13/2026"), times.MONTH_FIRST),
+        (("12/11/2026", "13/11/2026"), times.DAY_FIRST),
+        (("10/11/2026", "11/11/2026"), times.DAY_FIRST),  # days, or else months, apart
+        (("11/10/2026", "11/11/2026"), times.MONTH_FIRST),
+    ],
+)
+def test_whether_the_month_stands_first_is_told_by_all_lines(days, form):
+    assert find_forms([f"{day} 03:04:05 x".encode() for day in days]) == [form]
 
 
 @pytest.mark.parametrize("unit", [1, 1_000, 1_000_000, 1_000_000_000])
 def test_numbers_are_seconds_or_finer(unit):
     assert number_to_second(AT * unit) == AT
-    assert time_of(AT * unit) == time_of(str(AT * unit)) == AT
+    assert time_of(AT * unit, CLOCKS) == time_of(str(AT * unit), CLOCKS) == AT
 
 
 @pytest.mark.parametrize("value", [-5, 0, 42, float("inf"), float("nan"), 1e300, None, True, []])
 def test_other_values_are_no_times(value):
-    assert time_of(value) == time_of(str(value)) == time_of("x" * 500) == time_of("²") == -1
+    assert {time_of(one, CLOCKS) for one in (value, str(value), "x" * 500, "²")} == {-1}
 
 
 def test_times_that_are_remembered_are_bounded(monkeypatch):
