@@ -34,7 +34,6 @@ from .window import Window, find_window, slots_of
 OF_ROOT = 3  # lines that an answer repeats of the first suspect
 MOST_SUSPECTS = 3
 MOST_UNTIMED = 0.1  # share of a file's records without a time, from which clocks are not one
-SHORT = 0.05  # share of the log up to its end, below which trouble that is over was short
 LEAD = 60  # seconds before the trouble began, from which to read
 AROUND = 10  # lines around the first line of trouble
 
@@ -213,44 +212,29 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
     why = f"{first.share:.0%} of what is wrong comes down to it"
     if found.evidence[first.service].silent:
         why += ", and it fell silent"
-    against = [*limits(log, found.window), *doubts(found.suspects, found.evidence)]
+    against = [*limits(log), *doubts(found.suspects, found.evidence)]
     blamed = accusers(first.service, found.evidence)
     if not (blamed or log.tally.known or all(file.proven for file in log.files if file.records)):
         against.append("its names may be no services")
-    for service, line in changes(log.tally, found.window).items():
-        if service != first.service:
-            against.append(f"{service} changed shortly before: {visible(line, 60)}")
+    against += [
+        f"{service} changed shortly before: {visible(line, 60)}"
+        for service, line in changes(log.tally, found.window).items()
+        if service != first.service
+    ]
     if against:
         return POSSIBLE, min(chance, LIKELY_FROM), f"{why}, but {against[0]}"
     return LIKELY if chance >= LIKELY_FROM else POSSIBLE, chance, why
 
 
-def limits(log: Log, window: Window) -> list[str]:
+def limits(log: Log) -> list[str]:
     """What of a log forbids to be sure of anybody."""
     read, found = [file for file in log.files if file.records], []
-    if log.ordered:
-        found.append("no line has a time, and the order of lines is taken for it")
-    if not all(file.speaker for file in read) and not log.tally.known:
-        found.append("its lines do not tell who speaks")
     if len(speakers_of(log.tally)) < 2:
         found.append("only one service speaks")
-    periods = {period for file in read for period in file.layout.periods[:1]}
+    clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
     untimed = any(file.untimed > MOST_UNTIMED * file.records for file in read)
-    if not log.ordered and (untimed or len(periods) > 1):
-        found.append("some of its lines have no date")
-    elif len({file.layout.zoned for file in read}) > 1:
-        found.append("some of its times have no zone")
-    cut = [file for file in read if file.last >= 0 and not file.first <= window.start <= file.last]
-    if cut and not log.ordered:
-        found.append(f"{visible(cut[0].name, 60)} has no line of the time when it began")
-    if log.tally.incomplete:
-        found.append("it says that lines were left out or folded")
-    if window.other:
-        found.append(f"there was other trouble at {_time(log, window.other)}")
-    if window.begins_log:
-        found.append("the log begins in the trouble")
-    elif not window.open and window.end - window.start < SHORT * (window.end - window.usual[0]):
-        found.append("it was short, and is over")
+    if len(clocks) > 1 or untimed:
+        found.append("some of its times have no date or no zone")
     return found
 
 

@@ -89,23 +89,15 @@ def targets(text: str, known: Collection[str] = ()) -> list[str]:
         known: names of services: of a host's name, the part that is one of them is meant.
     """
     found = []
-    for host in _hosts(text):
+    for groups in _TARGETS.findall(text):
+        host = next(filter(None, groups))
+        if _FILE.search(host) or NOBODY.match(host):
+            continue
         first = re.split(r"[._]", host)[0]
         if first in known or ".svc" in host or host.count(".") > 2:
             host = first  # a name within a cluster
         found.append(service_name(host))
     return list(dict.fromkeys(host for host in found if not PUBLIC.search(host)))
-
-
-def site(text: str) -> str:
-    """The first name of the internet that a line calls, no service here; empty for none."""
-    return next(filter(PUBLIC.search, _hosts(text)), "")
-
-
-def _hosts(text: str) -> list[str]:
-    """The hosts that a line calls, as it writes them."""
-    hosts = (next(filter(None, groups)) for groups in _TARGETS.findall(text))
-    return [host for host in hosts if not (_FILE.search(host) or NOBODY.match(host))]
 
 
 def subject(text: str) -> str:

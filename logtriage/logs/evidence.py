@@ -61,27 +61,16 @@ MOST_TARGETS = 50  # services that are only named by others
 
 @dataclass(frozen=True)
 class Trouble:
-    """A template of trouble of one service.
+    """A template of trouble of one service."""
 
-    Attributes:
-        lines: in the window.
-        usual: lines that a stretch of that length had before.
-        gain: how unlike the usual, see `window.gain`.
-        example: a line of it, safe to show.
-        at: (number of the file, line) of the example, both from 0.
-        level: see `levels`.
-        first: second of its first line in the window; -1 where lines have no time.
-        names: services named in the example lines, to how many lines.
-    """
-
-    lines: int
-    usual: float
-    gain: float
-    example: str
-    at: tuple[int, int]
-    level: int
-    first: int
-    names: Mapping[str, float]
+    lines: int  # in the window
+    usual: float  # lines that a stretch of that length had before
+    gain: float  # how unlike the usual, see `window.gain`
+    example: str  # a line of it, safe to show
+    at: tuple[int, int]  # (number of the file, line) of the example, both from 0
+    level: int  # see `levels`
+    first: int  # second of its first line in the window; -1 where lines have no time
+    names: Mapping[str, float]  # services that its examples name, to how many lines
 
     @property
     def cause(self) -> bool:
@@ -101,22 +90,17 @@ class Trouble:
 
 @dataclass
 class ServiceEvidence:
-    """What the window shows of a service; counts are lines a minute.
-
-    Attributes:
-        troubles: more than usual, the most unlike first.
-        silent: whether it all but stopped printing.
-    """
+    """What the window shows of a service."""
 
     name: str
-    lines: float = 0.0
+    lines: float = 0.0  # a minute, as all counts here
     usual_lines: float = 0.0
     errors: float = 0.0
     usual_errors: float = 0.0
     warnings: float = 0.0
     usual_warnings: float = 0.0
-    troubles: list[Trouble] = field(default_factory=list)
-    silent: bool = False
+    troubles: list[Trouble] = field(default_factory=list)  # the most unlike the usual first
+    silent: bool = False  # whether it all but stopped printing
 
     @property
     def cause(self) -> bool:
@@ -124,19 +108,28 @@ class ServiceEvidence:
         return any(one.cause for one in self.troubles)
 
     @property
+    def own_share(self) -> float:
+        """The share of its trouble that tells of more than what others do to it."""
+        total = sum(one.mass for one in self.troubles)
+        return sum(one.mass for one in self.troubles if not one.symptom) / total if total else 0.0
+
+    @property
     def mass(self) -> float:
         """How much is wrong with it, by its own lines: a logarithm, for ten times the lines are not
         ten times the cause.
         """
-        total = sum(one.mass for one in self.troubles)
-        return log2(1.0 + total + (SILENCE if self.silent else 0.0))
+        return log2(1.0 + self._total)
+
+    @property
+    def _total(self) -> float:
+        return sum(one.mass for one in self.troubles) + SILENCE * self.silent
 
     @property
     def names(self) -> dict[str, float]:
         """Whom it complains of, to the share of its new trouble that does; the shares come to 1 at
         most. Symptoms that name nobody are those of whom its other lines name.
         """
-        total = sum(one.mass for one in self.troubles) + (SILENCE if self.silent else 0.0)
+        total = self._total
         named: dict[str, float] = defaultdict(float)
         for one in self.troubles:
             for name, lines in one.names.items():

@@ -36,7 +36,6 @@ class LogFile:
         packed: whether it was unpacked on the way.
         reading: its size and lines.
         records: of its lines, those that could be read; `untimed` of them have no time.
-        first, last: of its times; -1 where it has none.
     """
 
     name: str
@@ -46,8 +45,6 @@ class LogFile:
     reading: Reading = field(default_factory=Reading)
     records: int = 0
     untimed: int = 0
-    first: int = -1
-    last: int = -1
 
     @property
     def speaker(self) -> str:
@@ -152,7 +149,7 @@ def _count(tally: Tally, number: int, file: LogFile, found: Iterator[Record]) ->
     """Count the records of a file."""
     records, untimed = tally.records, tally.untimed
     of_file = file.service or (file_service(file.name) if file.name != STDIN else "") or "log"
-    file.first, file.last = tally.add(found, number, of_file, file.layout.speaker_in)
+    tally.add(found, number, of_file, file.layout.speaker_in)
     file.records, file.untimed = tally.records - records, tally.untimed - untimed
 
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
-from .dependencies import site
 from .evidence import ServiceEvidence
 from .levels import WARN
 
@@ -128,30 +127,15 @@ def confidence(
 def doubts(suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence]) -> list[str]:
     """What of the evidence forbids to be sure of the first suspect."""
     first, found = evidence[suspects[0].service], []
-    own = [
-        one
-        for one in accusers(first.name, evidence)
-        if 2 * sum(t.mass for t in one.troubles if not t.symptom)
-        > sum(t.mass for t in one.troubles)
-    ]
+    own = [one for one in accusers(first.name, evidence) if one.own_share > 0.5]
     if not (first.troubles or first.silent):
         found.append("it has no unusual line of its own")
-    elif first.troubles and all(one.symptom for one in first.troubles) and not first.silent:
-        outside = next(filter(None, (site(one.example) for one in first.troubles)), "")
-        found.append(
-            f"its lines tell only what {outside or 'others'} do{'es' * bool(outside)} to it"
-        )
+    elif all(one.symptom for one in first.troubles) and not first.silent:
+        found.append("its lines tell only what others do to it")
     elif all(one.level == WARN for one in first.troubles) and not (first.cause or first.silent):
         found.append("it has only warnings")
     elif own and not first.cause:
         found.append(f"{own[0].name}, which complains of it, has trouble of its own")
     if len(suspects) > 1 and suspects[1].share > NEAR * suspects[0].share:
         found.append(f"{suspects[1].service} is in trouble, too")
-    absent = [
-        name
-        for name, share in first.names.items()
-        if share > 0.1 and not (evidence[name].lines or evidence[name].usual_lines)
-    ]
-    if absent:
-        found.append(f"it complains of {absent[0]}, which has no lines here")
     return found

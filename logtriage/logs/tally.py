@@ -21,26 +21,20 @@ from .names import REPLICA, Namer, service_name
 # text; a speaker of None is the file's.
 Record = tuple[int, bytes | str | None, int | None, bytes, int]
 
-Key = bytes | tuple[bytes | str | None, int | None, bytes]  # of what a record says
+Key = tuple[bytes | str | None, int | None, bytes]  # of what a record says
 # No shape yet; trouble, which letters of hexadecimal numbers tell apart; a request, by its status.
 NEW, BY_DIGITS, BY_STATUS = -1, -2, -3
 
 HEAD = 240  # bytes of a text by which its shape is told
 EXAMPLE = 1_000  # characters kept of a line
 MOST_SHAPES = 20_000  # beyond them, lines are counted by level and service alone
+REST = b"(others)"  # the text of those
 MOST_KNOWN = 50_000  # texts and spellings of services remembered
 MOST_SERVICES = 500
 SPELLING = 240  # bytes of a service's name
 MOST_CELLS = 200_000  # counts kept; beyond them buckets are made wider
 WIDTHS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 604_800, 31_536_000)  # seconds a bucket
 HEXADECIMAL, DIGITS = b"0123456789abcdefABCDEF", b"0123456789"
-LATEST = 1 << 40  # a second after all others
-# Lines that stand for others, which are not there.
-LOST = re.compile(
-    r"(?i)message repeated \d+ times|\b(?:suppress|dropp|discard|sampl|los)\w* \d+ (?:\w+ )?"
-    r"(?:messages?|lines?|logs?|records?|entries)|\d+ (?:messages?|lines?|log \w+|callbacks) "
-    r"(?:\w+ )?(?:suppressed|dropped|discarded|lost|sampled)|sampled 1 (?:in|of) \d+"
-)
 OTHERS = "others"  # the service of lines that come when there are too many
 TEMPLATE_WORDS = 12
 VARIES = re.compile(r"\d|^[0-9a-fA-F]{8,}$|^/.*/|@")  # a word that is a number, a path, an address
@@ -80,7 +74,6 @@ class Tally:
         services: names, by number.
         shapes: by number.
         records: lines counted; `untimed` of them had no time.
-        incomplete: whether a line says that others were folded or left out.
     """
 
     known: Sequence[str] = ()
@@ -90,7 +83,6 @@ class Tally:
     width: int = 1
     records: int = 0
     untimed: int = 0
-    incomplete: bool = False
 
     def __post_init__(self) -> None:
         self._namer = Namer(self.known)
@@ -100,7 +92,6 @@ class Tally:
         self._calm: dict[Key, int] = {}
         self._trouble: dict[Key, int] = {}
         self._exact: dict[tuple[str, int, bytes], int] = {}
-        self._others: dict[tuple[str, int], int] = {}
         self._templates: dict[tuple[str, ...], int] = {}
 
     def add(
@@ -109,8 +100,8 @@ class Tally:
         file: int,
         file_service: str,
         speaker_in: Callable[[bytes], bytes | None],
-    ) -> tuple[int, int]:
-        """Count the records of a file; gives the first and the last of its times, -1 without any.
+    ) -> None:
+        """Count the records of a file.
 
         Args:
             file: its number.
@@ -120,20 +111,17 @@ class Tally:
         # Local names, for this loop is where the time of reading a log goes.
         counts, calm, trouble, width = self.counts, self._calm, self._trouble, self.width
         read = untimed = 0
-        first, last = LATEST, -1
         for second, raw, level, text, line in records:
-            said = raw is not None or level is not None
-            head = text[:HEAD].translate(None, HEXADECIMAL)
-            key: Key = (raw, level, head) if said else head
-            shape = calm.get(key, NEW)
+            rough = text[:HEAD].translate(None, HEXADECIMAL)
+            shape = calm.get((raw, level, rough), NEW)
             if shape == BY_DIGITS:
-                head = text[:HEAD].translate(None, DIGITS)
-                shape = trouble.get((raw, level, head) if said else head, NEW)
+                shape = trouble.get((raw, level, text[:HEAD].translate(None, DIGITS)), NEW)
             elif shape == BY_STATUS:
-                shape = trouble.get((raw, level_of_status(status_of(text[:EXAMPLE])), head), NEW)
+                answered = level_of_status(status_of(text[:EXAMPLE]))
+                shape = trouble.get((raw, answered, rough), NEW)
             if shape < 0:
                 service = self._speaker(raw or speaker_in(text), file_service)
-                shape = self._shape(service, raw, level, text, (file, line))
+                shape = self._shape(service, (raw, level, rough), text, (file, line))
             read += 1
             if second < 0:
                 untimed += 1
@@ -144,8 +132,6 @@ class Tally:
                 counts[cell] += 1
             else:
                 counts[cell] = 1
-                if second >= 0:
-                    first, last = min(first, second), max(last, second)
                 if len(counts) > MOST_CELLS and width < WIDTHS[-1]:
                     self._widen()
                     counts, width = self.counts, self.width
@@ -153,60 +139,43 @@ class Tally:
         self.untimed += untimed
         calm.clear()  # the next file may have another speaker where none is told
         trouble.clear()
-        return (first, last) if last >= 0 else (-1, -1)
 
-    def _shape(
-        self,
-        service: str,
-        raw: bytes | str | None,
-        level: int | None,
-        text: bytes,
-        at: tuple[int, int],
-    ) -> int:
-        """The shape of a text that is not known."""
-        said = raw is not None or level is not None
-        status = status_of(text[:EXAMPLE]) if level is None else b""
-        really = level_of(text[:EXAMPLE]) if level is None else level
-        rough = text[:HEAD].translate(None, HEXADECIMAL)
-        head = text[:HEAD].translate(None, DIGITS) if really >= WARN and not status else rough
-        shape = self._exact.get((service, really, head))
-        if shape is None:
-            shape = self._new(service, really, text if really >= WARN else text[:HEAD], at)
-            if len(self._exact) < MOST_SHAPES:
-                self._exact[service, really, head] = shape
+    def _shape(self, service: str, key: Key, text: bytes, at: tuple[int, int]) -> int:
+        """The shape of a text that is not known; beyond `MOST_SHAPES` the one of all lines of its
+        service and level.
+        """
+        raw, stated, rough = key
+        level = level_of(text[:EXAMPLE]) if stated is None else stated
+        status = status_of(text[:EXAMPLE]) if stated is None else b""
         if len(self._calm) + len(self._trouble) > MOST_KNOWN:
             self._calm.clear()
             self._trouble.clear()
-        key: Key = (raw, level, rough) if said else rough
+        head = text[:HEAD].translate(None, DIGITS) if level >= WARN and not status else rough
+        owner = self._number(service)
+        exact = self.services[owner], level, head
+        if exact not in self._exact and len(self.shapes) >= MOST_SHAPES:
+            exact = self.services[owner], level, REST
+        shape = self._exact.get(exact, NEW)
+        if shape == NEW:
+            shape = self._exact[exact] = len(self.shapes)
+            example = visible(text if level >= WARN else text[:HEAD], EXAMPLE)
+            template = self._template(example if exact[2] != REST else "")
+            self.shapes.append(Shape(owner, level, template, example, at))
         if status:
             self._calm[key] = BY_STATUS
             self._trouble[raw, level_of_status(status), rough] = shape
-        elif really >= WARN:
+        elif level >= WARN:
             self._calm[key] = BY_DIGITS
-            self._trouble[(raw, level, head) if said else head] = shape
+            self._trouble[raw, stated, head] = shape
         else:
             self._calm[key] = shape
         return shape
 
-    def _new(self, service: str, level: int, text: bytes, at: tuple[int, int]) -> int:
-        """A new shape; beyond `MOST_SHAPES` the one of all lines of that service and level."""
-        owner = self._number(service)
-        service = self.services[owner]
-        full = len(self.shapes) >= MOST_SHAPES
-        if full and (service, level) in self._others:
-            return self._others[service, level]
-        example = visible(text, EXAMPLE)
-        number = len(self.shapes)
-        if full:
-            words: tuple[str, ...] = ("(others)",)
-            self._others[service, level] = number
-        else:
-            said = [word for word in SPLIT.split(example) if word][:TEMPLATE_WORDS]
-            words = tuple("*" if VARIES.search(word) else word for word in said)
-        template = self._templates.setdefault(words, len(self._templates))
-        self.incomplete = self.incomplete or bool(LOST.search(example))
-        self.shapes.append(Shape(owner, level, template, example, at))
-        return number
+    def _template(self, text: str) -> int:
+        """The number of the words with which a text begins, numbers and the like aside."""
+        said = [word for word in SPLIT.split(text) if word][:TEMPLATE_WORDS]
+        words = tuple("*" if VARIES.search(word) else word for word in said)
+        return self._templates.setdefault(words, len(self._templates))
 
     def _speaker(self, raw: bytes | str | None, file_service: str) -> str:
         """The name of the service whose a line is."""

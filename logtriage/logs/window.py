@@ -27,7 +27,6 @@ LEAST_EXPOSURE = 0.25  # of a slot, in times the mean: in an outage little else 
 KIND_COST = 3.0  # of a kind that joins in, besides the logarithm of how many there are
 LEAST_GAIN = 10.0
 LEAST_TIMES = 1.5  # the usual rate: a few per cent more can be beyond chance, and no incident
-OTHER = 0.3  # of the gain, from which another stretch is trouble of its own
 TAIL = 0.005  # share of lines at either end whose times may be wrong
 
 
@@ -59,7 +58,6 @@ class Window(NamedTuple):
             begins in it.
         open: whether it lasts to the end of the log.
         gain: the sum by which it was found.
-        other: the start of another such stretch, half as clear or more; 0 for none.
     """
 
     start: int
@@ -67,12 +65,6 @@ class Window(NamedTuple):
     usual: tuple[int, int]
     open: bool
     gain: float
-    other: int = 0
-
-    @property
-    def begins_log(self) -> bool:
-        """Whether the log begins in it, so that when it began is not known."""
-        return self.usual[0] >= self.end
 
     @property
     def minutes(self) -> float:
@@ -179,7 +171,7 @@ def find_window(tally: Tally, slots: Slots) -> Window | None:
     sums = [(list(accumulate(counts, initial=0)), spread(counts)) for counts in series.values()]
     exposed = list(accumulate(exposures(tally, slots), initial=0.0))
     cost, least = KIND_COST + log(len(series)), max(2, count // 10)
-    clear = []  # (gain, start, end) of all stretches that would do
+    best, begin, finish = LEAST_GAIN, -1, -1
     for start in range(count):
         if 0 < start < least:
             continue  # too little before it to tell what is usual
@@ -194,19 +186,15 @@ def find_window(tally: Tally, slots: Slots) -> Window | None:
                     lines += inside
                     one = gain(inside, length, before[-1] - inside, rest) / varies - cost
                     total += max(0.0, one)
-            if total > LEAST_GAIN and lines >= LEAST_LINES:
-                clear.append((total, start, end))
-    if not clear:
+            if total > best and lines >= LEAST_LINES:
+                best, begin, finish = total, start, end
+    if begin < 0:
         return None
-    best, start, end = max(clear, key=lambda one: one[0])
-    apart = [one for one in clear if one[2] < start or one[1] > end]
-    second = max(apart, default=(0.0, 0, 0))
-    other = slots.start + second[1] * slots.width if second[0] > OTHER * best else 0
-    last, over = slots.start + end * slots.width, slots.start + count * slots.width
-    if not start:
-        return Window(slots.start, last, (last, over), False, best, other)
-    refined = _first_new(tally, slots, series, start, end)
-    return Window(refined, last, (slots.start, refined), end == count, best, other)
+    last, over = slots.start + finish * slots.width, slots.start + count * slots.width
+    if not begin:
+        return Window(slots.start, last, (last, over), False, best)
+    refined = _first_new(tally, slots, series, begin, finish)
+    return Window(refined, last, (slots.start, refined), finish == count, best)
 
 
 def _first_new(

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from logtriage.logs.dependencies import FORMS, site, subject, targets
+from logtriage.logs.dependencies import FORMS, subject, targets
 from logtriage.logs.levels import WARN
 from logtriage.logs.log import read_text
 
@@ -33,11 +33,6 @@ def test_a_name_within_a_cluster_is_its_first_part():
     assert targets("dial tcp orders-db.shop.svc.cluster.local:5432: refused") == ["orders-db"]
     assert targets("http://orders-db.internal:80/x", ["orders-db"]) == ["orders-db"]
     assert targets("http://a-x:80/ then http://b-x:80/ and a-x:80 refused") == ["a-x", "b-x"]
-
-
-def test_a_site_is_told_by_itself():
-    assert site("POST https://api.stripe.com/v1 timed out") == "api.stripe.com"
-    assert site("POST http://orders-db:80/v1 timed out") == ""
 
 
 @pytest.mark.parametrize(

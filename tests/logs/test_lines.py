@@ -124,7 +124,7 @@ PATTERNS["layouts.PAYLOAD"] = (
     b"",
 )  # the one that is looked for at the start alone
 PATTERNS["layouts.TITLE"] = layouts.TITLE.fullmatch, ""
-EXAMPLES = ("evidence.MENTIONED", "tally.LOST")  # these are given no more than examples
+EXAMPLES = ("evidence.MENTIONED",)  # it is given no more than examples
 PATTERNS |= {
     f"speakers.places[{i}]": (place.pattern.match, b"")
     for i, place in enumerate(speakers.places([speakers.Headed(b"a=1 level=info", -1)]))

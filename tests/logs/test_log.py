@@ -106,7 +106,7 @@ def test_no_bound_is_passed(services, monkeypatch):
     counts = records(rows)
     assert counts.records == 400 == sum(counts.counts.values()) and counts.untimed == 0
     assert len(counts.services) == min(services, 6) and counts.width > 1
-    assert len(counts._exact) == 7 and len(counts._spelled) <= 10
+    assert len(counts._exact) == len(counts.shapes) and len(counts._spelled) <= 10
     # Beyond the bound, there is a shape for each service and level.
     assert len(counts.shapes) <= 7 + 6 and len(counts.counts) <= 50
 

@@ -51,13 +51,13 @@ def test_new_trouble_has_a_window_where_it_is(first, last):
         window = window_of(noise(injected=(first, last, 2, 3), seed=seed))
         begins, ends = START + first * SLOT, START + last * SLOT
         assert abs(window.start - begins) <= 2 * SLOT and abs(window.end - ends) <= 4 * SLOT
-        assert window.open == (last == 120) and not window.begins_log
+        assert window.open == (last == 120)
         assert window.usual[1] == window.start
 
 
 def test_a_log_that_begins_in_trouble_is_told_from_what_comes_after():
     window = window_of(noise(injected=(0, 30, 3, 4)))
-    assert window.begins_log and window.usual[0] == window.end and not window.open
+    assert window.usual[0] == window.end and not window.open
 
 
 def test_it_begins_at_the_first_line_that_is_new():
