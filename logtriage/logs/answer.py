@@ -7,6 +7,7 @@ and what to look at next. No model is asked, and nothing is executed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from ..world.call_graph import CallGraph
@@ -29,7 +30,7 @@ from .suspects import (
 )
 from .tally import speakers_of
 from .times import told
-from .window import Window, find_window, slots_of
+from .window import Window, find_window
 
 OF_ROOT = 3  # lines that an answer repeats of the first suspect
 MOST_SUSPECTS = 3
@@ -40,55 +41,34 @@ AROUND = 10  # lines around the first line of trouble
 
 @dataclass(frozen=True)
 class Shown:
-    """A line of evidence.
+    """A line of evidence."""
 
-    Attributes:
-        service: whose trouble it shows.
-        line: its text, safe to show, with its level in front.
-        file, number: where it stands, the number from 1.
-        time: of the first such line in the window, as the log writes it; empty for none.
-        lines: like it in the window.
-        usual: in a stretch of that length before; None where nothing tells what is usual.
-    """
-
-    service: str
-    line: str
+    service: str  # whose trouble it shows
+    line: str  # safe to show, with its level in front
     file: str
-    number: int
-    time: str
-    lines: int
-    usual: float | None
+    number: int  # of the line, from 1
+    time: str  # of the first such line in the window, as the log writes it; empty for none
+    lines: int  # like it in the window
+    usual: float | None  # in a stretch of that length before; None where nothing tells
 
 
 @dataclass(frozen=True)
 class Answer:
     """An answer, in the order in which it is read; empty strings stand for what the log does not
     tell.
-
-    Attributes:
-        root: the suspected service; empty where there is not enough evidence.
-        sure: `likely`, `possible` or `not enough evidence`.
-        confidence: the probability that the first suspect is right, 0 to 1.
-        began, ended: of the window, as the log writes times; `ended` is empty while it goes on.
-        why: what that rests on, or what is missing.
-        chain: who made whom fail, from the root to the last that complains.
-        evidence: lines, those of the first suspect first, then one of each further hop.
-        next: what to look at; a command where there is one.
-        suspects: service and share of what is wrong.
-        read: a line about each file.
     """
 
-    root: str
-    sure: str
-    confidence: float
-    began: str
-    ended: str
-    why: str
-    chain: list[str]
-    evidence: list[Shown]
-    next: str
+    root: str  # the suspected service; empty where there is not enough evidence
+    sure: str  # `likely`, `possible` or `not enough evidence`
+    confidence: float  # the probability that the first suspect is right, 0 to 1
+    began: str  # of the window, as the log writes times
+    ended: str  # empty while it goes on
+    why: str  # what that rests on, or what is missing
+    chain: list[str]  # who made whom fail, from the root to the last that complains
+    evidence: list[Shown]  # those of the first suspect first, then one of each further hop
+    next: str  # what to look at; a command where there is one
     suspects: list[Suspect]
-    read: list[str]
+    read: list[str]  # a line about each file
 
     def as_json(self) -> dict[str, Any]:
         """The answer as plain data."""
@@ -128,37 +108,28 @@ class Answer:
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found in a log before it is put in words.
+    """What was found in a log before it is put in words."""
 
-    Attributes:
-        window: None where no stretch is unlike the rest.
-        evidence: by service.
-        suspects: the first suspect first.
-    """
-
-    window: Window | None
-    evidence: Mapping[str, ServiceEvidence]
-    suspects: Sequence[Suspect]
+    window: Window | None  # None where no stretch is unlike the rest
+    evidence: Mapping[str, ServiceEvidence]  # by service
+    suspects: Sequence[Suspect]  # the first suspect first
 
 
 def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
-    """Find the window of a log, the evidence in it, and whom to suspect.
-
-    Args:
-        graph: the cluster's call graph, where it is known.
+    """The window of a log, the evidence in it, and whom to suspect; by its call graph, where that
+    is known.
     """
-    tally, slots = log.tally, slots_of(log.tally)
-    window = find_window(tally, slots) if slots else None
-    merged = tally.merge_replicas(*(window[:2] if window else (0, 0)))
-    if merged and slots:
-        window = find_window(tally, slots)
+    tally = log.tally
+    window = find_window(tally)
+    if tally.merge_replicas(*(window[:2] if window else (0, 0))):
+        window = find_window(tally)
     evidence = weigh(tally, window, graph.names if graph else ())
     calls = {one.name: one.downstream for one in graph.services} if graph else None
     return Findings(window, evidence, rank(evidence, calls))
 
 
 def answer_of(log: Log, graph: CallGraph | None = None) -> Answer:
-    """The answer that a log gives by itself; with a call graph, where it is known."""
+    """The answer that a log gives by itself, see `findings_of`."""
     return told_of(log, findings_of(log, graph))
 
 
@@ -193,22 +164,16 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
     """How sure the answer is, in words and as a probability, and what that rests on."""
     if not log.tally.records:
         return UNSURE, 0.0, "no line could be read"
+    if not found.suspects:
+        return UNSURE, 0.0, "no line tells of trouble"
     if found.window is None:
-        if not found.suspects:
-            return UNSURE, 0.0, "no line tells of trouble"
-        if all(bucket < 0 for bucket, _ in log.tally.counts):
-            return UNSURE, 0.0, "no line has a time, so nothing can be told from what is usual"
         why = "no stretch of the log is unlike the rest of it; give it more of the time before"
         return UNSURE, 0.0, why
-    if not found.suspects:
-        return UNSURE, 0.0, "nobody is in trouble"
     first = found.suspects[0]
     chance = confidence(found.suspects, found.evidence, found.window.gain)
     if chance < POSSIBLE_FROM:
-        if len(found.suspects) == 1:
-            return UNSURE, chance, f"too little tells that {first.service} is in trouble"
-        near = " and ".join(one.service for one in found.suspects[:2])
-        return UNSURE, chance, f"too little tells {near} apart"
+        near = " or ".join(one.service for one in found.suspects[:2])
+        return UNSURE, chance, f"too little tells that it began at {near}"
     why = f"{first.share:.0%} of what is wrong comes down to it"
     if found.evidence[first.service].silent:
         why += ", and it fell silent"
@@ -242,16 +207,16 @@ def _evidence(log: Log, found: Findings, chain: Sequence[str]) -> list[Shown]:
     """Lines that show what is wrong: of the root, then of each hop one that names the one before;
     without a chain, of each suspect.
     """
-    shown = []
     names = chain or [one.service for one in found.suspects[:MOST_SUSPECTS]]
-    for hop, name in enumerate(names):
+    shown = (
+        [(names[0], one) for one in found.evidence[names[0]].troubles[:OF_ROOT]] if names else []
+    )
+    for before, name in pairwise(names):
         troubles = found.evidence[name].troubles
-        if hop and chain:
-            named = [one for one in troubles if chain[hop - 1] in one.names]
-            troubles = sorted(named, key=lambda one: -one.names[chain[hop - 1]])[:1]
-        for trouble in troubles[: OF_ROOT if not hop else 1]:
-            shown.append(_shown(log, name, trouble, found.window is not None))
-    return shown
+        if chain:
+            troubles = sorted(troubles, key=lambda one: -one.names.get(before, 0.0))
+        shown += [(name, one) for one in troubles[:1]]
+    return [_shown(log, name, one, found.window is not None) for name, one in shown]
 
 
 def _shown(log: Log, service: str, trouble: Trouble, compared: bool) -> Shown:

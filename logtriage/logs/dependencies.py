@@ -14,7 +14,6 @@ _PARTED = r"[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)+"  # a name that is no ordi
 FORMS = (
     # A URL or the address of a database, with or without a user.
     (rf"://(?:[^@/\s]{{1,80}}@)?\(?({_HOST})", "GET http://orders-db:8080/x: deadline exceeded"),
-    (rf"@(?:tcp\()?({_HOST})[:(/]", "cannot open app:***@tcp(orders-db:3306)/orders"),
     # An address with its port, or with what its name was resolved to.
     (rf"(?<![\w.@:-])({_PARTED}):\d{{2,5}}(?![\w.])", "dial tcp orders-db:5432: connect: refused"),
     (rf"(?<![\w./@:-])({_HOST}):\d{{4,5}}(?![\w.])", "Connection to postgres:5432 refused"),

@@ -156,7 +156,7 @@ def weigh(
     found = {name: ServiceEvidence(name) for name in dict.fromkeys(everybody)}
     length = window.end - window.start if window else 1
     rest = window.usual[1] - window.usual[0] if window else 0
-    minutes, usual_minutes = (window.minutes, max(1, rest) / 60.0) if window else (1.0, 1.0)
+    minutes, usual_minutes = (length / 60.0, max(1, rest) / 60.0) if window else (1.0, 1.0)
     kinds: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number in {**inside, **before}:
         shape = tally.shapes[number]

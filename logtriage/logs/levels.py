@@ -28,9 +28,9 @@ WORD = re.compile(rb"(?:^|[^\w/.-])([A-Za-z]{3,13})$")
 FIELD = re.compile(rb"(?:level|lvl|severity)[=:]\"?([A-Za-z]{3,13})")
 INSIDE = re.compile(rb"[\w/.-]$")  # of a longer word
 LOOK = 160  # bytes after its time in which the level of a line is looked for
-# klog's letter, before its file and line, Android's, after process and thread, and Ruby's.
-LETTER = re.compile(rb"^([IWEF])\s+\d+ [\w./-]+:\d+\]|^\s*\d+ +\d+ ([VDIWEF]) |^([DIWEF]), \[")
-LETTERS = {b"V": CALM, b"D": CALM, b"I": CALM, b"W": WARN, b"E": ERROR, b"F": FATAL}
+# klog's letter, before its file and line, and Ruby's.
+LETTER = re.compile(rb"([DIWEF])(?:\s+\d+ [\w./-]+:\d+\]|, \[)")
+LETTERS = {b"D": CALM, b"I": CALM, b"W": WARN, b"E": ERROR, b"F": FATAL}
 PRIORITY = re.compile(rb"^<(\d{1,3})>")  # of syslog
 
 # Words by which a line without a level is judged, in small letters. To look for the parts of words
@@ -83,7 +83,7 @@ def stated_level(text: bytes) -> int | None:
             return level
     letter = LETTER.match(text)
     if letter:
-        return LETTERS[letter[1] or letter[2] or letter[3]]
+        return LETTERS[letter[1]]
     priority = PRIORITY.match(text)
     return numbered_level(int(priority[1]) & 7) if priority else None
 

@@ -33,15 +33,10 @@ BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)  # of a packed file
 
 @dataclass
 class Reading:
-    """What came of reading a file.
-
-    Attributes:
-        lines: lines in it.
-        cut: lines that were longer than the bound; the rest of each was left out.
-    """
+    """What came of reading a file."""
 
     lines: int = 0
-    cut: int = 0
+    cut: int = 0  # of them, those longer than the bound; the rest of each was left out
 
 
 def unpacked(raw: BinaryIO, name: str) -> BinaryIO:

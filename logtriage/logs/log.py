@@ -27,24 +27,15 @@ Result = TypeVar("Result")
 
 @dataclass
 class LogFile:
-    """One of the files that a log is read from.
+    """One of the files that a log is read from."""
 
-    Attributes:
-        name: as it was given; `-` for standard input.
-        layout: how it is read.
-        service: the service that its name tells; empty for none.
-        packed: whether it was unpacked on the way.
-        reading: its size and lines.
-        records: of its lines, those that could be read; `untimed` of them have no time.
-    """
-
-    name: str
-    layout: TextLayout | ObjectLayout
-    service: str
-    packed: bool
+    name: str  # as it was given; `-` for standard input
+    layout: TextLayout | ObjectLayout  # how it is read
+    service: str  # the service that its name tells; empty for none
+    packed: bool  # whether it was unpacked on the way
     reading: Reading = field(default_factory=Reading)
-    records: int = 0
-    untimed: int = 0
+    records: int = 0  # of its lines, those that could be read
+    untimed: int = 0  # of these, those without a time
 
     @property
     def speaker(self) -> str:
@@ -65,17 +56,11 @@ class LogFile:
 
 @dataclass
 class Log:
-    """A log that was read.
+    """A log that was read."""
 
-    Attributes:
-        tally: its counts.
-        files: what it was read from.
-        ordered: whether no line has a time, so that the order of lines is taken for one.
-    """
-
-    tally: Tally
+    tally: Tally  # its counts
     files: list[LogFile] = field(default_factory=list)
-    ordered: bool = False
+    ordered: bool = False  # whether no line has a time, so that the order of lines is taken for one
 
     @property
     def period(self) -> int:
@@ -90,7 +75,6 @@ def read_log(
     """Read files; `-` is standard input. What gzip, bzip2 or xz packed is unpacked on the way.
 
     Args:
-        paths: of the files.
         services: names that are known of the cluster. They settle who speaks; without them, it is
             found in the lines.
         stdin: what `-` reads.

@@ -53,11 +53,7 @@ def file_service(name: str) -> str:
 
 
 class Namer:
-    """Finds which of some services a text names.
-
-    Args:
-        names: of the services.
-    """
+    """Finds which of some services a text names."""
 
     def __init__(self, names: Iterable[str]) -> None:
         # Of two names at one place, which begin alike, the longer; a name is whole words, and may

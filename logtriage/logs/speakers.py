@@ -56,20 +56,12 @@ Path = tuple[str, ...]  # keys from the outer object to the inner
 
 
 class Place(NamedTuple):
-    """Where a line without its time may name its speaker.
+    """Where a line without its time may name its speaker."""
 
-    Attributes:
-        pattern: its first group is the name.
-        prior: what is known of the place beforehand.
-        before_time: whether the name stands before the time.
-        proven: whether its names are those of services for certain: by the name of the field, or
-            because the lines of others call them.
-    """
-
-    pattern: re.Pattern[bytes]
-    prior: float
+    pattern: re.Pattern[bytes]  # its first group is the name
+    prior: float  # what is known of the place beforehand
     before_time: bool = False
-    proven: bool = False
+    proven: bool = False  # by the name of the field, or because the lines of others call its names
 
 
 class Headed(NamedTuple):
@@ -109,12 +101,8 @@ def key_prior(key: str) -> float:
 def best_place(
     sample: Sequence[Headed], known: Collection[str], least: float = 0.0
 ) -> Place | None:
-    """The place where lines of text name their speaker; None where none is good enough.
-
-    Args:
-        sample: lines of a file.
-        known: names of services, where a call graph tells them.
-        least: what the score must be beyond `ENOUGH`.
+    """The place where lines of text name their speaker; None where none has a score of `least` more
+    than `ENOUGH`. `known` are names of services.
     """
     best, most = None, ENOUGH + least
     sample = [Headed(one.text[:MOST_TEXT], one.begin) for one in sample]
@@ -152,12 +140,7 @@ def score_of(
     values: Sequence[str], lines: Sequence[str], known: Collection[str]
 ) -> tuple[float, bool]:
     """How well a place parts lines among speakers, from below 0 to about 7, and whether what stands
-    there is for certain the name of a service.
-
-    Args:
-        values: what stands there, a line each; empty where nothing does.
-        lines: the lines.
-        known: names of services.
+    there is for certain the name of a service. `values` are what stands there, empty for nothing.
     """
     names = [service_name(value) for value in values]
     names = [name if NAME.match(name) else "" for name in names]

@@ -40,39 +40,34 @@ class Suspect:
 def rank(
     evidence: Mapping[str, ServiceEvidence], calls: Mapping[str, Sequence[str]] | None = None
 ) -> list[Suspect]:
-    """The services with a share in what is wrong, the first suspect first.
-
-    Args:
-        evidence: by service.
-        calls: whom each service calls, where that is known.
+    """The services with a share in what is wrong, the first suspect first. `calls` tells whom each
+    service calls, where that is known.
     """
     mass = {name: one.mass for name, one in evidence.items()}
-    flows = {name: _flow(one, mass, calls) for name, one in evidence.items()}
+    flows = {name: _flow(one, mass, calls or {}) for name, one in evidence.items()}
     kept: dict[str, float] = defaultdict(float)
     moving = dict(mass)
     for _ in range(ROUNDS):
         later: dict[str, float] = defaultdict(float)
         for name, amount in moving.items():
-            out = {other: share for other, share in flows.get(name, {}).items() if share > 0.0}
+            out = flows[name]
             leaving = (1.0 - STAYS) * min(1.0, sum(out.values()))
             kept[name] += amount * (1.0 - leaving)
             for other, share in out.items():
                 later[other] += amount * leaving * share / sum(out.values())
         moving = later
-    for name, amount in moving.items():
-        kept[name] += amount
     total = sum(kept.values())
     found = [Suspect(name, amount / total) for name, amount in kept.items() if amount > 0.0]
     return sorted(found, key=lambda one: (-one.share, one.service))
 
 
 def _flow(
-    one: ServiceEvidence, mass: Mapping[str, float], calls: Mapping[str, Sequence[str]] | None
+    one: ServiceEvidence, mass: Mapping[str, float], calls: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
     """Shares of a service's mass that go to others."""
-    flow = one.names
+    flow = {other: share for other, share in one.names.items() if share > 0.0}
     unnamed = 1.0 - min(1.0, sum(flow.values()))
-    callees = (calls or {}).get(one.name, ())
+    callees = calls.get(one.name, ())
     troubled = {name: mass[name] for name in callees if mass.get(name, 0.0) > 0.0}
     if troubled and unnamed > 0.0 and any(trouble.symptom for trouble in one.troubles):
         total = sum(troubled.values())

@@ -44,45 +44,28 @@ ONE_REPLICA = 0.8  # share of the trouble of all replicas, from which one of the
 
 @dataclass(slots=True)
 class Shape:
-    """Lines of a service that differ in numbers only.
+    """Lines of a service that differ in numbers only."""
 
-    Attributes:
-        service: its number in `Tally.services`.
-        level: of the lines.
-        template: a number that shapes of the same words have in common.
-        example: one of them, safe to show.
-        at: (number of the file, line) of the example; both from 0.
-    """
-
-    service: int
+    service: int  # its number in `Tally.services`
     level: int
-    template: int
-    example: str
-    at: tuple[int, int]
+    template: int  # a number that shapes of the same words have in common
+    example: str  # one of them, safe to show
+    at: tuple[int, int]  # (number of the file, line) of the example; both from 0
 
 
 @dataclass
 class Tally:
-    """The counts of a log.
+    """The counts of a log."""
 
-    Args:
-        known: names of services that a call graph tells.
-
-    Attributes:
-        counts: (bucket, shape) to lines. A bucket is seconds since 1970 in units of `width`, or -1
-            for lines without a time.
-        services: names, by number.
-        shapes: by number.
-        records: lines counted; `untimed` of them had no time.
-    """
-
-    known: Sequence[str] = ()
+    known: Sequence[str] = ()  # names of services that a call graph tells
+    # (bucket, shape) to lines. A bucket is seconds since 1970 in units of `width`, or -1 for lines
+    # without a time.
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
-    services: list[str] = field(default_factory=list)
-    shapes: list[Shape] = field(default_factory=list)
     width: int = 1
-    records: int = 0
-    untimed: int = 0
+    services: list[str] = field(default_factory=list)  # names, by number
+    shapes: list[Shape] = field(default_factory=list)  # by number
+    records: int = 0  # lines counted
+    untimed: int = 0  # of them, those without a time
 
     def __post_init__(self) -> None:
         self._namer = Namer(self.known)

@@ -25,17 +25,11 @@ ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
 
 
 class Form(NamedTuple):
-    """A way to write a time.
+    """A way to write a time."""
 
-    Attributes:
-        pattern: its first group is the time to the second, its second group the zone.
-        parse: the time, from the first group.
-        period: seconds after which such a time comes again; 0 where the date is whole.
-    """
-
-    pattern: re.Pattern[bytes]
-    parse: Callable[[str], datetime]
-    period: int = 0
+    pattern: re.Pattern[bytes]  # its first group is the time to the second, its second the zone
+    parse: Callable[[str], datetime]  # of the first group
+    period: int = 0  # seconds after which such a time comes again; 0 where the date is whole
 
 
 def _iso(text: str) -> datetime:
@@ -92,15 +86,9 @@ FORMS = (
     MONTH_FIRST,
     DAY_FIRST,
     _form(rf"(?<!\d)(\d\d\.\d\d\.\d{{4}} {CLOCK})(?:[.,]\d+)?{ZONE}", _by("%d %m %Y %H %M %S")),
-    _form(
-        rf"(?<!\d)(\d{{8}}[-T ]\d\d:?\d\d:?\d\d)(?:[.,]\d+)?{ZONE}",
-        _by("%Y%m%d %H %M %S", "%Y%m%d %H%M%S"),
-    ),
-    _form(r"(?<!\d)(\d{6} \d{6})() ", _by("%y%m%d %H%M%S")),
     _form(rf"(?<!\d)(\d\d/\d\d/\d\d {CLOCK})()", _by("%y %m %d %H %M %S")),
     _form(rf"({MONTH} [ \d]\d {CLOCK})()", _by("%Y %b %d %H %M %S"), 365 * DAY),
     _form(rf"(?<=\b[IWEF])(\d{{4}} {CLOCK})()(?:\.\d+)?", _by("%Y %m%d %H %M %S"), 365 * DAY),
-    _form(rf"(?<!\d)(\d\d-\d\d {CLOCK})()(?:\.\d+)?", _by("%Y %m %d %H %M %S"), 365 * DAY),
     _form(rf"(?<![\d:._])({CLOCK})()(?:[.,]\d+)?(?![\d:])", _by("%Y %H %M %S"), DAY),
     _form(r"(?<![\w.:-])(1\d{9}(?:\d{3}|\d{6}|\d{9})?)(?:\.\d+)?()(?![\w:])", _epoch),
 )
@@ -110,18 +98,13 @@ class Clock:
     """Reads the times of one file in one form.
 
     Where the date or the year is not written, a time is the first such one that is not much before
-    the last. One that strays by itself leaves the clock alone.
-
-    Args:
-        form: how the times are written.
-        near: a time near the first one, such as that of another file; None where nobody knows.
-
-    Attributes:
-        known: seconds by the groups of the pattern; of a form with a period, of its first one.
+    the last. One that strays by itself leaves the clock alone. `near` is a time near the first one,
+    such as that of another file.
     """
 
     def __init__(self, form: Form, near: int | None = None) -> None:
         self.form = form
+        # Seconds by the groups of the pattern; of a form with a period, of its first one.
         self.known: dict[tuple[bytes, bytes | None], int] = {}
         self._last = near
         self._far = near is not None  # whether the next time may be far from the last

@@ -7,20 +7,20 @@ more than Poisson they vary by themselves. The stretch of the highest sum is the
 is higher than chance would make it.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import log
 from typing import NamedTuple
 
 from .levels import FATAL, WARN
-from .tally import Tally
+from .tally import Shape, Tally
 
 SLOTS = 60
 MOST_KINDS = 150  # of trouble, those of most lines
 LEAST_LINES = 3  # of trouble in a window
 FATAL_LINES = 4  # that a line of a level like FATAL counts for
-BLOCK = 4  # slots
 LEAST_CALM = 10.0  # lines a slot, from which they tell how much was going on
 LEAST_EXPOSURE = 0.25  # of a slot, in times the mean: in an outage little else is printed
 # Judgements, set on logs without any incident: see `tests/logs/test_window.py`.
@@ -31,45 +31,29 @@ TAIL = 0.005  # share of lines at either end whose times may be wrong
 
 
 class Slots(NamedTuple):
-    """Time in slots: `start`, seconds since 1970, `width` in seconds, and the `number` of them."""
+    """Time in slots."""
 
-    start: int
-    width: int
+    start: int  # seconds since 1970
+    width: int  # seconds
     number: int
 
     def of(self, second: int) -> int:
-        """The slot of a time; below 0 or from `number` on for one outside."""
-        return (second - self.start) // self.width
-
-
-class Kind(NamedTuple):
-    """A kind of trouble: who says it (a number of `Tally.services`), and its template."""
-
-    service: int
-    template: int
+        """The slot of a time; -1 for one outside."""
+        slot = (second - self.start) // self.width
+        return slot if 0 <= slot < self.number else -1
 
 
 class Window(NamedTuple):
-    """When trouble was unlike the rest.
+    """When trouble was unlike the rest."""
 
-    Attributes:
-        start, end: seconds since 1970; it ends before `end`.
-        usual: the stretch that tells what is usual: all before it, or all after it where the log
-            begins in it.
-        open: whether it lasts to the end of the log.
-        gain: the sum by which it was found.
-    """
+    start: int  # seconds since 1970
+    end: int  # the first second after it
+    usual: tuple[int, int]  # what is usual: all before it, or, where the log begins in it, after it
+    open: bool  # whether it lasts to the end of the log
+    gain: float  # the sum by which it was found
 
-    start: int
-    end: int
-    usual: tuple[int, int]
-    open: bool
-    gain: float
 
-    @property
-    def minutes(self) -> float:
-        """How long it lasts."""
-        return max(1, self.end - self.start) / 60.0
+Kind = tuple[int, int]  # of trouble: who says it (a number of `Tally.services`), and its template
 
 
 def slots_of(tally: Tally) -> Slots | None:
@@ -84,30 +68,33 @@ def slots_of(tally: Tally) -> Slots | None:
     passed = list(accumulate(lines[bucket] for bucket in buckets))
     if not buckets:
         return None
-    total = passed[-1]
-    low = next(one for one, sum_ in zip(buckets, passed, strict=True) if sum_ > TAIL * total)
-    high = next(
-        one for one, sum_ in zip(buckets, passed, strict=True) if sum_ >= (1 - TAIL) * total
-    )
+    low = buckets[bisect_right(passed, TAIL * passed[-1])]
+    high = buckets[bisect_left(passed, (1 - TAIL) * passed[-1])]
     near = max(1, high - low)
     kept = [bucket for bucket in buckets if low - near <= bucket <= high + near]
     if kept[0] == kept[-1]:
         return None
     start = kept[0] * tally.width
     seconds = (kept[-1] + 1) * tally.width - start
-    width = -(-seconds // SLOTS)
-    width = -(-width // tally.width) * tally.width
+    width = -(-seconds // (SLOTS * tally.width)) * tally.width
     return Slots(start, width, -(-seconds // width))
+
+
+def _slotted(tally: Tally, slots: Slots) -> Iterator[tuple[Shape, int, int]]:
+    """Shapes, slots, and lines of that shape in that slot."""
+    for (bucket, number), lines in tally.counts.items():
+        slot = slots.of(bucket * tally.width)
+        if bucket >= 0 and slot >= 0:
+            yield tally.shapes[number], slot, lines
 
 
 def trouble(tally: Tally, slots: Slots) -> dict[Kind, list[int]]:
     """Lines of each kind of trouble in each slot; of the `MOST_KINDS` of most lines."""
     series: dict[Kind, list[int]] = defaultdict(lambda: [0] * slots.number)
-    for (bucket, number), lines in tally.counts.items():
-        shape, slot = tally.shapes[number], slots.of(bucket * tally.width)
-        if bucket >= 0 and shape.level >= WARN and 0 <= slot < slots.number:
+    for shape, slot, lines in _slotted(tally, slots):
+        if shape.level >= WARN:
             weight = FATAL_LINES if shape.level == FATAL else 1
-            series[Kind(shape.service, shape.template)][slot] += lines * weight
+            series[shape.service, shape.template][slot] += lines * weight
     most = sorted(series, key=lambda kind: -sum(series[kind]))[:MOST_KINDS]
     return {kind: series[kind] for kind in most}
 
@@ -128,17 +115,11 @@ def gain(inside: float, length: float, outside: float, rest: float) -> float:
 
 
 def spread(counts: Sequence[int]) -> float:
-    """How much more than Poisson counts vary by themselves, at least 1: from one slot to the next,
-    or from one block of slots to the next, whichever is more.
+    """How much more than Poisson counts vary by themselves from one slot to the next, at least 1.
 
     By differences of neighbours, so that a step up and one down hardly count: the three largest are
     left out for them.
     """
-    blocks = [sum(counts[i : i + BLOCK]) for i in range(0, len(counts), BLOCK)]
-    return max(_spread(counts), _spread(blocks))
-
-
-def _spread(counts: Sequence[int]) -> float:
     total = sum(counts)
     kept = sorted((one - other) ** 2 for one, other in pairwise(counts))[:-3]
     if not kept or not total:
@@ -151,9 +132,8 @@ def exposures(tally: Tally, slots: Slots) -> list[float]:
     a busy hour is not taken for a bad one. Where there are hardly any, every slot counts alike.
     """
     calm = [0] * slots.number
-    for (bucket, number), lines in tally.counts.items():
-        slot = slots.of(bucket * tally.width)
-        if bucket >= 0 and tally.shapes[number].level < WARN and 0 <= slot < slots.number:
+    for shape, slot, lines in _slotted(tally, slots):
+        if shape.level < WARN:
             calm[slot] += lines
     mean = sum(calm) / slots.number
     if mean < LEAST_CALM:
@@ -162,12 +142,13 @@ def exposures(tally: Tally, slots: Slots) -> list[float]:
     return [one * slots.number / sum(raised) for one in raised]
 
 
-def find_window(tally: Tally, slots: Slots) -> Window | None:
+def find_window(tally: Tally) -> Window | None:
     """The window of a log; None where no stretch of it is unlike the rest."""
-    series = trouble(tally, slots)
-    count = slots.number
-    if count < 4 or not series:
+    slots = slots_of(tally)
+    series = trouble(tally, slots) if slots else {}
+    if not slots or not series or slots.number < 4:
         return None
+    count = slots.number
     sums = [(list(accumulate(counts, initial=0)), spread(counts)) for counts in series.values()]
     exposed = list(accumulate(exposures(tally, slots), initial=0.0))
     cost, least = KIND_COST + log(len(series)), max(2, count // 10)
@@ -210,7 +191,7 @@ def _first_new(
         died = shape.level == FATAL
         first = start - 1 if died else start
         if begins - slots.width * died <= second < begins + slots.width and shape.level >= WARN:
-            counts = series.get(Kind(shape.service, shape.template))
+            counts = series.get((shape.service, shape.template))
             if counts and not any(counts[:first]) and sum(counts[first:end]) >= LEAST_LINES:
                 seconds.append(second)
     return min(seconds, default=begins)

@@ -5,16 +5,16 @@ import pytest
 from logtriage.logs import levels
 from logtriage.logs.levels import CALM, ERROR, FATAL, WARN, level_of, named_level, status_of
 
-# Stated in capitals, in brackets, before a colon, in a field, by a letter of klog, Android or Ruby,
+# Stated in capitals, in brackets, before a colon, in a field, by a letter of klog or Ruby,
 # by a number of syslog; then by words; then by the status of a request.
 LINES = """
 INFO  [main] c.e.Cart : 3 failed ~ LOG:  checkpoint failed ~ <notice> failed = CALM
 WARN slow ~ web warning: disk ~ caller=x.go level=warn msg="failed" = WARN
 ERROR:  deadlock ~ [error] mod_jk ~ error: too many attempts = ERROR
 FATAL: too many clients ~ severity="critical" x = FATAL
-I       1 server.go:12] failed ~  1702  2395 D Binder: failed ~ I, [#77]  -- : failed = CALM
-E       1 server.go:12] dial ~  1702  2395 E Binder: x ~ E, [#77]  -- : no ~ <11>web: x = ERROR
-W       1 server.go:12] x ~  1702  2395 W Binder: slow ~ <12>web: x = WARN
+I       1 server.go:12] failed ~ I, [#77]  -- : failed = CALM
+E       1 server.go:12] dial ~ E, [#77]  -- : no ~ <11>web: x = ERROR
+W       1 server.go:12] x ~ <12>web: x = WARN
 F       1 server.go:12] x ~ <8>web: x ~ panic: runtime ~ Out of memory: Killed process 1 = FATAL
 Failed password for root ~ dial tcp: connection refused ~ exited with code 1 = ERROR
 service started ~ GET /errors/INFO-page of my/ERROR/x ~ <14>web: failed = CALM

@@ -135,10 +135,7 @@ def test_an_object_has_the_line_that_it_begins_on(indent):
 
 def test_of_what_is_no_json_the_rest_is_read():
     data = b'[{"a": 1}, {"b": nonsense}, {"c": {"d": 2}}, {"e": "'
-    assert [one for one, _ in objects_in([data], Reading())] == [
-        {"a": 1},
-        {"c": {"d": 2}},
-    ]
+    assert [one for one, _ in objects_in([data], Reading())] == [{"a": 1}, {"c": {"d": 2}}]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def noise(kinds=20, rate=0.5, bursty=False, injected=None, seed=0):
 
 
 def window_of(tally):
-    return find_window(tally, slots_of(tally))
+    return find_window(tally)
 
 
 @pytest.mark.parametrize("bursty", [False, True])
