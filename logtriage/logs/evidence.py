@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
+from typing import NamedTuple
 
 from .dependencies import targets
 from .levels import FAILED, FATAL, WARN
@@ -149,13 +150,12 @@ def weigh(
         window: without one, the whole log is taken, and nothing is usual.
         services: names that are known of the cluster.
     """
-    inside, before, first = _counts(tally, window)
+    counts = _counts(tally, window)
+    inside, before, _, length, rest = counts
     known = sorted({*speakers_of(tally), *services})
     named = _named(tally, inside, known, find=not services)
     everybody = (*known, *(one for names in named.values() for one in names))
     found = {name: ServiceEvidence(name) for name in dict.fromkeys(everybody)}
-    length = window.end - window.start if window else 1
-    rest = window.usual[1] - window.usual[0] if window else 0
     minutes, usual_minutes = (length / 60.0, max(1, rest) / 60.0) if window else (1.0, 1.0)
     kinds: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number in {**inside, **before}:
@@ -174,7 +174,7 @@ def weigh(
             kinds[one.name, shape.template].append(number)
     for (name, _), numbers in kinds.items():
         if any(inside[number] for number in numbers):
-            trouble = _trouble(tally, numbers, (inside, before, first), length, rest, named)
+            trouble = _trouble(tally, numbers, counts, named)
             died = trouble.level == FATAL and not trouble.usual
             if window is None or died or trouble.gain >= LEAST_GAIN:
                 found[name].troubles.append(trouble)
@@ -182,7 +182,7 @@ def weigh(
         one.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
         expected = one.usual_lines * minutes
         fell_silent = expected >= SILENT_LINES and one.lines < SILENT * one.usual_lines
-        one.silent = window is not None and rest > 0 and fell_silent
+        one.silent = rest > 0 and fell_silent
     return found
 
 
@@ -201,41 +201,40 @@ def changes(tally: Tally, window: Window) -> dict[str, str]:
     return {tally.services[shape.service]: shape.example for shape in found}
 
 
-def _counts(
-    tally: Tally, window: Window | None
-) -> tuple[Counter[int], Counter[int], dict[int, int]]:
-    """By shape: lines in the window, lines in the stretch that tells what is usual, and the second
-    of the first line in the window.
-    """
-    inside: Counter[int] = Counter()
-    before: Counter[int] = Counter()
-    first: dict[int, int] = {}
+class Counts(NamedTuple):
+    """Lines of each shape in the window, and in the stretch that tells what is usual."""
+
+    inside: Counter[int]
+    before: Counter[int]
+    first: dict[int, int]  # the second of the first line in the window
+    length: int  # seconds of the window
+    rest: int  # seconds of the other stretch; 0 for none
+
+
+def _counts(tally: Tally, window: Window | None) -> Counts:
+    """The counts of a window; without one, of the whole log."""
+    length, usual = (window.end - window.start, window.usual) if window else (1, (0, 0))
+    found = Counts(Counter(), Counter(), {}, length, usual[1] - usual[0])
     for (bucket, number), lines in tally.counts.items():
         second = bucket * tally.width if bucket >= 0 else -1
-        if window is None or (second >= 0 and window.start <= second < window.end):
-            inside[number] += lines
-            first[number] = min(first.get(number, second), second)
-        elif window.usual[0] <= second < window.usual[1]:
-            before[number] += lines
-    return inside, before, first
+        if window is None or window.start <= second < window.end:
+            found.inside[number] += lines
+            found.first[number] = min(found.first.get(number, second), second)
+        elif usual[0] <= second < usual[1]:
+            found.before[number] += lines
+    return found
 
 
 def _trouble(
-    tally: Tally,
-    numbers: Sequence[int],
-    counts: tuple[Counter[int], Counter[int], dict[int, int]],
-    length: int,
-    rest: int,
-    named: Mapping[int, Sequence[str]],
+    tally: Tally, numbers: Sequence[int], counts: Counts, named: Mapping[int, Sequence[str]]
 ) -> Trouble:
     """One template of trouble of a service, from its shapes."""
-    inside, before, first = counts
+    inside, before, first, length, rest = counts
 
     def weighted(lines: Counter[int]) -> int:
         # Both sides weigh alike: else a steady line of a level like FATAL would be unusual.
-        fatal = [number for number in numbers if tally.shapes[number].level == FATAL]
-        more = (FATAL_LINES - 1) * sum(lines[number] for number in fatal)
-        return sum(lines[number] for number in numbers) + more
+        weights = {n: FATAL_LINES if tally.shapes[n].level == FATAL else 1 for n in numbers}
+        return sum(lines[number] * weight for number, weight in weights.items())
 
     now = [number for number in numbers if inside[number]]
     shape = tally.shapes[max(now, key=lambda number: (tally.shapes[number].level, inside[number]))]

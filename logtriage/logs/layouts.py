@@ -166,7 +166,7 @@ class ObjectLayout:
         self.begins = next((second for second in seconds if second >= 0), -1)
         self.periods = [0] if self.begins >= 0 else []
         times = [str(at(one, fields.time) or "").encode() for one in sample]
-        self.zoned = say_zones(times, fields.forms)
+        self.zoned = say_zones(times, [clock.form for clock in fields.clocks])
 
     def records(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool

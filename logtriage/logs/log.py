@@ -6,23 +6,21 @@ log.tally.services
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from .layouts import ObjectLayout, TextLayout, layout_of
 from .lines import BROKEN, Reading, chunks, unpacked, visible
 from .names import file_service
 from .objects import MOST_OBJECT
-from .tally import Record, Tally
+from .tally import Tally
 
 STDIN = "-"
 HEAD = 1 << 18  # bytes of a file by which it is understood
-
-Result = TypeVar("Result")
 
 
 @dataclass
@@ -84,14 +82,12 @@ def read_log(
         OSError: for one that cannot be read.
     """
     with ExitStack() as opened:
-        streams = []
+        streams: dict[str, BinaryIO] = {}
         for name in map(str, paths):
-            raw = (
-                (stdin or sys.stdin.buffer)
-                if name == STDIN
-                else opened.enter_context(open(name, "rb"))
-            )
-            streams.append((name, unpacked(raw, name)))
+            if name == STDIN:
+                streams[name] = stdin or sys.stdin.buffer
+            else:
+                streams[name] = opened.enter_context(open(name, "rb"))
         return _read(streams, services)
 
 
@@ -102,45 +98,41 @@ def read_text(text: str, services: Sequence[str] = ()) -> Log:
 
 def read_named(files: Mapping[str, bytes], services: Sequence[str] = ()) -> Log:
     """The log that files are, by name, which are at hand; see `read_log`."""
-    return _read(
-        [(name, unpacked(io.BytesIO(body), name)) for name, body in files.items()], services
-    )
+    return _read({name: io.BytesIO(body) for name, body in files.items()}, services)
 
 
-def _read(opened: Sequence[tuple[str, BinaryIO]], services: Sequence[str]) -> Log:
+def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     log, parts = Log(Tally(services)), []
-    for name, stream in opened:
+    for name, raw in opened.items():
         # Of one file, the name is no evidence of who speaks.
         service = file_service(name) if name != STDIN and len(opened) > 1 else ""
-        head = _tried(name, lambda: stream.read(HEAD))  # noqa: B023 - called at once
-        if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
-            head += _tried(name, lambda: stream.read(MOST_OBJECT))  # noqa: B023
+        stream = unpacked(raw, name)
+        with _whole(name):
+            head = stream.read(HEAD)
+            if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
+                head += stream.read(MOST_OBJECT)
         layout = layout_of(head, services, bool(service))
         packed = not isinstance(stream, io.BufferedReader)
         log.files.append(LogFile(name, layout, service, packed))
         parts.append(chain([head], chunks(stream)))
     times = [file.layout.begins for file in log.files if file.layout.begins >= 0]
     log.ordered = len(opened) == 1 and not log.files[0].layout.periods
+    near = min(times, default=None)
     for number, file in enumerate(log.files):
-        near = min(times, default=None)
+        service = file_service(file.name) if file.name != STDIN else ""
         found = file.layout.records(parts[number], file.reading, near, log.ordered)
-        _tried(file.name, lambda: _count(log.tally, number, file, found))  # noqa: B023
+        with _whole(file.name):
+            counted = log.tally.add(found, number, service or "log", file.layout.speaker_in)
+        file.records, file.untimed = counted
     log.tally.settle()
     return log
 
 
-def _count(tally: Tally, number: int, file: LogFile, found: Iterator[Record]) -> None:
-    """Count the records of a file."""
-    records, untimed = tally.records, tally.untimed
-    of_file = file.service or (file_service(file.name) if file.name != STDIN else "") or "log"
-    tally.add(found, number, of_file, file.layout.speaker_in)
-    file.records, file.untimed = tally.records - records, tally.untimed - untimed
-
-
-def _tried(name: str, read: Callable[[], Result]) -> Result:
-    """What a function gives that reads a file, whose packing may be broken."""
+@contextmanager
+def _whole(name: str) -> Iterator[None]:
+    """Where a file is read whose packing may be broken."""
     try:
-        return read()
+        yield
     except BROKEN as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it cannot be read at all

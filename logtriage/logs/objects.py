@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .levels import CALM, WARN, level_of_status, named_level
 from .lines import Reading
-from .times import FORMS, Clock, Form, find_forms, time_of
+from .times import FORMS, Clock, find_forms, time_of
 
 MOST_OBJECT = 4 << 20  # characters of an object; a larger one is read by its inner objects
 MOST_STEPS = 50  # into an object that is no whole one
@@ -46,8 +46,7 @@ class Fields(NamedTuple):
     message: Sequence[Path]
     error: Sequence[Path]
     status: Sequence[Path]
-    forms: Sequence[Form]  # of times that are text
-    clocks: Sequence[Clock]  # of the same forms
+    clocks: Sequence[Clock]  # of times that are text
     service: Sequence[Path] = ()
 
 
@@ -164,15 +163,11 @@ def _plain(value: Any) -> Any:
             return inner
     if isinstance(value, dict) and "attributes" in value:
         return {**value, "attributes": _plain(value["attributes"])}
-    if isinstance(value, list) and value and all(_is_pair(one) for one in value):
-        return {one["key"]: _plain(one["value"]) for one in value}
+    if isinstance(value, list) and value:
+        pairs = [one for one in value if isinstance(one, dict) and one.keys() == {"key", "value"}]
+        if len(pairs) == len(value):
+            return {str(one["key"]): _plain(one["value"]) for one in pairs}
     return value
-
-
-def _is_pair(value: Any) -> bool:
-    return (
-        isinstance(value, dict) and value.keys() == {"key", "value"} and type(value["key"]) is str
-    )
 
 
 def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
@@ -243,15 +238,13 @@ def find_fields(sample: Sequence[Mapping[str, Any]]) -> Fields:
     message = [path for path in named(MESSAGES) if isinstance(values[path][0], str)]
     requests = any(_names(path)[0] in REQUESTS for path in common)
     written = [str(one).encode() for path in time[:1] for one in values[path]]
-    forms = find_forms(written[:200])
     return Fields(
         time,
         levels or worded,
         message,
         [path for path in named(ERRORS) if path not in message][:2],
         named(STATUSES) if requests or not message else [],
-        forms,
-        [Clock(form) for form in forms],
+        [Clock(form) for form in find_forms(written[:200])],
     )
 
 
@@ -279,9 +272,8 @@ def level_in(one: Any, fields: Fields) -> int | None:
     """The level that a record states, of a request by its status; None where it states none."""
     level = None
     for path in fields.level:
-        value = at(one, (path,))
         name = short(path[-1])
-        level = None if value is None else named_level(value, name)
+        level = named_level(at(one, (path,)), name)
         if name == "priority" and level == CALM:
             level = None  # of what a program prints, its text may say more
         if level is not None:

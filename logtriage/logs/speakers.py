@@ -110,10 +110,9 @@ def best_place(
     for place in places(sample):
         matches = [place.pattern.match(one.text) for one in sample]
         names = [found[1].decode("utf-8", "replace") if found else "" for found in matches]
-        ahead = [
-            found.end() <= one.begin for found, one in zip(matches, sample, strict=True) if found
-        ]
-        before = 2 * sum(ahead) > len(sample)
+        pairs = zip(matches, sample, strict=True)
+        ahead = sum(bool(found and found.end() <= one.begin) for found, one in pairs)
+        before = 2 * ahead > len(sample)
         score, proof = score_of(names, lines, known)
         score += place.prior + before
         if score > most - 2.5:
@@ -126,14 +125,11 @@ def best_place(
 
 def _signs(rest: Sequence[bytes]) -> float:
     """What follows a place tells: after a header comes the same sign in every line, or a level."""
-    after = Counter(text.lstrip()[:1] for text in rest if text)
-    sign, lines = after.most_common(1)[0] if after else (b"", 0)
-    stable = lines >= 0.9 * sum(after.values()) and not sign.isalnum() and sign != b""
-    before_level = Counter(
-        bool(re.match(rb"(?i)\W*(?:%s)\b" % _LEVEL, text)) for text in rest if text
-    )
-    levels = before_level[True] >= 0.9 * max(1, sum(before_level.values()))
-    return 1.0 * stable + 1.0 * levels
+    texts = [text.lstrip() for text in rest if text]
+    enough = 0.9 * max(1, len(texts))
+    signs = Counter(text[:1] for text in texts if text and not text[:1].isalnum())
+    levels = sum(bool(re.match(rb"(?i)\W*(?:%s)\b" % _LEVEL, text)) for text in texts)
+    return float(max(signs.values(), default=0) >= enough) + float(levels >= enough)
 
 
 def score_of(
@@ -209,7 +205,7 @@ def best_key(
     enough; and whether that one names services for certain.
     """
     keys = Counter(key for record in records for key in record)
-    scores, proofs = {}, {}
+    good = []
     for key, count in keys.items():
         prior = key_prior(".".join(key))
         if count < 0.3 * len(records) or prior < -1.0:
@@ -219,6 +215,6 @@ def best_key(
         score, proof = score_of(values, [texts[i] for i in here], known)
         score += prior + count / len(records)
         if score >= ENOUGH:
-            scores[key], proofs[key] = score, proof or prior >= TELLING
-    best = sorted(scores, key=lambda key: -scores[key])
-    return best, bool(best) and proofs[best[0]]
+            good.append((score, key, proof or prior >= TELLING))
+    good.sort(key=lambda one: -one[0])
+    return [key for _, key, _ in good], bool(good) and good[0][2]

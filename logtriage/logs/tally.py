@@ -65,7 +65,6 @@ class Tally:
     services: list[str] = field(default_factory=list)  # names, by number
     shapes: list[Shape] = field(default_factory=list)  # by number
     records: int = 0  # lines counted
-    untimed: int = 0  # of them, those without a time
 
     def __post_init__(self) -> None:
         self._namer = Namer(self.known)
@@ -83,8 +82,8 @@ class Tally:
         file: int,
         file_service: str,
         speaker_in: Callable[[bytes], bytes | None],
-    ) -> None:
-        """Count the records of a file.
+    ) -> tuple[int, int]:
+        """Count the records of a file; gives how many there were, and how many without a time.
 
         Args:
             file: its number.
@@ -119,9 +118,9 @@ class Tally:
                     self._widen()
                     counts, width = self.counts, self.width
         self.records += read
-        self.untimed += untimed
         calm.clear()  # the next file may have another speaker where none is told
         trouble.clear()
+        return read, untimed
 
     def _shape(self, service: str, key: Key, text: bytes, at: tuple[int, int]) -> int:
         """The shape of a text that is not known; beyond `MOST_SHAPES` the one of all lines of its

@@ -198,7 +198,11 @@ def time_of(value: object, clocks: Sequence[Clock]) -> int:
     """The second that a value of a field tells, by one of some clocks; -1 for what is no time."""
     if isinstance(value, str):
         text = value[:LOOK].encode("ascii", "replace")
-        return next((second for clock in clocks if (second := clock.read(text)) >= 0), -1)
+        for clock in clocks:
+            second = clock.read(text)
+            if second >= 0:
+                return second
+        return -1
     if isinstance(value, int | float) and not isinstance(value, bool):
         return number_to_second(value)
     return -1

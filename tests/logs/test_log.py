@@ -104,7 +104,7 @@ def test_no_bound_is_passed(services, monkeypatch):
     words = [f"{chr(103 + i % 20)}{chr(103 + i // 20)}" for i in range(400)]  # no hexadecimals
     rows = [(AT + 37 * i, f"x{words[i % services]}", ERROR, words[i].encode()) for i in range(400)]
     counts = records(rows)
-    assert counts.records == 400 == sum(counts.counts.values()) and counts.untimed == 0
+    assert counts.records == 400 == sum(counts.counts.values())
     assert len(counts.services) == min(services, 6) and counts.width > 1
     assert len(counts._exact) == len(counts.shapes) and len(counts._spelled) <= 10
     # Beyond the bound, there is a shape for each service and level.
@@ -114,7 +114,7 @@ def test_no_bound_is_passed(services, monkeypatch):
 def test_buckets_are_widened_without_a_loss(monkeypatch):
     monkeypatch.setattr(tally, "MOST_CELLS", 50)
     counts = records([(AT + i, "web", ERROR, b"no") for i in range(500)] + [(-1, "web", 1, b"x")])
-    assert counts.width == 15 and counts.untimed == 1
+    assert counts.width == 15
     timed = {bucket: count for (bucket, _), count in counts.counts.items() if bucket >= 0}
     assert sum(timed.values()) == 500 and set(timed.values()) - {15} < set(range(15))
     assert {bucket * 15 for bucket in timed} == {(AT + i) // 15 * 15 for i in range(500)}
