@@ -106,22 +106,26 @@ def _results(
     deadline: float = math.inf,
 ) -> pd.DataFrame:
     """The rows of all players on the first held-out incidents of the splits: those in the file, and
-    others, which are played, by models until the deadline. The file then holds them all, and what
-    else it held of these models.
+    others, which are played. Models play until the deadline, and share the time equally. The file
+    then holds all rows, and what else it held of these models.
     """
     players, frames, added = list(players), [], False
     kept = pd.read_parquet(path) if path.exists() else pd.DataFrame()
     if "key" not in kept:  # written before rows had one
-        kept = pd.DataFrame(columns=["key", "split"])
+        kept = pd.DataFrame(columns=["key", "split", "index"])
     for split in splits:
         # Of `train` it is the slice which settings are chosen on, and nothing is trained on.
         first = TUNING_INDEX if split == "train" else 0
         plan = Plan(list(TASKS), split, episodes, first)
-        for player in players:
-            rows = kept[(kept["key"] == player.key) & (kept["split"] == split)]
-            rows = rows[rows["index"].isin(plan.indices)] if len(rows) else rows
-            if len(rows) < len(plan.keys):
-                rows = _played(player, plan, rows, batch, judge, deadline)
+        asked = kept[(kept["split"] == split) & kept["index"].isin(plan.indices)]
+        pairs = [(player, asked[asked["key"] == player.key]) for player in players]
+        short = [player for player, rows in pairs if len(rows) < len(plan.keys)]
+        for player, rows in pairs:
+            if player in short:
+                models, now = sum(one.name not in POLICIES for one in short), time.perf_counter()
+                until = now + (deadline - now) / max(1, models)
+                rows = _played(player, plan, rows, batch, judge, until)
+                short.remove(player)
                 rows, added = rows.assign(weights=weights_of(player), key=player.key), True
                 if player.name.startswith("checkpoint-"):
                     rows = rows.assign(step=step_of(player.name))
@@ -161,7 +165,9 @@ def _played(
             break
         frames.append(evaluate([player], part, None, judge, batch).frame)
         longest = max(longest, time.perf_counter() - began)
-    return pd.concat(frames, ignore_index=True) if frames else kept
+    if not frames:
+        return kept
+    return pd.concat(frames, ignore_index=True).drop_duplicates(["task", "index"])
 
 
 def same_incidents(frame: pd.DataFrame) -> pd.DataFrame:
@@ -197,8 +203,8 @@ def evaluate_run(
 ) -> pd.DataFrame:
     """Play the run's model before training, after it where that has ended, and scripted policies
     (`references`) on so many held-out incidents of each task, `batch` at once. The model also plays
-    as it was before a warm-up (`start`), so that imitation and reward can be told apart. It begins
-    no batch that would not end in so many `hours`.
+    as it was before a warm-up (`start`), so that imitation and reward can be told apart. All of
+    these share the `hours`, and none begins a batch that would not end in its part of them.
 
     Returns:
         The rows of `start`, `base`, `trained` and the references on the incidents that all of them

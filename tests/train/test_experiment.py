@@ -85,6 +85,19 @@ def test_what_is_compared_is_of_the_same_incidents(run, slow):
     assert [row["episodes"] for row in rows] == [2, 2, 2]
 
 
+def test_models_share_the_hours(run, slow):
+    # The trained model has not played yet, so the base must not take all of the time.
+    frame = evaluate_run(run.folder, 40, batch=2, hours=2.0, **run.options)
+    assert frame.groupby(["policy", "task"]).size().to_list() == [2] * 6
+    assert slow.count("trained") > 2
+
+
+def test_more_incidents_than_before_are_each_counted_once(run, slow):
+    evaluate_run(run.folder, 3, batch=2, hours=9.0, **run.options)
+    frame = evaluate_run(run.folder, 5, batch=2, hours=9.0, **run.options)
+    assert len(frame) == 2 * 15 and not frame.duplicated(["policy", "task", "index"]).any()
+
+
 def test_another_split_leaves_the_first_evaluation(run):
     test = evaluate_run(run.folder, 3, **run.options)
     wording = evaluate_run(run.folder, 3, "unseen_wording", **run.options)
