@@ -194,8 +194,10 @@ def _trained(
 
 
 def _ended_by_time(folder: Path) -> Path:
-    """The model of a run that has no time for another step: that of its last checkpoint."""
-    checkpoint, model = last_checkpoint(folder), folder / "model"
+    """The model of a run that has no time for another step: that of its last checkpoint, to which
+    the logs are taken back, too.
+    """
+    checkpoint, model = rewind(folder), folder / "model"
     assert checkpoint is not None
     if not model.exists():
         state = shutil.ignore_patterns("*.pt", "*.pth", "*.bin", "trainer_state.json")

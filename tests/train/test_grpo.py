@@ -231,6 +231,10 @@ def test_a_run_ends_by_its_hours_and_goes_on_with_new_ones(run, tiny_base, tmp_p
     assert (
         "1 of 3: its time was used up |" in (write_model(folder, "a/b") / "README.md").read_text()
     )
+    # A session that was killed leaves lines beyond the checkpoint, of which the model is.
+    shutil.rmtree(model)
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "seconds": 9.0}\n')
     # For not one more step there is no time, and nothing is lost.
     assert train(tiny(tiny_base), folder, progress=False, hours=1e-9) == model
     assert len(lines(folder / "metrics.jsonl")) == 1
