@@ -165,7 +165,7 @@ class ObjectLayout:
         seconds = [second_of(one, fields) for one in sample]
         self.begins = next((second for second in seconds if second >= 0), -1)
         self.periods = [0] if self.begins >= 0 else []
-        times = [str(at(one, fields.time) or "").encode() for one in sample]
+        times = [str(at(one, fields.time) or "").encode("utf-8", "replace") for one in sample]
         self.zoned = say_zones(times, [clock.form for clock in fields.clocks])
 
     def records(

@@ -237,7 +237,7 @@ def find_fields(sample: Sequence[Mapping[str, Any]]) -> Fields:
     worded = [path for path in common if _share(values[path], worded_level, None) > 0.95]
     message = [path for path in named(MESSAGES) if isinstance(values[path][0], str)]
     requests = any(_names(path)[0] in REQUESTS for path in common)
-    written = [str(one).encode() for path in time[:1] for one in values[path]]
+    written = [str(one).encode("utf-8", "replace") for path in time[:1] for one in values[path]]
     return Fields(
         time,
         levels or worded,

@@ -156,6 +156,12 @@ def test_the_level_of_a_record_is_found(field, level):
     assert {one for _, one in counted(read_text("\n".join(map(json.dumps, rows))))} == {level}
 
 
+def test_a_time_that_is_half_a_surrogate_pair_is_no_time():
+    rows = [{"ts": "2026-11-22T03:00:00Z", "service": "web", "msg": "no"}] * 9
+    log = read_text("\n".join(map(json.dumps, [*rows, {**rows[0], "ts": "\ud800"}])))
+    assert log.tally.records == 10 and log.files[0].layout.zoned
+
+
 @pytest.mark.parametrize("records", [1, 2, 3])
 def test_few_records_are_of_the_service_that_they_name(records):
     rows = [{"ts": AT + i, "service": "web", "msg": f"no {i}"} for i in range(records)]
