@@ -134,7 +134,7 @@ def mcp_command(
 
     check_split(split)
     check_index(first + episodes - 1)
-    names = dict.fromkeys(check_tasks(task or ["all"]))
+    names = check_tasks(task or ["all"])
     order = [(name, n) for n in range(first, first + episodes) for name in names]
     finish: Finish | None = None
     with ExitStack() as stack:

@@ -47,7 +47,7 @@ def make_plan(
     """
     if REAL not in tasks:
         check_split(split, topology)
-        names = list(dict.fromkeys(check_tasks(tasks)))
+        names = check_tasks(tasks)
         episodes = episodes or EPISODES
     elif set(tasks) != {REAL} or topology is not None:
         raise ValueError(

@@ -152,11 +152,11 @@ def check_task(task: str | Task) -> Task:
 
 
 def check_tasks(names: Sequence[str]) -> list[str]:
-    """Names of tasks, `all` among them being every one; `ValueError` for an unknown name."""
+    """Names of tasks, each once, `all` being every one; `ValueError` for an unknown name."""
     for name in names:
         if name not in (*TASKS, "all"):
             raise ValueError(f"unknown task {name!r}; choose one of {', '.join(TASKS)}, or all")
-    return list(TASKS) if "all" in names else list(names)
+    return list(TASKS) if "all" in names else list(dict.fromkeys(names))
 
 
 def splits_on(topology: Topology | None) -> list[str]:

@@ -16,6 +16,7 @@ from logtriage.world.tasks import (
     check_index,
     check_split,
     check_task,
+    check_tasks,
 )
 
 NAN = float("nan")
@@ -107,3 +108,11 @@ def test_coordinates_are_checked_one_by_one():
         with pytest.raises(ValueError, match=r"index must be an integer >= 0"):
             check_index(bad)
     check_index(MAX_INDEX)
+
+
+def test_a_task_that_is_named_twice_is_one():
+    assert check_tasks(["cascading_failure", "single_crash", "cascading_failure"]) == [
+        "cascading_failure",
+        "single_crash",
+    ]
+    assert check_tasks(["single_crash", "all"]) == list(TASKS)
