@@ -14,11 +14,11 @@ from pathlib import Path
 import pandas as pd
 
 from ..bench.runs import last_step, record_of
-from .experiment import incidents_played
+from .experiment import incidents_played, incidents_told
 
 # Judgements, all on the side of ending early.
 EVALUATED = 0.2  # share of the hours left that the play before training may take
-AGAIN, LOADING = 1.25, 0.05  # the play after it: so much longer, and hours until it begins
+AGAIN, LOADING = 1.25, 0.05  # times as long as that is the play after it; hours to load for it
 FINISH = 0.1  # hours for figures, card and a first log to triage
 
 
@@ -62,9 +62,5 @@ class Budget:
 
 def outcome(run: Path, evaluation: pd.DataFrame) -> str:
     """A sentence: how many steps and incidents a run's results are of."""
-    steps = record_of(run)["settings"]["steps"]
-    counts = sorted({*evaluation.groupby("task")["index"].nunique()})
-    incidents = " to ".join(map(str, counts[:: len(counts) - 1 or 1]))
-    return (
-        f"After {last_step(run)['step']} of {steps} steps, on {incidents} incidents of each task."
-    )
+    last, steps = last_step(run)["step"], record_of(run)["settings"]["steps"]
+    return f"After {last} of {steps} steps, on {incidents_told(evaluation)} incidents of each task."

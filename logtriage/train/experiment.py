@@ -112,7 +112,7 @@ def _results(
     players, frames, added = list(players), [], False
     kept = pd.read_parquet(path) if path.exists() else pd.DataFrame()
     if "key" not in kept:  # written before rows had one
-        kept = pd.DataFrame(columns=["key", "split", "index"])
+        kept = pd.DataFrame(columns=["key", "split", "task", "index"])
     for split in splits:
         # Of `train` it is the slice which settings are chosen on, and nothing is trained on.
         first = TUNING_INDEX if split == "train" else 0
@@ -155,8 +155,7 @@ def _played(
     player = player._replace(make=cache(player.make))
     for first, task in product(plan.indices[::batch], plan.names):
         part = Plan([task], plan.split, min(batch, plan.indices.stop - first), first)
-        there = (kept["task"] == task) & kept["index"].isin(part.indices) if len(kept) else kept
-        if len(there) and there.sum() == part.episodes:
+        if ((kept["task"] == task) & kept["index"].isin(part.indices)).sum() == part.episodes:
             continue
         if time.perf_counter() < deadline:
             player.make(0)  # loaded once, and not part of a batch's time
@@ -177,7 +176,9 @@ def same_incidents(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def incidents_played(run: Path) -> int:
-    """How many incidents of each task of `test` a run's model has played; `ValueError` for none."""
+    """How many incidents of each task of `test`, at least, every policy in a run's evaluation has
+    played; `ValueError` where there are none of some task.
+    """
     frame = pd.read_parquet(run / "evaluation.parquet")
     counts = same_incidents(frame[frame["split"] == "test"]).groupby("task")["index"].nunique()
     if counts.size < len(TASKS):
@@ -186,6 +187,12 @@ def incidents_played(run: Path) -> int:
             "what is played at once"
         )
     return int(counts.min())
+
+
+def incidents_told(evaluation: pd.DataFrame) -> str:
+    """How many incidents of each task an evaluation has: `40`, or `24 to 40`."""
+    counts = evaluation.groupby("task")["index"].nunique()
+    return " to ".join(map(str, sorted({counts.min(), counts.max()})))
 
 
 def weights_of(player: Player) -> str:

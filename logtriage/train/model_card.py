@@ -13,7 +13,7 @@ from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summa
 from ..bench.strata import describe_falls, label, stratum_changes, with_truth
 from ..drawing import read_template
 from ..world.tasks import BENCHMARK_VERSION
-from .experiment import same_incidents, summarise_run, turn_tokens_of
+from .experiment import incidents_told, same_incidents, summarise_run, turn_tokens_of
 
 TAGS = (
     *("logtriage", "incident-response", "root-cause-analysis", "tool-use"),
@@ -178,7 +178,6 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
     rows = [{**row, "split": split} for row in summarise_run(folder, evaluation)]
     table = summary_table(rows)
     table["task"] = table["task"].str.replace("_", " ")
-    counts = sorted({row["episodes"] for row in rows})
     columns = ["task", "start", "base", "trained", "gain", f"share of {CEILING}"]
     references = [name for name in REFERENCES if name in table]
     detection = [name for name in map(label, DETECTION) if name in table]
@@ -186,7 +185,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
     return {
         "rows": rows,
         "split": split,
-        "episodes": " to ".join(map(str, counts[:: len(counts) - 1 or 1])),
+        "episodes": incidents_told(evaluation),
         "results": markdown(table[[name for name in columns if name in table]]),
         "references": markdown(table[["task", "trained", *references]]) if references else "",
         "strata": markdown(table[["task", *detection]]),
