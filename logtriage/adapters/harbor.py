@@ -41,7 +41,9 @@ def _export(folder: Path, episode: Episode) -> Path:
     settings = target / "task.toml"
     filled = settings.read_text().format(name=name, benchmark=BENCHMARK_VERSION, **coordinates)
     settings.write_text(filled)
-    (target / "instruction.md").write_text(_instruction(episode))
+    opening = render(episode.opening, incident.topology)
+    rules = f"{SYSTEM_PROMPT}\n\n{usage()}\n\n```text\n{opening}\n```\n"
+    (target / "instruction.md").write_text(rules)
     simulator = target / "environment" / "incident"
     (simulator / "coordinates.json").write_text(json.dumps(coordinates))
     for needed in ("world", "play"):  # of the package, and the standard library
@@ -50,12 +52,6 @@ def _export(folder: Path, episode: Episode) -> Path:
     (target / "solution").mkdir()
     (target / "solution" / "solve.sh").write_text(_solution(episode))
     return target
-
-
-def _instruction(episode: Episode) -> str:
-    """What the agent reads first: the rules, its calls, and what the incident shows."""
-    opening = render(episode.opening, episode.incident.topology)
-    return f"{SYSTEM_PROMPT}\n\n{usage()}\n\n```text\n{opening}\n```\n"
 
 
 def _solution(episode: Episode) -> str:

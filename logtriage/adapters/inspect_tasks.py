@@ -32,28 +32,6 @@ from ..world.tasks import BENCHMARK_VERSION, SPLITS, check_tasks
 TOOLS = [ToolInfo.model_validate(schema["function"]) for schema in tool_schemas()]
 
 
-def incidents(
-    split: str, task: str | list[str] = "all", episodes: int = 200, first: int = 0
-) -> Task:
-    """Incidents `first` to `first + episodes - 1` of each task that is named, from `split`.
-
-    They are in the order of their index, tasks in turn: `--limit` leaves some of each. `ValueError`
-    for an unknown task or split.
-    """
-    names = check_tasks([task] if isinstance(task, str) else task)
-    samples = [
-        _sample(name, split, index)
-        for index, name in product(range(first, first + episodes), names)
-    ]
-    return Task(
-        dataset=samples,
-        solver=triage(),
-        scorer=triage_score(),
-        name=split,
-        version=BENCHMARK_VERSION,
-    )
-
-
 def _sample(task: str, split: str, index: int) -> Sample:
     """An incident's opening; of its truth nothing."""
     return Sample(
@@ -136,13 +114,21 @@ def _to_inspect(message: Message) -> ChatMessage:
 
 
 def _register(split: str) -> None:
-    """Offer `incidents` of a split as `logtriage/SPLIT`, with the options that `-T` sets."""
+    """Offer a split as the task `logtriage/SPLIT`. Its options, which `-T` sets, are one task or
+    several, and of each the incidents `first` to `first + episodes - 1`.
+    """
     # Inspect puts the package before the names of what pip installed, but not in a checkout.
     named = registry_info(triage).name.startswith("logtriage/")
 
     @task(name=split if named else f"logtriage/{split}")
     def of_split(task: str | list[str] = "all", episodes: int = 200, first: int = 0) -> Task:
-        return incidents(split, task, episodes, first)
+        names = check_tasks([task] if isinstance(task, str) else task)
+        # In the order of their index, tasks in turn: `--limit` leaves some of each.
+        order = product(range(first, first + episodes), names)
+        samples = [_sample(name, split, index) for index, name in order]
+        return Task(
+            samples, solver=triage(), scorer=triage_score(), name=split, version=BENCHMARK_VERSION
+        )
 
 
 for name in SPLITS:

@@ -35,20 +35,16 @@ def noise(kinds=20, rate=0.5, bursty=False, injected=None, seed=0):
     return made
 
 
-def window_of(tally):
-    return find_window(tally)
-
-
 @pytest.mark.parametrize("bursty", [False, True])
 @pytest.mark.parametrize(("kinds", "rate"), [(3, 0.05), (20, 0.5), (60, 0.1)])
 def test_noise_has_no_window(kinds, rate, bursty):
-    assert [window_of(noise(kinds, rate, bursty, seed=seed)) for seed in range(4)] == [None] * 4
+    assert [find_window(noise(kinds, rate, bursty, seed=seed)) for seed in range(4)] == [None] * 4
 
 
 @pytest.mark.parametrize(("first", "last"), [(60, 120), (70, 90), (110, 120)])
 def test_new_trouble_has_a_window_where_it_is(first, last):
     for seed in range(3):
-        window = window_of(noise(injected=(first, last, 2, 3), seed=seed))
+        window = find_window(noise(injected=(first, last, 2, 3), seed=seed))
         begins, ends = START + first * SLOT, START + last * SLOT
         assert abs(window.start - begins) <= 2 * SLOT and abs(window.end - ends) <= 4 * SLOT
         assert window.open == (last == 120)
@@ -56,13 +52,13 @@ def test_new_trouble_has_a_window_where_it_is(first, last):
 
 
 def test_a_log_that_begins_in_trouble_is_told_from_what_comes_after():
-    window = window_of(noise(injected=(0, 30, 3, 4)))
+    window = find_window(noise(injected=(0, 30, 3, 4)))
     assert window.usual[0] == window.end and not window.open
 
 
 def test_it_begins_at_the_first_line_that_is_new():
     rows = calm() + trouble("web", "it failed", start=ONSET + 17)
-    assert window_of(log_of(rows).tally).start == START + ONSET + 17
+    assert find_window(log_of(rows).tally).start == START + ONSET + 17
 
 
 @pytest.mark.parametrize(("busier", "begins"), [(4, None), (1, START + 2400)])
@@ -74,14 +70,14 @@ def test_a_busy_hour_is_no_bad_hour(busier, begins):
         late = minute >= 40
         made.counts[START + minute * 60, 0] = 100 * (busier if late else 1)
         made.counts[START + minute * 60, 1] = 20 if late else 5
-    window = window_of(made)
+    window = find_window(made)
     assert (window.start if window else None) == begins
 
 
 @pytest.mark.parametrize(("level", "found"), [("WARN", False), ("FATAL", True)])
 def test_one_line_makes_a_window_only_if_it_is_fatal(level, found):
     rows = [*calm(), (3500, level, "web", "gone")]
-    assert (window_of(log_of(rows).tally) is not None) == found
+    assert (find_window(log_of(rows).tally) is not None) == found
 
 
 @pytest.mark.parametrize("stray", [10, 2_000_000_000, START - 86_400, START + 86_400])
