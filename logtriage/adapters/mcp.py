@@ -62,7 +62,7 @@ class Seat:
         self._playing: tuple[Episode, ToolSession, float] | None = None  # and when it was opened
 
     def call(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        """Answer a call; `ValueError` for one that no open incident is there for."""
+        """Answer a call; `ValueError` for one that has no open incident to act on."""
         if name == OPEN:
             return _result(self._open(arguments), wrong=False)
         if self._playing is None or self._playing[0].done:

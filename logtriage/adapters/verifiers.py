@@ -142,7 +142,7 @@ class TriageHarness(vf.Harness[vf.HarnessConfig]):
     """Plays the incident in process, as `ConversationPolicy` does; it alone, and no other tasks."""
 
     APPENDS_SYSTEM_PROMPT, EXECUTES_CODE, NEEDS_CONTAINER = True, False, False
-    SUPPORTS_MCP = True  # it does without
+    SUPPORTS_MCP = True  # as verifiers demands beside a toolset; this harness needs no server
 
     async def launch(
         self,

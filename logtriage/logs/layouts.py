@@ -93,7 +93,7 @@ class TextLayout:
         Args:
             parts: of the file, unpacked.
             reading: is kept up to date.
-            near: a time near the first one; None where nobody knows.
+            near: a time near the first one; None where none is known.
             ordered: whether the order of lines stands for their times.
         """
         headed = self.place if self.place and self.place.before_time else None

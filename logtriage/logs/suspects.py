@@ -23,7 +23,7 @@ SILENT_GUILT = 0.25  # share that flows on to callees in trouble, of a symptom t
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
 MOST_GAIN = 80.0  # of a window, beyond which it is no clearer
 LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5
-NEAR = 0.45  # share of the first suspect's, from which nobody can be sure of either
+NEAR = 0.45  # share of the first suspect's, from which neither is sure
 MOST_HOPS = 6
 
 LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"

@@ -152,9 +152,9 @@ def estimate(
     def seconds(tflops: float, assumed: float) -> tuple[float, float]:
         """Of a step, and of all steps and evaluations: a warm-up has one more before it."""
         a_token = 2 * model.linear / tflops / 1e12
-        one = assumed * model.layers / 36 if decode is None else decode
+        a_decode_step = assumed * model.layers / 36 if decode is None else decode
         # All wait for the longest answer of each turn.
-        decoded = one * LONGEST_TURNS * config.turn_tokens
+        decoded = a_decode_step * LONGEST_TURNS * config.turn_tokens
         step = a_token * trained + decoded
         evaluation = a_token * held * length + decoded * -(-held // batch)
         return step, step * config.steps + (3 if config.warm_up else 2) * evaluation

@@ -1,7 +1,7 @@
 """Whether a run's base is loaded in 4 bit or in 16: measured on the GPU that is there.
 
 4 bit takes less memory, and every decode step pays for it by computing 16 bit again. Which of the
-two writes faster on a T4 nobody has told, so each is loaded in a process of its own and writes.
+two is faster on a T4 is not known, so each is loaded in a process of its own and measured.
 """
 
 import json

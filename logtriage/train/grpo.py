@@ -76,7 +76,7 @@ def train(
             on a server, with the same result. By default as `config.varied` has it.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
-        hours: most of them, loading included; then the model is what it was at the last step.
+        hours: train no longer than this, loading included; the model is that of the last step.
 
     Returns:
         The trained model's folder; the run's, when `until` stopped it before.

@@ -169,7 +169,7 @@ _GPU: dict[str, Any] = {
     "save_every": 5,
     "keep_checkpoints": 1,
 }
-# One episode at a time in the backward pass, which its tokens alone keep a T4 busy with.
+# One episode at a time in the backward pass: its tokens alone keep a T4 busy.
 _T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True, "micro_batches": 24}
 
 PRESETS: dict[str, dict[str, Any]] = {
