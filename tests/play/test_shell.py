@@ -62,7 +62,7 @@ def test_hostile_words_cost_a_step_each(call):
     for step, words in enumerate(HOSTILE, 1):
         answer = call(*words)
         assert answer.startswith(f"step {step} of 12\nerror: ") and len(answer) < 300
-        assert answer.isprintable() or answer.count("\n") == 1
+        assert all(line.isprintable() for line in answer.split("\n"))
     assert call.journal.stat().st_size < 1_000 * len(HOSTILE)
     assert json.loads(call("score"))["cost"] == 0
 
