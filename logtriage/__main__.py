@@ -16,7 +16,7 @@ from .bench.bench_commands import (
     replay_command,
     watch_command,
 )
-from .server import CAPACITY, serve
+from .server import CAPACITY, check_port, serve
 from .train.train_commands import (
     build_base_command,
     evaluate_run_command,
@@ -124,7 +124,7 @@ def mcp_command(
         typer.Option(help="Write every closed incident here, for `replay`; open none of it again."),
     ] = None,
 ) -> None:
-    """Let an agent that speaks MCP play: each incident is opened once, for whoever asks next."""
+    """Let agents that speak MCP play: each incident is opened once, for whichever client asks."""
     import asyncio
     from contextlib import ExitStack
 
@@ -147,6 +147,12 @@ def mcp_command(
             journal = stack.enter_context(open_journal(trajectories, settings))
             order = [one for one in order if ("mcp", (*one, 0)) not in journal.rows]
 
+            if not order:
+                raise ValueError(
+                    f"all these incidents are in {trajectories}; ask for more by --episodes or "
+                    "--first, or name another file"
+                )
+
             def finish(episode: Episode, seconds: float) -> None:
                 journal.add(Result(result_row(Played(episode, seconds), "mcp"), episode, ()))
 
@@ -154,6 +160,7 @@ def mcp_command(
         if http:
             import uvicorn
 
+            check_port("127.0.0.1", http)
             typer.echo(f"LogTriage at http://127.0.0.1:{http}/mcp; stop with Ctrl-C")
             uvicorn.run(http_router(server, CAPACITY), port=http, log_level="warning")
         else:

@@ -1,6 +1,7 @@
 """The leaderboard is what its entries say, and those are what their actions earn."""
 
 import json
+import re
 
 import leaderboard
 import pytest
@@ -76,6 +77,7 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
     path.write_text("".join(lines))
     found = run("replay", path)
     assert found.exit_code == 1 and "29 MATCH, 1 FORGED" in found.stdout
+    assert len(re.findall(r"loudest +[a-z_]+ 0\.\d+ \[", found.stdout)) == 3  # mean scores
     assert "FORGED loudest single_crash 4 0: score is" in found.stdout
     kept = entry.read_bytes()
     found = run("replay", path, "--entry", entry)

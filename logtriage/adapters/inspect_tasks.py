@@ -25,7 +25,7 @@ from inspect_ai.util import registry_info
 
 from ..play import scoring
 from ..play.conversation import Message, answers, from_wire, opening_messages
-from ..play.episode import Episode, final_score
+from ..play.episode import Episode, incident_id, told_at_the_end
 from ..play.tools import ToolSession, tool_schemas
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, check_tasks
 
@@ -34,9 +34,10 @@ TOOLS = [ToolInfo.model_validate(schema["function"]) for schema in tool_schemas(
 
 def _sample(task: str, split: str, index: int) -> Sample:
     """An incident's opening; of its truth nothing."""
+    episode = Episode.open(task, split, index)
     return Sample(
-        input=opening_messages(ToolSession(Episode.open(task, split, index)).opening),
-        id=f"{task}/{split}/{index}",
+        input=opening_messages(ToolSession(episode).opening),
+        id=incident_id(episode),
         metadata={"task": task, "split": split, "index": index},
     )
 
@@ -46,9 +47,10 @@ def triage() -> Solver:
     """Lets the model call tools until the incident is closed, or it calls none: it walked away."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        session = ToolSession(Episode.open(**state.metadata))
+        episode = Episode.open(**state.metadata)
+        session = ToolSession(episode)
         try:
-            while not session.episode.done:
+            while not episode.done:
                 state.output = await get_model().generate(state.messages, TOOLS)
                 message = state.output.message
                 answered = answers(session, _from_inspect(message))
@@ -56,8 +58,8 @@ def triage() -> Solver:
                 if not answered:
                     break
         finally:  # out of the messages, tokens or time that Inspect may limit, too
-            session.episode.abandon()
-            state.store.set("score", final_score(session.episode)._asdict())
+            episode.abandon()
+            state.store.set("end", told_at_the_end(episode))
         return state
 
     return solve
@@ -83,11 +85,17 @@ def triage_score() -> Scorer:
     """Total, whether the incident was solved, and the parts, cost and gate of the score."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        parts = state.store.get("score")
-        if parts is None:
+        end = state.store.get("end")
+        if end is None:
             raise ValueError("only the solver `triage` plays incidents; leave out --solver")
+        parts, blamed = end["score"], ", ".join(end["blamed"]) or "nobody"
         solved = float(scoring.solved(scoring.Score(**parts)))
-        return Score(value={"total": parts["total"], "solved": solved, **parts})
+        return Score(
+            value={"total": parts["total"], "solved": solved, **parts},
+            answer=blamed,
+            explanation=f"root cause: {end['root_cause'] or 'a false alarm'}; {end['closed_by']}",
+            metadata=end,
+        )
 
     return score
 

@@ -30,7 +30,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from .. import __version__
 from ..play.actions import CHOICES, shown
-from ..play.episode import Episode, final_score
+from ..play.episode import Episode, incident_id, told_at_the_end
 from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import ToolSession, tool_schemas
 
@@ -71,9 +71,23 @@ class Seat:
         malformed = session.malformed
         answer = session.call(name, arguments)
         wrong = session.malformed > malformed
-        if episode.done and self._finish is not None:
+        if not episode.done:
+            return _result(answer, wrong)
+        self._tell(episode, opened)
+        return _result(answer, wrong, told_at_the_end(episode))
+
+    def leave(self) -> None:
+        """Close an incident that is still open as timed out: a client that comes back has read it,
+        and must not be given it anew.
+        """
+        if self._playing is not None and not self._playing[0].done:
+            episode, _, opened = self._playing
+            episode.abandon()
+            self._tell(episode, opened)
+
+    def _tell(self, episode: Episode, opened: float) -> None:
+        if self._finish is not None:
             self._finish(episode, time.perf_counter() - opened)
-        return _result(answer, wrong, told_at_the_end(episode) if episode.done else None)
 
     def _open(self, arguments: dict[str, Any]) -> str:
         if arguments:
@@ -89,29 +103,6 @@ class Seat:
         return f"incident {incident_id(episode)}\n{session.opening}"
 
 
-def incident_id(episode: Episode) -> str:
-    """An incident's coordinates as one word."""
-    incident = episode.incident
-    return f"{incident.task_name}/{incident.split}/{incident.index}"
-
-
-def told_at_the_end(episode: Episode) -> dict[str, Any]:
-    """What is told of a closed incident: the score with its parts, and the truth; a false alarm has
-    no root cause and no fault.
-    """
-    incident = episode.incident
-    return {
-        "incident": incident_id(episode),
-        "closed_by": episode.record.closed_by,
-        "score": final_score(episode)._asdict(),
-        "root_cause": incident.root,
-        "fault": incident.injection and incident.injection.fault.name,
-        "remedy": incident.remedy,
-        "team": incident.team,
-        "severity": incident.severity,
-    }
-
-
 def _result(answer: str, wrong: bool, end: dict[str, Any] | None = None) -> types.CallToolResult:
     """MCP's form of an answer, with the `end` in text and structured: clients show a model one."""
     text = types.TextContent(type="text", text=f"{answer}\n{json.dumps(end)}" if end else answer)
@@ -120,13 +111,17 @@ def _result(answer: str, wrong: bool, end: dict[str, Any] | None = None) -> type
 
 
 def make_server(incidents: Iterator[Episode], finish: Finish | None = None) -> Server:
-    """A server that opens each of `incidents` once, for whichever client asks next. An incident
-    whose client leaves is dropped; one that is closed goes to `finish`.
+    """A server that opens each of `incidents` once, for whichever client asks next. One that is
+    closed goes to `finish`; where its client leaves, it is closed as timed out.
     """
 
     @asynccontextmanager
     async def seat(server: Server) -> AsyncIterator[Seat]:
-        yield Seat(incidents, finish)
+        client = Seat(incidents, finish)
+        try:
+            yield client
+        finally:
+            client.leave()
 
     told = f"Incidents to triage. Call {OPEN}; its description has the rules."
     server = Server("logtriage", version=__version__, instructions=told, lifespan=seat)

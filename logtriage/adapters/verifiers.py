@@ -20,7 +20,7 @@ from openai import AsyncOpenAI
 
 from ..play.actions import ACTION_TYPES
 from ..play.conversation import answers, from_wire, to_wire
-from ..play.episode import Episode, final_score
+from ..play.episode import Episode, final_score, incident_id
 from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import ToolSession, TriageTools, tool_schemas
 from ..world.tasks import TASKS
@@ -122,14 +122,15 @@ class TriageTaskset(vf.Taskset[TriageTask, TriageTasksetConfig]):
         config = self.config
         indices = range(config.first, config.first + config.episodes)
         for number, (index, task) in enumerate(product(indices, config.tasks)):
+            episode = Episode.open(task, config.split, index)
             data = TriageData(
                 idx=number,
-                name=f"{task}/{config.split}/{index}",
+                name=incident_id(episode),
                 task=task,
                 split=config.split,
                 index=index,
                 system_prompt=SYSTEM_PROMPT,
-                prompt=ToolSession(Episode.open(task, config.split, index)).opening,
+                prompt=ToolSession(episode).opening,
             )
             yield TriageTask(data, config.task)
 

@@ -205,7 +205,7 @@ def watch_command(
 
 @errors_in_a_line()
 def replay_command(
-    path: Annotated[Path, typer.Argument(help="A file of `evaluate --trajectories`.")],
+    path: Annotated[Path, typer.Argument(help="A file of `--trajectories`.")],
     topology: TopologyPath = None,
     entry: Annotated[
         Path | None,
@@ -214,16 +214,21 @@ def replay_command(
     name: Annotated[str, typer.Option(help="Of the policy, for the entry.")] = "",
     about: Annotated[str, typer.Option(help="What the policy is, for the entry.")] = "",
 ) -> None:
-    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT, FORGED or MISSING."""
+    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT, FORGED or MISSING.
+    Mean scores are those of the episodes that match.
+    """
     from collections import Counter
 
     from ..logs.lines import visible
     from ..real.catalogue import open_incident
+    from ..real.real_episode import REAL
     from ..world.topology_file import load_topology
     from .episode_log import read_trajectories
     from .leaderboard import as_text, make_entry
     from .replay import MATCH, UNSCORED, replay
+    from .rollouts import frame_of
     from .runs import write_text
+    from .score_tables import score_table
 
     graph = None if topology is None else load_topology(topology)
     played_on = read_trajectories(path)[0].get("call graph")
@@ -238,6 +243,11 @@ def replay_command(
         typer.echo(f"{one.verdict} {visible(where, 120)}: {visible(one.reason, 200)}")
     counts = Counter(one.verdict for one in found).most_common()
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts) or "empty")
+    rows = [one.row for one in found if one.verdict == MATCH and one.row]
+    if rows and rows[0]["task"] != REAL:
+        frame = frame_of(rows, list(dict.fromkeys(row["task"] for row in rows)))
+        frame["policy"] = [visible(name, 60) for name in frame["policy"]]
+        typer.echo(score_table(frame).to_string(index=False))
     if entry is not None:
         write_text(entry, as_text(make_entry(path, found, name, about)))
         typer.echo(f"wrote {entry}")

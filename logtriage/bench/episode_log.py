@@ -118,11 +118,11 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]],
             except (ValueError, RecursionError) as error:
                 fault = first_fault(error) if isinstance(error, ValidationError) else "no JSON"
                 raise ValueError(
-                    f"{path} is no file of `evaluate --trajectories`; line {number} is wrong: "
+                    f"{path} is no file of `--trajectories`; line {number} is wrong: "
                     f"{fault}; fix it, or take the line out"
                 ) from None
     if not lines:
-        raise ValueError(f"{path} is no file of `evaluate --trajectories`; name another")
+        raise ValueError(f"{path} is no file of `--trajectories`; name another")
     return lines[0]["settings"], lines[1:], whole
 
 

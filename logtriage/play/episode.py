@@ -1,7 +1,7 @@
 """One incident being played: the lean core under every interface. No OpenEnv types, no text."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
@@ -190,3 +190,27 @@ class Episode(BaseEpisode):
     def _judge(self) -> Score:
         self.record.fault_active = self.cluster.active is not None
         return score(self.record, self.incident)
+
+
+def incident_id(episode: Episode) -> str:
+    """An incident's coordinates as one word."""
+    incident = episode.incident
+    return f"{incident.task_name}/{incident.split}/{incident.index}"
+
+
+def told_at_the_end(episode: Episode) -> dict[str, Any]:
+    """What is told of a closed incident: who was blamed, the score with its parts, and the truth; a
+    false alarm has no root cause and no fault.
+    """
+    incident = episode.incident
+    return {
+        "incident": incident_id(episode),
+        "closed_by": episode.record.closed_by,
+        "blamed": list(dict.fromkeys(episode.record.root_causes)),
+        "score": final_score(episode)._asdict(),
+        "root_cause": incident.root,
+        "fault": incident.injection and incident.injection.fault.name,
+        "remedy": incident.remedy,
+        "team": incident.team,
+        "severity": incident.severity,
+    }

@@ -1,12 +1,23 @@
 """The OpenEnv server: `python -m logtriage serve`, or `server` where only this is installed."""
 
 import gc
+import socket
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 CAPACITY = 256  # sessions at once; one holds 100 to 200 kilobytes
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise `ValueError` for an address on which this process cannot listen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        reason = f"cannot listen on port {port} of {host}: {error.strerror}"
+        raise ValueError(f"{reason}; choose another port or host") from None
 
 
 def serve(
@@ -29,6 +40,7 @@ def serve(
 
     try:
         graph = None if topology is None else load_topology(topology)
+        check_port(host, port)
     except ValueError as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         raise typer.Exit(2) from None

@@ -20,7 +20,7 @@ same command continues what was interrupted.
 import json
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -109,7 +109,7 @@ def _results(
     others, which are played. Models play until the deadline, and share the time equally. The file
     then holds all rows, and what else it held of these models.
     """
-    players, frames, added = list(players), [], False
+    players, frames = list(players), list[pd.DataFrame]()
     kept = pd.read_parquet(path) if path.exists() else pd.DataFrame()
     if "key" not in kept:  # written before rows had one
         kept = pd.DataFrame(columns=["key", "split", "task", "index"])
@@ -124,34 +124,38 @@ def _results(
             if player in short:
                 models, now = sum(one.name not in POLICIES for one in short), time.perf_counter()
                 until = now + (deadline - now) / max(1, models)
-                rows = _played(player, plan, rows, batch, judge, until)
+                for grown in _played(player, plan, rows, batch, judge, until):
+                    rows = grown.assign(weights=weights_of(player), key=player.key)
+                    if player.name.startswith("checkpoint-"):
+                        rows = rows.assign(step=step_of(player.name))
+                    _keep(path, pd.concat([*frames, rows]), kept, players)
                 short.remove(player)
-                rows, added = rows.assign(weights=weights_of(player), key=player.key), True
-                if player.name.startswith("checkpoint-"):
-                    rows = rows.assign(step=step_of(player.name))
             frames.append(rows)
-    found = pd.concat(frames, ignore_index=True)
-    if added:
-        keys = {player.name: player.key for player in players}
-        still = [keys.get(row.policy, row.key) == row.key for row in kept.itertuples()]
-        everything = pd.concat([found, kept[still]], ignore_index=True)
-        everything = everything.drop_duplicates(["policy", "task", "split", "index"])
-        partial = path.with_name(path.name + ".partial")
-        everything.to_parquet(partial, index=False)
-        partial.replace(path)
-    return found
+    return pd.concat(frames, ignore_index=True)
+
+
+def _keep(path: Path, found: pd.DataFrame, kept: pd.DataFrame, players: Sequence[Player]) -> None:
+    """Write what was found, and what was kept before of these models and of others."""
+    keys = {player.name: player.key for player in players}
+    still = [keys.get(row.policy, row.key) == row.key for row in kept.itertuples()]
+    everything = pd.concat([found, kept[still]], ignore_index=True)
+    everything = everything.drop_duplicates(["policy", "task", "split", "index"])
+    partial = path.with_name(path.name + ".partial")
+    everything.to_parquet(partial, index=False)
+    partial.replace(path)
 
 
 def _played(
     player: Player, plan: Plan, kept: pd.DataFrame, batch: int, judge: Judge | None, deadline: float
-) -> pd.DataFrame:
-    """A player's rows of a plan. With a deadline, in `time.perf_counter`'s seconds, a model plays
-    what it has not `kept` batch by batch, tasks in turn, as long as a batch like the longest so far
-    would still end before it.
+) -> Iterator[pd.DataFrame]:
+    """A player's rows of a plan, again with each batch that was played. With a deadline, in
+    `time.perf_counter`'s seconds, a model plays what it has not `kept`, tasks in turn, as long as a
+    batch like the longest so far would still end before it.
     """
     if deadline == math.inf or player.name in POLICIES:
-        return evaluate([player], plan, None, judge, batch).frame
-    frames, longest = [kept] if len(kept) else [], 0.0
+        yield evaluate([player], plan, None, judge, batch).frame
+        return
+    rows, longest = kept, 0.0
     player = player._replace(make=cache(player.make))
     for first, task in product(plan.indices[::batch], plan.names):
         part = Plan([task], plan.split, min(batch, plan.indices.stop - first), first)
@@ -161,12 +165,11 @@ def _played(
             player.make(0)  # loaded once, and not part of a batch's time
         began = time.perf_counter()
         if began + longest >= deadline:
-            break
-        frames.append(evaluate([player], part, None, judge, batch).frame)
+            return
+        played = evaluate([player], part, None, judge, batch).frame
+        rows = pd.concat([rows, played] if len(rows) else [played], ignore_index=True)
+        yield rows.drop_duplicates(["task", "index"])
         longest = max(longest, time.perf_counter() - began)
-    if not frames:
-        return kept
-    return pd.concat(frames, ignore_index=True).drop_duplicates(["task", "index"])
 
 
 def same_incidents(frame: pd.DataFrame) -> pd.DataFrame:

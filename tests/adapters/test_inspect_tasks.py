@@ -10,6 +10,7 @@ from logtriage.play.conversation import answers, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import solved
 from logtriage.play.tools import ToolSession, tool_schemas
+from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
 # In requirements-dev.txt; a machine with the package alone may lack it.
@@ -148,7 +149,10 @@ def test_a_limit_scores_what_was_done_and_the_truth_is_nowhere_before(tmp_path):
         message_limit=6,
     )
     (sample,) = log.samples
-    assert sample.limit.type == "message" and sample.scores["triage_score"].value["total"] == 0.0
+    scored = sample.scores["triage_score"]
+    assert sample.limit.type == "message" and scored.value["total"] == 0.0
+    root = sample_incident("single_crash", "test", 3).root
+    assert scored.answer == "nobody" and scored.explanation == f"root cause: {root}; timeout"
     assert sample.metadata == {"task": "single_crash", "split": "test", "index": 3}
     assert sample.target == ""
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -92,7 +93,8 @@ async def spoken_to(how, options):
     """A client of the real command, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     if how == "stdio":
-        transport = StdioTransport(COMMAND[0], [*COMMAND[1:], *options], env=environment)
+        arguments = [*COMMAND[1:], *options]
+        transport = StdioTransport(COMMAND[0], arguments, env=environment, keep_alive=False)
         async with Client(transport) as client:
             yield client
         return
@@ -120,17 +122,24 @@ def test_scores_are_those_of_the_same_calls_in_process(how, tmp_path):
     path = tmp_path / "mine.jsonl"
     options = ["--split", "test", "--episodes", str(INCIDENTS), "--trajectories", str(path)]
 
+    async def leave():  # it is closed as timed out, and not opened again below
+        async with spoken_to(how, options) as client:
+            await client.call_tool_mcp("open_incident", {})
+
+    asyncio.run(leave())
+
     async def session():
         async with spoken_to(how, options) as client:
-            names = [await play(client) for _ in range(INCIDENTS * len(TASKS))]
+            names = [await play(client) for _ in range(INCIDENTS * len(TASKS) - 1)]
             more = await client.call_tool_mcp("open_incident", {})
             assert more.isError and "every incident was opened once" in more.content[0].text
             return names
 
     names = asyncio.run(session())
-    assert names == [f"{task}/test/{n}" for n in range(INCIDENTS) for task in TASKS]
+    assert names == [f"{task}/test/{n}" for n in range(INCIDENTS) for task in TASKS][1:]
     replayed = replay(path)
-    assert {one.verdict for one in replayed} == {MATCH} and len(replayed) == len(names)
+    assert {one.verdict for one in replayed} == {MATCH} and len(replayed) == len(names) + 1
+    assert next(iter(replayed)).row["closed_by"] == "timeout"
 
 
 def test_clients_at_once_do_not_mix(url):
@@ -299,25 +308,24 @@ def test_a_silent_session_ends(monkeypatch):
         assert call(f"{address}/mcp", session, "open_incident") == 404
 
 
-def test_an_incident_that_was_closed_is_not_opened_again(tmp_path, monkeypatch):
+def test_an_incident_that_was_opened_is_not_opened_again(tmp_path, monkeypatch):
     told = []
 
     async def serve(server):
         async with create_connected_server_and_client_session(server) as client:
-            for name in ("open_incident", "resolve", "open_incident"):
+            for name in ("open_incident", "resolve", "open_incident"):  # and leaves
                 told.append((await client.call_tool(name, {})).content[0].text)
 
     monkeypatch.setattr(door, "serve_stdio", serve)
-    options = ("--task", "single_crash", "--first", 5, "--episodes", 2)
-    for _ in range(2):
-        result = run("mcp", *options, "--trajectories", tmp_path / "mine.jsonl")
+    path = tmp_path / "mine.jsonl"
+    options = ("--task", "single_crash", "--first", 5, "--trajectories", path, "--episodes")
+    for count in (2, 3):
+        result = run("mcp", *options, count)
         assert result.exit_code == 0 and result.output == "", result.output
-    assert [text.split("\n")[0] for text in told[::3]] == [
-        "incident single_crash/test/5",
-        "incident single_crash/test/6",  # left open before, and opened again
-    ]
-    assert told[2].startswith("incident single_crash/test/6") and "every incident" in told[5]
-    assert len(replay(tmp_path / "mine.jsonl")) == 2
+    opened = [text.split("\n")[0] for text in told if text.startswith("incident")]
+    assert opened == [f"incident single_crash/test/{index}" for index in (5, 6, 7)]
+    assert [one.row["closed_by"] for one in replay(path)] == ["resolve", "timeout", "resolve"]
+    assert "ask for more by --episodes" in refusal("mcp", *options, 3)
 
 
 @pytest.mark.parametrize(
@@ -332,3 +340,10 @@ def test_an_incident_that_was_closed_is_not_opened_again(tmp_path, monkeypatch):
 def test_the_command_refuses_what_there_is_not(options, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a lock is left beside the file that is named
     assert told in refusal("mcp", *options)
+
+
+@pytest.mark.parametrize("command", [("mcp", "--http"), ("serve", "--port")])
+def test_a_port_in_use_is_refused(command):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"port {port} of 127.0.0.1" in refusal(*command, port)

@@ -204,7 +204,7 @@ def test_a_file_is_gone_on_with_only_by_the_same_settings(path):
         json.dumps(head) + "\n",
     ):
         path.write_text(other)
-        with pytest.raises(ValueError, match="no file of `evaluate --trajectories`"):
+        with pytest.raises(ValueError, match="no file of `--trajectories`"):
             rows_in(path)
         assert path.read_text() == other
 

@@ -73,6 +73,21 @@ def test_an_evaluation_stops_at_a_batch_and_goes_on(run, slow):
     assert len(slow) == 9 and run.played == ["base", "base"]
 
 
+def test_a_killed_evaluation_keeps_its_batches(run, slow, monkeypatch):
+    timed = experiment.evaluate
+
+    def killed(players, *options):
+        if len(slow) == 2:
+            raise KeyboardInterrupt
+        return timed(players, *options)
+
+    monkeypatch.setattr(experiment, "evaluate", killed)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_run(run.folder, 4, batch=2, hours=9.0, **run.options)
+    kept = pd.read_parquet(run.folder / "evaluation.parquet")
+    assert kept.groupby(["policy", "task"]).size().to_list() == [2, 2]
+
+
 def test_what_is_compared_is_of_the_same_incidents(run, slow):
     trained = run.models.pop("trained")
     evaluate_run(run.folder, 4, batch=2, hours=9.0, **run.options)
