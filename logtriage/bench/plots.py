@@ -213,15 +213,15 @@ def plot_gain(training: Frames, evaluations: Frames) -> Picture:
 
 
 def plot_strata(evaluations: Frames) -> Picture:
-    """What the mean hides: one panel per task, one row per stratum of which more is better, base
-    joined to trained; the number of incidents is at the right.
+    """What the mean hides: one panel per task, one row per stratum, base joined to trained; the
+    number of incidents is at the right. Fewer real faults dismissed are better; of all else, more.
 
     A blue line is a change for the better by more than its paired 95 % interval, a thick black one
     ("worse") a change for the worse, and a grey one no significant change.
     """
     sides = [[one[one["policy"] == name] for one in evaluations] for name in ("base", "trained")]
     changes = stratum_changes(*sides)
-    changes = changes[[STRATA[name].better > 0 for name in changes["stratum"]]]
+    changes = changes[[STRATA[name].better != 0 for name in changes["stratum"]]]
     order, kept = {name: place for place, name in enumerate(STRATA)}, named_once(changes)
     rows = sorted(
         set(zip(kept["stratum"], kept["group"], strict=True)),
@@ -249,7 +249,9 @@ def plot_strata(evaluations: Frames) -> Picture:
 
 def _draw_change(ax: Axes, row: pd.Series, y: int) -> int:
     """A row of `stratum_changes`, at height `y`; returns its number of incidents."""
-    colour = INK if row["fell"] else TRAINED if row["low"] > 0.0 else FAINT
+    stratum, _ = row.name
+    gained = row["low"] > 0.0 if STRATA[stratum].better > 0 else row["high"] < 0.0
+    colour = INK if row["fell"] else TRAINED if gained else FAINT
     ends = [row["base"], row["trained"]]
     ax.plot(ends, [y, y], color=colour, lw=4 if row["fell"] else 2.4, zorder=1)
     for x, own in zip(ends, (BASE, TRAINED), strict=True):

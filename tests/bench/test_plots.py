@@ -209,7 +209,7 @@ def test_strata_mark_what_got_worse_and_count_incidents(figures, run):
     frame = run[2]
     changes = stratum_changes(*(frame[frame["policy"] == name] for name in ("base", "trained")))
     names = [one.get_text() for one in figures["strata"].axes[0].get_yticklabels()]
-    assert "real faults detected" in names and "real faults dismissed" not in names
+    assert "real faults detected" in names and "real faults dismissed" in names
     for ax, task in zip(figures["strata"].axes, TASKS, strict=True):
         own = changes[changes["task"] == task].itertuples()
         own = {label_of(row.stratum, row.group): row for row in own}
