@@ -26,11 +26,10 @@ def run(name, output, **parameters):
     source = NOTEBOOKS / name
     unknown = set(parameters) - set(papermill.inspect_notebook(source))
     assert not unknown, f"{name} has no parameters {unknown}"
-    before = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(NOTEBOOKS.parent), before]))
-    return papermill.execute_notebook(
-        source, output / name, parameters, cwd=NOTEBOOKS, progress_bar=False, kernel_name="python3"
-    )
+    options = {"cwd": NOTEBOOKS, "progress_bar": False, "kernel_name": "python3"}
+    with pytest.MonkeyPatch.context() as patch:  # other tests want the installed package
+        patch.setenv("PYTHONPATH", str(NOTEBOOKS.parent), prepend=os.pathsep)
+        return papermill.execute_notebook(source, output / name, parameters, **options)
 
 
 def said(notebook):
