@@ -57,23 +57,11 @@ class PlainLoader:
 
     @staticmethod
     def get_peft_model(
-        model,
-        r,
-        lora_alpha,
-        lora_dropout,
-        bias,
-        target_modules,
-        use_gradient_checkpointing,
-        random_state,
+        model, r, lora_alpha, target_modules, use_gradient_checkpointing, random_state
     ):
         torch.manual_seed(random_state)
         lora = LoraConfig(
-            r=r,
-            lora_alpha=lora_alpha,
-            lora_dropout=lora_dropout,
-            bias=bias,
-            target_modules=target_modules,
-            task_type="CAUSAL_LM",
+            r=r, lora_alpha=lora_alpha, target_modules=target_modules, task_type="CAUSAL_LM"
         )
         adapted = get_peft_model(model, lora)
         # The trainer switches between the two by methods that Unsloth gives its models.
