@@ -146,7 +146,6 @@ def mcp_command(
             settings = {"split": split, "policies": {"mcp": {}}}
             journal = stack.enter_context(open_journal(trajectories, settings))
             order = [one for one in order if ("mcp", (*one, 0)) not in journal.rows]
-
             if not order:
                 raise ValueError(
                     f"all these incidents are in {trajectories}; ask for more by --episodes or "

@@ -249,9 +249,7 @@ def plot_strata(evaluations: Frames) -> Picture:
 
 def _draw_change(ax: Axes, row: pd.Series, y: int) -> int:
     """A row of `stratum_changes`, at height `y`; returns its number of incidents."""
-    stratum, _ = row.name
-    gained = row["low"] > 0.0 if STRATA[stratum].better > 0 else row["high"] < 0.0
-    colour = INK if row["fell"] else TRAINED if gained else FAINT
+    colour = INK if row["fell"] else TRAINED if row["gained"] else FAINT
     ends = [row["base"], row["trained"]]
     ax.plot(ends, [y, y], color=colour, lw=4 if row["fell"] else 2.4, zorder=1)
     for x, own in zip(ends, (BASE, TRAINED), strict=True):

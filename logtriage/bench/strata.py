@@ -135,8 +135,8 @@ def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
 
     Returns:
         One row per task, stratum and group: incidents, base, trained, change, low, high (the paired
-        95 % interval of the change; nan for fewer than `FEWEST` incidents), and fell: whether it
-        got worse by more than that interval.
+        95 % interval of the change; nan for fewer than `FEWEST` incidents), gained and fell:
+        whether it got better, or worse, by more than that interval.
     """
     sides, rows = _paired(base, trained), []
     truth = sides[0][0]
@@ -167,6 +167,7 @@ def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
                         "change": change.mean,
                         "low": change.low,
                         "high": change.high,
+                        "gained": better * change.low > 0.0 and better * change.high > 0.0,
                         "fell": better * change.low < 0.0 and better * change.high < 0.0,
                     }
                 )

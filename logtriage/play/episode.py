@@ -192,7 +192,7 @@ class Episode(BaseEpisode):
         return score(self.record, self.incident)
 
 
-def incident_id(episode: Episode) -> str:
+def incident_id(episode: BaseEpisode) -> str:
     """An incident's coordinates as one word."""
     incident = episode.incident
     return f"{incident.task_name}/{incident.split}/{incident.index}"

@@ -11,11 +11,10 @@ translates what is read, and what is called.
 from random import Random
 from typing import Any
 
-from ...play.episode import BaseEpisode
+from ...play.episode import BaseEpisode, incident_id
 from ...play.renaming import Names
 from ...world.call_graph import UNKNOWN_KIND, CallGraph
 from ...world.exact import shuffled
-from ..policy import coordinates
 
 PATH_NAMES = "path_names"  # in the config of a model that has learned to read them
 KIND_WORDS = {
@@ -55,7 +54,7 @@ def path_names(graph: CallGraph, seed: str) -> dict[str, str]:
 
 def incident_names(episode: BaseEpisode) -> dict[str, str]:
     """The path names of an episode's incident, shuffled by its coordinates."""
-    return path_names(episode.incident.topology, "/".join(map(str, coordinates(episode))))
+    return path_names(episode.incident.topology, incident_id(episode))
 
 
 def names_for(config: dict[str, Any]) -> Names | None:
