@@ -40,6 +40,7 @@ SMALL = {
     "learning_rate": 1e-3,
     "warmup": 0,
     "save_every": 1,
+    "keep_checkpoints": 0,  # the preset keeps the newest alone, and a test goes back to the first
 }
 
 
