@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import files
 from importlib.util import find_spec
+from itertools import cycle
 from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
@@ -34,10 +35,9 @@ import typer
 
 from logtriage.bench.runs import environment_record, find_gpu, read_jsonl
 from logtriage.play.actions import Action
-from logtriage.play.conversation import Message, opening_messages, tool_call
+from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.episode import Episode
-from logtriage.play.observation import render
-from logtriage.play.tools import tool_schemas
+from logtriage.play.tools import ToolSession, tool_schemas
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
 from logtriage.policies.llm.loading import load_language_model
@@ -131,11 +131,6 @@ def qwen_tokenizer() -> Any:
     return qwen
 
 
-def opening(episode: Episode) -> list[Message]:
-    """What an agent reads first."""
-    return opening_messages(render(episode.opening, episode.incident.topology))
-
-
 def random_model(shape: cost.Model, folder: Path) -> int:
     """Save a Qwen2 decoder of this shape with random weights (fp16 on a GPU, else fp32) and Qwen's
     tokenizer; returns how many weights it has.
@@ -184,12 +179,6 @@ def follow_script(tokenizer: Any, turn_tokens: int) -> None:
     generate = IncidentTrainer._generate_single_turn
     opens = tokenizer.convert_tokens_to_ids("<|im_start|>")
 
-    def turn(actions: Sequence[Action]) -> list[int]:
-        calls = [json.dumps(tool_call(action)["function"]) for action in actions]
-        text = "".join(f"\n<tool_call>\n{call}\n</tool_call>" for call in calls)
-        said = tokenizer.encode(text + tokenizer.eos_token, add_special_tokens=False)
-        return words(tokenizer, turn_tokens - len(said)) + said
-
     def scripted(trainer: Any, prompt_ids: list[list[int]], *others: Any, **named: Any) -> Any:
         generate(trainer, prompt_ids, *others, **named)
         turns = []
@@ -198,7 +187,10 @@ def follow_script(tokenizer: Any, turn_tokens: int) -> None:
             if ids.count(opens) == 3:  # system, user, and the turn to come
                 severity = SEVERITIES[place % len(SEVERITIES)]
                 actions.insert(0, Action("classify_severity", (severity,)))
-            turns.append(turn(actions))
+            calls = [json.dumps(tool_call(action)["function"]) for action in actions]
+            text = "".join(f"\n<tool_call>\n{call}\n</tool_call>" for call in calls)
+            said = tokenizer.encode(text + tokenizer.eos_token, add_special_tokens=False)
+            turns.append(words(tokenizer, turn_tokens - len(said)) + said)
         return turns, None
 
     IncidentTrainer._generate_single_turn = scripted
@@ -242,15 +234,15 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
         written[seat] += len(turn) + len(reply)
         return reply if written[seat] < config.completion_tokens else None
 
-    names = list(TASKS)
+    episodes = [Episode.open(task, "test", n) for n, task in zip(range(batch), cycle(TASKS))]
     openings = [
         tokenizer.apply_chat_template(
-            opening(Episode.open(names[index % len(names)], "test", index)),
+            opening_messages(ToolSession(episode).opening),
             tools=tool_schemas(),
             add_generation_prompt=True,
             return_dict=False,
         )
-        for index in range(batch)
+        for episode in episodes
     ]
     began, fits = time.perf_counter(), True
     try:
