@@ -71,7 +71,7 @@ def draw(
         newest |= {row.service: (row, shown.step) for row in shown.metrics or ()}
         alerts = alerts if shown.alerts is None else shown.alerts
         done = "" if shown is opening else "invalid action"
-        log.append((f"{action.type} {action.value}" if action else done, shown, _by_level(shown)))
+        log.append((f"{action.type} {action.value}" if action else done, shown, by_level(shown)))
     return read_template(__package__, "drawing.html.jinja").render(
         last=log[-1][1],
         alerts=alerts,
@@ -177,7 +177,7 @@ def place(
     }
 
 
-def _by_level(observation: Observation) -> list[tuple[str, str]]:
+def by_level(observation: Observation) -> list[tuple[str, str]]:
     """Its further rows and its log lines, each after the class of its level."""
     further = (observation.measures, observation.calls, observation.counts)
     rows = [("", row.text) for some in further for row in some or ()]

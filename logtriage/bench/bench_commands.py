@@ -141,7 +141,7 @@ def evaluate_command(
     options = {**sampling, "constrained": constrained and protocol is NATIVE}
     models = [in_memory(source, "", load_in_4bit, adapter, **options) for source in sources]
     if endpoint:
-        models.append(behind_endpoint(endpoint, endpoint_model, concurrency or 8, **sampling))
+        models.append(behind_endpoint(endpoint, endpoint_model, concurrency, **sampling))
     known = REAL_POLICIES if real else POLICIES
     named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
     players = [scripted(name, known) for name in named] + models

@@ -153,7 +153,7 @@ def in_memory(
 def behind_endpoint(
     url: str,
     model: str,
-    concurrency: int = 8,
+    concurrency: int | None = None,
     protocol: Protocol = NATIVE,
     temperature: float = 0.0,
     seed: int = 0,

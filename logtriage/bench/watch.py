@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..drawing import LEVELS, cause_of, closed_gate, score_parts
+from ..drawing import by_level, cause_of, closed_gate, score_parts
 from ..play.episode import Episode, Step, final_score
 from ..play.observation import Observation, call_graph_line
 from .registry import POLICIES, named
@@ -68,9 +68,8 @@ def _step(step: Step) -> Group:
 
 def _shown(shown: Observation) -> Padding:
     """Alerts, metrics and log lines, coloured by their level."""
-    rows = [(LEVELS.get(line.partition(" ")[0], ""), line) for line in shown.lines or ()]
     lines = [Text(metric.text, style="dim") for metric in shown.metrics or ()]
-    lines += [Text(line, style=STYLES.get(level, "dim")) for level, line in rows]
+    lines += [Text(line, style=STYLES.get(level, "dim")) for level, line in by_level(shown)]
     if shown.alerts is not None:
         alerts = "; ".join(alert.text for alert in shown.alerts)
         lines.insert(0, Text(f"alerts: {alerts or 'none'}", style="red" if alerts else "green"))

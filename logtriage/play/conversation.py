@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from .actions import ACTION_ARGUMENTS, Action
 from .observation import SYSTEM_PROMPT
-from .tools import ToolSession, tool_schemas
+from .tools import ToolSession, described_tools
 
 Message = dict[str, Any]
 CALL_TAG = "<tool_call>"  # Qwen writes it before a call; one left in a message's text was no JSON
@@ -150,12 +150,9 @@ def instructions() -> str:
         f'{CALL_TAG}{{"name": "escalate", "arguments": {{"team": "sre"}}}}{END_TAG}',
         "A message without a call ends your work on the incident. The tools:",
     ]
-    for schema in tool_schemas():
-        function = schema["function"]
-        arguments = function["parameters"]["properties"]
-        meaning = " ".join(f"{name}: {one['description']}" for name, one in arguments.items())
-        line = f"- {function['name']}({', '.join(arguments)}): {function['description']}"
-        lines.append(f"{line} {meaning}".rstrip())
+    for tool, does, arguments in described_tools():
+        meanings = [f"{name}: {meaning}" for name, meaning in arguments.items()]
+        lines.append(" ".join([f"- {tool}({', '.join(arguments)}): {does}", *meanings]))
     return "\n".join(lines)
 
 

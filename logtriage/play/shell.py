@@ -15,7 +15,7 @@ from pathlib import Path
 from .actions import Action
 from .episode import Episode, final_score
 from .observation import CLOSED, render
-from .tools import tool_schemas
+from .tools import described_tools
 
 HELP = ("help", "-h", "--help")
 SCORE = "score"  # closes the incident, and prints what it was worth
@@ -26,12 +26,10 @@ MOST_WORDS, MOST_CHARACTERS = 4, 100
 def usage() -> str:
     """The calls, one per line."""
     lines = ["`incident` shows all that was shown so far. Every other call is a step:"]
-    for schema in tool_schemas():
-        function = schema["function"]
-        arguments = function["parameters"]["properties"]
-        call = " ".join(["incident", function["name"], *map(str.upper, arguments)])
-        meanings = [f"{name.upper()}: {one['description']}" for name, one in arguments.items()]
-        lines.append(" ".join([f"- `{call}`: {function['description']}", *meanings]))
+    for tool, does, arguments in described_tools():
+        call = " ".join(["incident", tool, *map(str.upper, arguments)])
+        meanings = [f"{name.upper()}: {meaning}" for name, meaning in arguments.items()]
+        lines.append(" ".join([f"- `{call}`: {does}", *meanings]))
     return "\n".join(lines)
 
 

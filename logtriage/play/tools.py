@@ -12,6 +12,7 @@ row, `get_reward` scores.
 
 import inspect
 import time
+from collections.abc import Iterator
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -199,23 +200,24 @@ class TriageTools:
         return self.session
 
 
+def described_tools() -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Name and meaning of each tool and its arguments, as the docstrings of `TriageTools` say."""
+    for name in sorted(ACTION_ARGUMENTS):
+        text = inspect.getdoc(getattr(TriageTools, name)) or ""
+        description, _, lines = text.partition("\n\nArgs:\n")
+        yield name, description, dict(line.strip().split(": ", 1) for line in lines.splitlines())
+
+
 def tool_schemas() -> list[dict[str, Any]]:
     """JSON schemas of the seven tools, by name: those that `transformers.utils.get_json_schema`
     makes of the docstrings of `TriageTools`.
     """
-    return [_schema(name) for name in sorted(ACTION_ARGUMENTS)]
-
-
-def _schema(name: str) -> dict[str, Any]:
-    text = inspect.getdoc(getattr(TriageTools, name)) or ""
-    description, _, lines = text.partition("\n\nArgs:\n")
-    meaning = dict(line.strip().split(": ", 1) for line in lines.splitlines())
-    arguments = ACTION_ARGUMENTS[name]
-    parameters: dict[str, Any] = {
-        "type": "object",
-        "properties": {one: {"type": "string", "description": meaning[one]} for one in arguments},
-    }
-    if arguments:
-        parameters["required"] = list(arguments)
-    function = {"name": name, "description": description, "parameters": parameters}
-    return {"type": "function", "function": {**function, "return": {"type": "string"}}}
+    schemas = []
+    for name, description, arguments in described_tools():
+        properties = {one: {"type": "string", "description": arguments[one]} for one in arguments}
+        parameters: dict[str, Any] = {"type": "object", "properties": properties}
+        if arguments:
+            parameters["required"] = list(arguments)
+        function = {"name": name, "description": description, "parameters": parameters}
+        schemas.append({"type": "function", "function": {**function, "return": {"type": "string"}}})
+    return schemas

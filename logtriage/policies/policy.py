@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..play.actions import Action
 from ..play.conversation import NATIVE, Message, Protocol
-from ..play.episode import BaseEpisode
+from ..play.episode import BaseEpisode, incident_id
 from ..play.observation import Observation
 from ..play.tools import ToolSession
 from ..world.call_graph import CallGraph
@@ -121,7 +121,7 @@ class ConversationPolicy(Policy):
         error = ""
         try:
             for turn in range(MAX_TURNS):
-                seed = seed_of(self.seed, attempt, *coordinates(episode), turn)
+                seed = seed_of(self.seed, attempt, incident_id(episode), turn)
                 message, spent = self.reply(messages, seed)
                 if spent is not None:
                     prompt, completion = tokens or (0, 0)
@@ -136,12 +136,6 @@ class ConversationPolicy(Policy):
         except EndpointError as failure:
             error = str(failure)
         return Played(episode, time.perf_counter() - began, error, messages, tokens)
-
-
-def coordinates(episode: BaseEpisode) -> tuple[str, str, int]:
-    """Task, split and index of an episode's incident."""
-    incident = episode.incident
-    return incident.task_name, incident.split, incident.index
 
 
 def seed_of(*parts: object) -> int:

@@ -32,7 +32,7 @@ from ...play.episode import BaseEpisode
 from ...play.tools import tool_schemas
 from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, UnusableEndpointError
 
-CONCURRENCY = 8  # conversations at once
+CONCURRENCY = 8  # conversations at once, unless asked otherwise
 TIMEOUT = 180.0  # seconds until an answer begins, and again until it is complete
 RETRIES = 20  # of a request; their pauses add up to two minutes, enough to restart a server
 PATIENCE = 600.0  # seconds after which a request is not sent again
@@ -94,7 +94,7 @@ class EndpointPolicy(ConversationPolicy):
         self,
         base_url: str,
         model: str,
-        workers: int = CONCURRENCY,
+        workers: int | None = None,
         temperature: float = 0.0,
         seed: int = 0,
         protocol: Protocol = NATIVE,
@@ -111,7 +111,7 @@ class EndpointPolicy(ConversationPolicy):
                 "give one such as http://localhost:8000/v1"
             )
         self._key = os.environ.get("OPENAI_API_KEY", "none")
-        self._workers, self._timeout = workers, timeout
+        self._workers, self._timeout = workers or CONCURRENCY, timeout
         self._options: dict[str, Any] = {"temperature": temperature}
         if protocol is not TEXT:
             self._options["tools"] = tool_schemas()

@@ -16,9 +16,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from ...play.conversation import NATIVE, TEXT, UNREADABLE, Message, Protocol, is_deep
-from ...play.episode import BaseEpisode
+from ...play.episode import BaseEpisode, incident_id
 from ...play.tools import ToolSession, tool_schemas
-from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, coordinates, seed_of
+from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, seed_of
 from .path_names import names_for
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class LanguageModelPolicy(Policy):
         opened = iter(episodes)
         while together := list(islice(opened, batch)):
             began = time.perf_counter()
-            streams = [Random(seed_of(self.seed, attempt, *coordinates(one))) for one in together]
+            streams = [Random(seed_of(self.seed, attempt, incident_id(one))) for one in together]
             sessions = [ToolSession(one, self._names) for one in together]
             conversations = self.converse(sessions, streams)
             for episode in together:
