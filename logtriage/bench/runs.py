@@ -7,13 +7,16 @@ since those steps are played again.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
 import platform
+import signal
 import subprocess
+import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,6 +32,8 @@ PACKAGES = (
     *("unsloth", "unsloth_zoo", "bitsandbytes", "peft", "datasets"),
 )
 BF16_CAPABILITY = 8.0  # CUDA compute capability from which a GPU has bf16; a T4 has 7.5
+PR_SET_PDEATHSIG = 1  # of Linux's prctl: be sent a signal when the parent dies
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # not loaded between fork and exec
 
 
 def environment_record() -> dict[str, Any]:
@@ -92,6 +97,19 @@ def find_gpu() -> Gpu | None:
 def out_of_memory(error: Exception) -> bool:
     """Whether torch, which need not be imported yet, says that a GPU's memory is full."""
     return type(error).__name__ == "OutOfMemoryError"
+
+
+def dying_with_this() -> Callable[[], None] | None:
+    """For `preexec_fn` of a process: on Linux it dies with this one, and keeps no GPU or folder."""
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        assert LIBC is not None
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before it could be asked for
+            os._exit(1)
+
+    return None if LIBC is None else die_with_parent
 
 
 @contextmanager

@@ -5,18 +5,15 @@ Training and evaluation run in processes of their own (`command`): Unsloth chang
 and a notebook that is restarted must not leave a trainer behind.
 """
 
-import ctypes
 import importlib.metadata
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from huggingface_hub import get_token
 
-from ..bench.runs import Gpu, find_gpu
+from ..bench.runs import Gpu, dying_with_this, find_gpu
 from .cost import A100, L4, T4, KnownGpu
 
 # By a part of a GPU's name: what the cost model knows of it, and the preset.
@@ -24,8 +21,6 @@ PROFILES = {"T4": (T4, "recommended"), "L4": (L4, "l4"), "A100": (A100, "a100")}
 DRIVE = Path("/content/drive/MyDrive")
 # Loaded before the install cell ran, an older one of these stays in the kernel.
 RELOADED = ("pyarrow", "transformers", "datasets", "peft", "trl", "huggingface_hub")
-PR_SET_PDEATHSIG = 1  # of Linux's prctl: be sent a signal when the parent dies
-LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # not loaded between fork and exec
 
 
 def check_profile(profile: str) -> None:
@@ -77,19 +72,6 @@ def run_folder(preset: str, seed: int, folder: str = "") -> Path:
     """
     home = DRIVE / "logtriage" if DRIVE.is_dir() else Path("../runs")
     return (Path(folder) if folder else home / preset) / f"seed-{seed}"
-
-
-def dying_with_this() -> Callable[[], None] | None:
-    """For `preexec_fn` of a process: on Linux it dies with this one, and keeps no GPU or folder."""
-    parent = os.getpid()
-
-    def die_with_parent() -> None:
-        assert LIBC is not None
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before it could be asked for
-            os._exit(1)
-
-    return None if LIBC is None else die_with_parent
 
 
 def command(*arguments: object, **options: object) -> None:

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from ..bench.runs import write_text
-from .colab import dying_with_this
+from ..bench.runs import dying_with_this, write_text
 
 if TYPE_CHECKING:  # slow to import
     from distributed import Client

@@ -145,10 +145,11 @@ def start(*words, folder):
     )
 
 
-def wait_for(what, seconds=120):
+def wait_for(what, folder, seconds=120):
+    """Wait until it is so; what the processes in the folder have said tells why it is not."""
     until = time.monotonic() + seconds
     while not what():
-        assert time.monotonic() < until, "it did not happen"
+        assert time.monotonic() < until, "\n".join(f.read_text() for f in folder.glob("*/out.txt"))
         time.sleep(0.05)
 
 
@@ -171,7 +172,7 @@ def test_every_point_is_executed_once_although_a_worker_is_killed(tmp_path):
         )
     ]  # fmt: skip
     try:
-        wait_for(lambda: file.exists() and file.read_text().endswith("}"))
+        wait_for(lambda: file.exists() and file.read_text().endswith("}"), tmp_path)
         address = json.loads(file.read_text())["address"]
         processes += [
             start(
@@ -186,7 +187,7 @@ def test_every_point_is_executed_once_although_a_worker_is_killed(tmp_path):
         )  # fmt: skip
         processes.append(driver)
         bad, quick, slow = load_sweep(path, out).points
-        wait_for(lambda: len(steps_of(slow)) >= 2)
+        wait_for(lambda: len(steps_of(slow)) >= 2, tmp_path)
         victim = psutil.Process(steps_of(slow)[0]["worker"])
         assert victim.pid in {process.pid for process in processes[1:3]}
         victim.kill()
@@ -211,11 +212,15 @@ def test_a_killed_driver_leaves_no_worker_behind_and_is_continued(tmp_path):
     asked = ("logtriage", "sweep", path, "--workers", 2, "--folder", tmp_path / "out")
     sweep = load_sweep(path, tmp_path / "out")
     driver = start(*asked, folder=tmp_path / "driver")
-    wait_for(lambda: steps_of(sweep.points[0]))
+    wait_for(lambda: steps_of(sweep.points[0]), tmp_path)
     children = psutil.Process(driver.pid).children(recursive=True)
     driver.kill()
     driver.wait()
-    wait_for(lambda: not [one for one in children if one.is_running() and one.status() != "zombie"])
+
+    def alive():
+        return [one for one in children if one.is_running() and one.status() != "zombie"]
+
+    wait_for(lambda: not alive(), tmp_path)
     assert start(*asked, folder=tmp_path / "driver").wait(300) == 0
     for point in sweep.points:
         assert [row["step"] for row in steps_of(point)] == [*range(5)]
