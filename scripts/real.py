@@ -8,6 +8,7 @@ as they were published; those of `belief` and of the rules that are gone were pl
 from pathlib import Path
 
 import pandas as pd
+from tables import TRACKS
 
 from logtriage.bench.log_agent import load_agent
 from logtriage.bench.real_results import (
@@ -25,10 +26,6 @@ from logtriage.real.rules import RankingPolicy, commonest
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "real"
-AGENTS = {  # name in the table, and where training left it
-    "embedded: novice, then GRPO": ROOT / "runs" / "novice" / "seed-1" / "model",
-    "embedded: expert, then GRPO": ROOT / "runs" / "expert" / "seed-1" / "model",
-}
 SCRIPTED = (COMMONEST, *RANKED, "loudest", "trace", "novice")
 
 
@@ -56,11 +53,12 @@ def play_commonest(source: str) -> list[pd.DataFrame]:
 def main() -> None:
     """Play, and write everything under results/real."""
     frames = [play_scripted()]
-    for name, folder in AGENTS.items():
+    for track, called in TRACKS.items():
+        folder = ROOT / "runs" / track / "seed-1" / "model"
         if folder.is_dir():
             settings = record_of(folder.parent)["settings"]
             agent = load_agent(folder, settings.get("constrained", False))
-            agent.name = name
+            agent.name = f"embedded: {called}"
             frames += [play_cases(agent, source) for source in SOURCES]
     played = pd.concat(frames)
     published = pd.read_parquet(RESULTS / "cases.parquet")

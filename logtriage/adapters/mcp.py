@@ -35,7 +35,7 @@ from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import ToolSession, tool_schemas
 
 OPEN = "open_incident"
-IDLE_SECONDS = 900.0  # after which a silent session over HTTP ends; a model may think for long
+IDLE_SECONDS = 900.0  # after which a silent session on a server ends; a model may think for long
 MAX_BODY = 64 * 1024  # bytes of a request over HTTP; a call has some hundred
 
 Finish = Callable[[Episode, float], None]  # takes an incident, closed after so many seconds

@@ -21,7 +21,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
-from ..adapters.mcp import http_router, make_server
+from ..adapters.mcp import IDLE_SECONDS, http_router, make_server
 from ..environment import TriageEnvironment
 from ..models import TriageAction, TriageObservation, TriageState
 from ..openenv_base import ConcurrencyConfig, WSErrorCode, WSErrorResponse, create_fastapi_app
@@ -32,7 +32,6 @@ from ..world.topology import Topology
 from . import CAPACITY, serve
 from .page import router
 
-IDLE_SECONDS = 900.0  # after which a silent session is closed; a model may think for long
 # Bytes of a frame and of a body; above the longest `reasoning` allowed. A longer frame ends its
 # session, since nobody reads it to its end.
 MAX_MESSAGE = 1024 * 1024

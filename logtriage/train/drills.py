@@ -134,10 +134,8 @@ def _open(random: Random, index: int) -> Episode:
 
 def _open_reworded(random: Random, index: int) -> Episode:
     """The same on the default call graph and in varied wording."""
-    new_words = True
     task = _draw_task(random, DRILL_SHARES)
-    incident = sample_incident(task, "train", index, None, new_words)
-    return renamed(Episode(incident))
+    return renamed(Episode(sample_incident(task, "train", index, varied_wording=True)))
 
 
 def _draw_task(random: Random, shares: dict[str, float]) -> str:

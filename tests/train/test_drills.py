@@ -63,9 +63,9 @@ def test_neither_drills_nor_novice_ever_see_the_answer(monkeypatch):
 def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     drawn = []
 
-    def spy(task, split, index, *form):
+    def spy(task, split, index, *form, **words):
         drawn.append((split, index))
-        return sample_incident(task, split, index, *form)
+        return sample_incident(task, split, index, *form, **words)
 
     for module in (drills, episode):
         monkeypatch.setattr(module, "sample_incident", spy)
