@@ -15,7 +15,7 @@ from ..play.actions import ACTION_TYPES, Action, action_values
 from ..play.episode import BaseEpisode, Episode, final_score
 from ..play.observation import Observation
 from ..world.call_graph import TEAMS, CallGraph
-from ..world.faults import FAULTS, Fault
+from ..world.faults import FAULTS, Fault, faults_at
 from ..world.incidents import Incident, sample_incident
 from ..world.tasks import SEVERITIES, Task, check_task
 from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
@@ -192,8 +192,7 @@ class ReadingPolicy(Policy):
             return FAULTS[proofs[0]]
         if not hints:
             return None
-        at = self.topology.service(service)
-        possible = [fault for fault in FAULTS.values() if fault.can_occur_at(at)]
+        possible = faults_at(self.topology.service(service))
         return next(fault for fault in possible if fault.remedy == hints[0])
 
     def answer(self, service: str) -> list[Action]:
@@ -275,8 +274,7 @@ def constant_scripts(task: str | Task, topology: Topology | None = None) -> list
     for severity, team in product(SEVERITIES, TEAMS):
         scripts.append(answers(severity, None, None, team))
         for service in topology.services:
-            remedies = {fault.remedy for fault in FAULTS.values() if fault.can_occur_at(service)}
-            for remedy in sorted(remedies):
+            for remedy in sorted({fault.remedy for fault in faults_at(service)}):
                 fix = (remedy, service.name)
                 scripts.append(answers(severity, service.name, fix, team))
                 scripts.append(answers(severity, None, fix, team))
