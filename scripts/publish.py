@@ -37,14 +37,6 @@ LIGHT_FILES = (
 )
 
 
-def complete(run: Path) -> None:
-    """Play what is published of a run and a sweep does not play, unless it is there."""
-    evaluate_splits(run)
-    evaluate_checkpoints(run)
-    audit_run(run)
-    compare_transcripts(run)
-
-
 def check(run: Path) -> None:
     """Raise `FileNotFoundError` unless the run is finished."""
     wanted = (*LIGHT_FILES, "episodes.jsonl", "model")
@@ -101,8 +93,11 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
             if not found:
                 raise FileNotFoundError(f"{runs / track} holds no seed; run `make seeds` first")
             for run in found:
-                if (run / "model").exists():
-                    complete(run)
+                if (run / "model").exists():  # what a sweep does not play, unless it is there
+                    evaluate_splits(run)
+                    evaluate_checkpoints(run)
+                    audit_run(run)
+                    compare_transcripts(run)
                 check(run)
             check_alike(found)
     except (FileNotFoundError, ValueError) as error:  # nothing has been touched yet
