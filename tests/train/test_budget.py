@@ -57,11 +57,7 @@ def test_the_play_after_training_has_its_time_reserved(clock, run):
     clock[0] += 0.9
     assert hours.for_training(run) == 0.0 and " 2 of 40 steps fit" in hours.plan(run)
     assert " 40 of 40 steps fit" in Budget(3.0).plan(run)
-
-
-def test_an_outcome_says_what_it_is_of(run):
-    frame = pd.read_parquet(run / "evaluation.parquet")
-    said = outcome(run, frame)
+    said = outcome(run, pd.read_parquet(run / "evaluation.parquet"))
     assert said == "After 2 of 40 steps, on 4 to 6 incidents of each task."
 
 

@@ -31,12 +31,6 @@ def test_shapes_give_the_published_sizes(model, billions, adapter):
     assert MODELS[model].adapter(16) == adapter
 
 
-def test_the_run_for_a_t4_fits():
-    # What docs/t4.md and notebook 08 promise, evaluations included.
-    run = estimate(SESSION, T4, held_out=40)
-    assert str(run) == "1.6 to 4.4 h and 7.4 to 11.4 GiB" and run.fits
-
-
 def test_what_does_not_fit_is_reported():
     assert not estimate(SESSION, T4, held_out=40, batch=100).fits
     assert not estimate(replace(SESSION, micro_batches=1), T4).fits

@@ -7,7 +7,7 @@ from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
 from logtriage.play.tools import ToolSession
-from logtriage.train.credit import ANSWERS, WHOLE, credits, group_advantages, kinds_of_credit
+from logtriage.train.credit import WHOLE, credits, group_advantages, kinds_of_credit
 from logtriage.world.incidents import sample_incident
 
 INCIDENT = sample_incident("cascading_failure", "train", 0)
@@ -79,16 +79,3 @@ def test_every_call_has_an_advantage_and_equal_episodes_have_none():
     assert [session.late for session in group] == [0, 1, 0]
     for advantage in group_advantages([played(logs, None, team, resolve) for _ in range(3)]):
         assert [*advantage.calls, advantage.outside] == pytest.approx([0.0] * 5)
-
-
-def test_a_wrong_team_is_the_teams_fault():
-    root, team = INCIDENT.root, INCIDENT.team
-    assert team != "security"
-    values = ((INCIDENT.severity,), (root,), (INCIDENT.remedy, root), (team,))
-    right = [Action(name, value) for name, value in zip(ANSWERS, values, strict=True)]
-    right.append(Action("resolve"))
-    wrong = [*right[:3], Action("escalate", ("security",)), right[4]]
-    one, other = group_advantages([played(*right), played(*wrong)])
-    # The remedy healed, and at the same step: only team and whole episode differ.
-    assert one.calls == pytest.approx([0.0, 0.0, 0.0, 0.5, 0.5])
-    assert other.calls == pytest.approx([0.0, 0.0, 0.0, -0.5, -0.5])

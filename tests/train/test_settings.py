@@ -72,15 +72,6 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
     assert len(indices[0]) == config.steps * config.incidents and not indices[0] & indices[1]
 
 
-def test_presets_are_what_they_are_called():
-    card = make_config("model_card")
-    assert card.model == "Qwen/Qwen2.5-3B-Instruct" and card.load_in_4bit
-    assert (card.lora_rank, card.lora_alpha, card.learning_rate) == (16, 32, 1e-5)
-    assert card.at_once <= 4 and card.steps == 10
-    with pytest.raises(ValueError, match="choose one of novice, expert, recommended"):
-        make_config("fast")
-
-
 @pytest.mark.parametrize("preset", ["recommended", "l4", "a100", "t4_starter", "t4_qwen3"])
 def test_the_presets_for_a_gpu_learn_carefully_and_keep_little(preset):
     # On a T4 in fp16 nothing was tuned: rate and clip lie where others' recipes for it do, and
