@@ -6,7 +6,7 @@ import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
 
 from logtriage.bench import analysis
-from logtriage.bench.intervals import compare_recipes, holm, two_way_mean
+from logtriage.bench.intervals import holm
 from logtriage.world.tasks import TASKS
 
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
@@ -57,15 +57,6 @@ def test_a_step_of_training_is_a_row_a_task(points, frame):
         assert one[column] == pytest.approx(cell[column].mean(), abs=close)
 
 
-def test_the_frame_survives_a_file_and_is_small(frame, tmp_path):
-    frame.to_parquet(tmp_path / "frame.parquet", index=False, compression="zstd")
-    back = pd.read_parquet(tmp_path / "frame.parquet")
-    pd.testing.assert_frame_equal(frame, back)
-    assert analysis.rows_of(back) == list(SKILLS)
-    # Forty points of 200 steps and 600 incidents are about 50,000 rows, and must stay below 500 kB.
-    assert (tmp_path / "frame.parquet").stat().st_size < 20_000 + 8 * len(frame)
-
-
 def test_bases_are_kept_once_each_and_found_by_their_points(tmp_path):
     points = make_points(tmp_path, SKILLS, 2, 6, 4, bases={"better": "other"})
     frame = analysis.gather(points)
@@ -110,54 +101,6 @@ def test_unfinished_and_mixed_sweeps_are_refused(points, tmp_path):
     evaluation.assign(benchmark="0.9").to_parquet(old[2] / "evaluation.parquet")
     with pytest.raises(ValueError, match=r"versions 0.9, .* never put together"):
         analysis.gather([points[0], old])
-
-
-def test_scores_are_means_with_two_way_intervals(points, table):
-    folders = [folder for row, _, folder in points if row == "recipe"]
-    frames = [pd.read_parquet(folder / "evaluation.parquet") for folder in folders]
-    for task in TASKS:
-        sides = [
-            [one[(one.task == task) & (one.policy == policy)] for one in frames]
-            for policy in ("base", "trained")
-        ]
-        before, after = (np.stack([one["score"] for one in side]) for side in sides)
-        row = table.loc[("recipe", task)]
-        assert (row["seeds"], row["incidents"]) == (3, 20)
-        for name, values in (("base", before), ("trained", after), ("gain", after - before)):
-            told = row[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
-            assert told == pytest.approx(tuple(two_way_mean([values])), abs=1e-6), name
-        assert row["smallest_gain"] == pytest.approx((after - before).mean(axis=1).min(), abs=1e-6)
-
-
-def test_all_is_the_mean_of_the_tasks(table):
-    for row in SKILLS:
-        tasks, whole = table.loc[row].drop(analysis.ALL), table.loc[(row, analysis.ALL)]
-        assert whole["incidents"] == 60
-        for name in ("base", "trained", "gain", "difference"):
-            assert whole[name] == pytest.approx(tasks[name].mean(), nan_ok=True), name
-        width, widths = (one["trained_high"] - one["trained_low"] for one in (whole, tasks))
-        assert width < widths.mean()  # more incidents, less doubt
-
-
-def test_differences_are_compared_over_seeds(frame, table):
-    # Three seeds of both rows had the same steps and episodes, so they are paired: t over seeds.
-    assert analysis.trained_alike(frame, "recipe", "recipe")
-    for row, sign in (("worse", -1.0), ("better", 1.0)):
-        cells = table.xs(row)
-        paired = analysis.trained_alike(frame, row, "recipe")
-        for at, task in enumerate(TASKS):
-            own, recipe = (
-                analysis.scores_of(frame, one)[at].mean(axis=1) for one in (row, "recipe")
-            )
-            difference, p = compare_recipes(recipe, own, paired)
-            cell = cells.loc[task]
-            shown = cell[["difference", "difference_low", "difference_high"]].to_numpy(float)
-            assert shown == pytest.approx(tuple(difference))
-            assert cell["p"] == pytest.approx(p)
-        assert sign * cells.loc[analysis.ALL, "difference"] > 0.0
-    assert table.loc[("worse", analysis.ALL), "verdict"] == "worse"
-    beside_itself = table.xs("recipe")
-    assert beside_itself["difference"].isna().all() and (beside_itself["verdict"] == "").all()
 
 
 def test_verdicts_are_corrected_for_all_rows_of_a_task(table):

@@ -117,11 +117,6 @@ def test_no_text_lies_on_another_or_leaves_the_figure(figures):
             assert not box.overlaps(second), (name, one, other)
 
 
-def test_committed_figures_are_small():
-    for path in RESULTS.rglob("*.png"):
-        assert path.stat().st_size <= 150_000, path
-
-
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=9), st.floats(0.01, 2.0))
 def test_spread_keeps_the_order_and_the_distance(values, gap):
     moved = spread(values, gap)

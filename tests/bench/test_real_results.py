@@ -9,7 +9,6 @@ from real import SCRIPTED, play_commonest, play_scripted
 from logtriage.bench import real_results as real
 from logtriage.bench.intervals import wilson
 from logtriage.real.cases import SOURCES, load_source
-from logtriage.real.rules import RankingPolicy
 
 RESULTS = Path(__file__).parents[2] / "results" / "real"
 
@@ -58,14 +57,6 @@ def test_the_commonest_never_sees_its_own_root(monkeypatch):
     roots = [case.truth.root for case in load_source("petshop").cases]
     for at, others in enumerate(given):
         assert others == roots[:at] + roots[at + 1 :]
-
-
-def test_a_case_is_a_row_for_every_policy():
-    first = RankingPolicy(lambda evidence: ["adservice", "frontend"] * 2, "two")
-    frame = real.play_cases(first, "nezha-onlineboutique")
-    assert len(frame) == 27 and set(frame["blamed"]) == {"adservice frontend"}
-    assert (frame["top1"] == (frame["root"] == "adservice")).all()
-    assert (frame["top3"] == frame["root"].isin(["adservice", "frontend"])).all()
 
 
 def test_cases_of_a_group_count_as_one():

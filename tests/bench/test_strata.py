@@ -151,18 +151,6 @@ def test_a_false_alarm_is_dismissed_only_when_nothing_was_done():
         assert not values_in(own.assign(**{part: 0.0}), "false_alarms_dismissed").any()
 
 
-def test_oracle_finds_and_dismisses_all_and_loudest_dismisses_nothing(played):
-    known = with_truth(played)
-    loudest, oracle = (known[known.policy == name] for name in ("loudest", "oracle"))
-    table = stratum_changes(loudest, oracle)
-    for stratum in ("faults_detected", "false_alarms_dismissed", "root_by_kind"):
-        assert (table.loc[table.stratum == stratum, "trained"] == 1.0).all()
-    assert (table.loc[table.stratum == "faults_dismissed", "trained"] == 0.0).all()
-    assert (table.loc[table.stratum == "false_alarms_dismissed", "base"] == 0.0).all()
-    for task, rows in table[table.stratum == "severity_by_class"].groupby("task"):
-        assert rows["incidents"].sum() == 30, task  # every incident has a class, and one only
-
-
 # -- changes ------------------------------------------------------------------------------------
 
 
