@@ -1,12 +1,20 @@
-"""Messages and ids: the text protocol with chat templates that no library knows."""
+"""Messages and ids: calls under the embedded template, text under one that no library knows."""
 
 from shutil import copytree
 
 import pytest
 
-from logtriage.play.conversation import NATIVE, TEXT, text_opening
+from logtriage.play.actions import Action
+from logtriage.play.conversation import (
+    NATIVE,
+    TEXT,
+    answers,
+    opening_messages,
+    text_opening,
+    tool_call,
+)
 from logtriage.play.episode import Episode
-from logtriage.play.tools import ToolSession
+from logtriage.play.tools import ToolSession, tool_schemas
 from logtriage.policies.llm.language_models import LanguageModelPolicy, TextChat
 from logtriage.policies.llm.loading import load_language_model, load_player
 from logtriage.policies.policy import MAX_TURNS
@@ -74,5 +82,32 @@ def test_turn_by_turn_the_ids_are_the_templates(unknown):
         ids = [*ids, *turn, *chat.answers([answer], ended=True)]
         whole = tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, return_dict=False
+        )
+        assert ids == whole
+
+
+def test_ids_are_those_of_a_template_with_tools(tiny_base):
+    # Turn by turn the ids are concatenated, never re-tokenized; for the embedded tokenizer both
+    # must agree.
+    model, tokenizer = load_language_model(tiny_base)
+    policy = LanguageModelPolicy(model, tokenizer, name="tiny")
+    episode = Episode.open("cascading_failure", "train", 0)
+    session = ToolSession(episode)
+    conversation = opening_messages(session.opening)
+    (opened,) = policy._opened([session])
+    ids = opened.prompt
+    asks = Action("request_more_logs", (episode.incident.root,))
+    for action in (asks, Action("escalate", ("sre",))):
+        message = {"role": "assistant", "content": "", "tool_calls": [tool_call(action)]}
+        said = tokenizer.apply_chat_template(
+            [{"role": "user", "content": ""}, message], tokenize=False
+        )
+        said = said.split("<|im_start|>assistant\n")[1].removesuffix("\n")
+        ids = ids + tokenizer.encode(said, add_special_tokens=False)
+        made = answers(session, message)
+        conversation += [message, *made]
+        ids = ids + policy._chat.answers(made, ended=True)
+        whole = tokenizer.apply_chat_template(
+            conversation, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
         )
         assert ids == whole
