@@ -85,19 +85,10 @@ def test_nobody_is_recorded_on_a_custom_call_graph():
     assert {row.name for row in rows} == {YOU, *SCRIPTS}
 
 
-@pytest.mark.parametrize(
-    "record, told",
-    [
-        (Record(steps=1, closed_by="resolve"), "no answer, 1 step"),
-        (Record(steps=2, severity="P3", closed_by="ignore"), "dismisses it, 2 steps"),
-        (
-            Record(root_causes=["a", "b"], remediations=[("restart", "b")], teams=["sre"], steps=5),
-            "blames a, restart b, pages sre, 5 steps",
-        ),
-    ],
-)
-def test_an_answer_is_told_in_a_line(record, told):
-    assert describe(record) == told
+def test_an_answer_is_told_in_a_line():
+    assert describe(Record(steps=2, severity="P3", closed_by="ignore")) == "dismisses it, 2 steps"
+    twice = Record(root_causes=["a", "b"], remediations=[("restart", "b"), ("scale", "a")], steps=5)
+    assert describe(twice) == "blames a, restart b, 5 steps"
 
 
 def test_a_row_leads_to_the_episode_it_tells_of(url):

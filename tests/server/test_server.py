@@ -13,9 +13,6 @@ import pytest
 import requests
 from conftest import SESSIONS, serving
 from openenv.cli.__main__ import app as openenv
-from openenv.validation.parsers.openenv_yaml import OpenEnvYamlParser
-from openenv.validation.runtime.collector import collect_runtime_evidence
-from openenv.validation.runtime.contracts import load_runtime_plan
 from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -303,13 +300,3 @@ def test_openenv_validate_passes(url, level, monkeypatch):
     result = CliRunner().invoke(openenv, ["validate", *options])
     assert result.exit_code == 0 and "Verdict: PASS" in result.output, result.output
     assert "FAIL" not in result.output
-
-
-def test_the_runtime_plan_plays_to_the_end(url):
-    manifest = OpenEnvYamlParser().parse(ROOT / "logtriage")
-    plan = load_runtime_plan(ROOT / "logtriage", manifest.execution)
-    evidence = collect_runtime_evidence(
-        url, plan, episode_timeout_s=manifest.resources.episode_timeout_s
-    )
-    assert evidence.failure_reason is None
-    assert json.loads(evidence.exchanges[-2].response_json)["data"]["done"]
