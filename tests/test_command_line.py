@@ -217,15 +217,12 @@ def test_triage_reads_a_call_graph_of_any_names(log, tmp_path):
     assert f"{graph}: web-app calls unknown" in refusal("triage", log, "--graph", graph)
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [("", "no line could be read"), ("ERROR user-db is down\n", "no stretch of the log is unlike")],
-)
-def test_triage_says_what_is_missing_and_exits_with_3(tmp_path, text, why):
+def test_triage_says_what_is_missing_and_exits_with_3(tmp_path):
     path = tmp_path / "x.log"
-    path.write_text(text)
+    path.write_text("")
     told = run("triage", path)
-    assert told.exit_code == 3 and told.stdout.startswith(f"not enough evidence: {why}")
+    assert told.exit_code == 3
+    assert told.stdout.startswith("not enough evidence: no line could be read")
     told = run("triage", path, "--json")
     assert told.exit_code == 3 and json.loads(told.stdout)["root"] == ""
 

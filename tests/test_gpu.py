@@ -14,11 +14,6 @@ TOY = Model(2, 32, 64, 4, 2, 8)
 NONE = ["reserved_gib", "allocated_gib", "outside_gib"]  # on a CPU
 
 
-def test_without_a_gpu_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu, "find_gpu", lambda: None)
-    assert "no NVIDIA GPU" in gpu.refusal(tmp_path)
-
-
 def test_the_tokenizer_is_qwens():
     # 151,643 merges and single bytes, 22 special tokens: the `len(tokenizer)` of Qwen2.5.
     qwen = gpu.qwen_tokenizer()

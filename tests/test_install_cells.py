@@ -41,13 +41,6 @@ def test_a_notebook_that_keeps_runs_asks_for_drive_first(path):
     assert not keeps_runs or cell.index("drive.mount") < cell.index("%pip")
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_address_is_set_in_one_line_for_all(path):
-    asked = [line for line in install_cell(path).splitlines() if line.startswith("REPOSITORY")]
-    assert asked == [f'REPOSITORY = "https://github.com/{logtriage.REPOSITORY}"  # or your fork']
-    assert "github.com" not in install_cell(path).replace(asked[0], "")
-
-
 @pytest.mark.parametrize("path", [NOTEBOOKS[0], NOTEBOOKS[-1]], ids=lambda path: path.stem)
 def test_without_the_repository_a_cell_says_what_to_do(path, tmp_path):
     # As on Colab, where there is neither Google Drive here nor anything at the address.
