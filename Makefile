@@ -12,7 +12,7 @@ SOURCES := logtriage tests notebooks scripts
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test test-slow lint format benchmark seeds real speed gpu results notebooks clean
+.PHONY: help setup demo serve test test-slow lint format benchmark seeds real production speed gpu results notebooks clean
 
 help:  ## this list, with times on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -77,6 +77,11 @@ seeds: $(READY)  ## five seeds of both tracks of the embedded agent (hours, resu
 
 real: $(READY)  ## every policy on the 76 real incidents: results/real (1 min; 5 more for each trained agent)
 	$(RUN) scripts/real.py
+
+production: $(READY)  ## train five rankers on the task `production`, and play it: results/production (1 hour, resumable)
+	$(RUN) scripts/production.py
+	$(RUN) scripts/real.py
+	$(RUN) scripts/pages.py
 
 speed: $(READY)  ## steps per second of the simulator on one core (20 s)
 	$(RUN) scripts/speed.py

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from .catalogue import draw_end, last_incident, open_incident, splits_of, tasks_on
 from .drawing import draw
 from .play.actions import ACTION_TYPES, Action, action_values
-from .real.catalogue import draw_end, last_incident, open_incident, splits_of, tasks_on
 from .world.topology import Topology
 
 SLIDER_END = 999  # the last incident that the slider reaches; `Console` itself takes any

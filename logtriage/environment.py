@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from . import REPOSITORY, __version__
+from .catalogue import draw_end, open_incident
 from .drawing import draw
 from .models import TriageAction, TriageObservation, TriageState
 from .openenv_base import Environment, EnvironmentMetadata, Rubric
@@ -11,7 +12,6 @@ from .play.actions import Action, action_values, shown
 from .play.episode import Episode
 from .play.observation import Observation, render
 from .play.scoring import Score
-from .real.catalogue import draw_end, open_incident
 from .real.real_episode import RealEpisode
 from .world.call_graph import CallGraph
 from .world.tasks import TASKS, check_index, check_split, splits_on

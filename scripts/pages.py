@@ -9,6 +9,15 @@ import re
 from functools import cache, partial
 
 import pandas as pd
+from production_tables import (
+    ablations_table,
+    conformal_table,
+    production_facts,
+    production_policies_table,
+    realism_table,
+    seeds_table,
+    transfer_table,
+)
 from tables import (
     NEW,
     ROOT,
@@ -45,6 +54,14 @@ TABLES = {
         "topology": topology_table,
     },
     "docs/real.md": {"real": real_incidents_table},
+    "docs/production.md": {
+        "policies": production_policies_table,
+        "transfer": transfer_table,
+        "seeds": seeds_table,
+        "sets": conformal_table,
+        "dials": ablations_table,
+        "beside": realism_table,
+    },
     "docs/t4.md": {"cost": cost_table},
     "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
 }
@@ -68,7 +85,8 @@ FACT = re.compile(r"<!-- =(\S+) -->(.*?)<!-- / -->", re.DOTALL)
 @cache
 def facts() -> dict[str, str]:
     """Every number that a sentence may hold, by its name, as it is written."""
-    return track_facts() | dismissal_facts() | gate_facts() | real_facts() | own_logs_facts()
+    found = track_facts() | dismissal_facts() | gate_facts() | real_facts() | own_logs_facts()
+    return found | production_facts()
 
 
 def track_facts() -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Play policies on the 76 real incidents, and write results/real: `make real`.
 
-The embedded agents play where training left their folders. Rows of a policy that does not play stay
-as they were published; those of `belief` and of the rules that are gone were played by commit
-264b8c9.
+The embedded agents and the seeds of the ranker play where training left them. Rows of a policy that
+does not play stay as they were published; those of `belief` and of the rules that are gone were
+played by commit 264b8c9.
 """
 
 from pathlib import Path
@@ -14,18 +14,21 @@ from logtriage.bench.log_agent import load_agent
 from logtriage.bench.real_results import (
     COMMONEST,
     RANKED,
-    REAL_POLICIES,
+    RECORDED_POLICIES,
     draw_real,
     play_cases,
     reads,
 )
 from logtriage.bench.registry import make_policy
 from logtriage.bench.runs import record_of
+from logtriage.production.production_policies import RankerPolicy
+from logtriage.production.ranker import load_ranker
 from logtriage.real.cases import SOURCES, load_source
 from logtriage.real.rules import RankingPolicy, commonest
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "real"
+RANKERS = sorted((ROOT / "runs" / "production").glob("ranker-*.npz"))  # of several seeds
 SCRIPTED = (COMMONEST, *RANKED, "loudest", "trace", "novice")
 
 
@@ -37,7 +40,7 @@ def play_scripted() -> pd.DataFrame:
             if name == COMMONEST:
                 frames += play_commonest(source)
             elif reads(name, source):
-                frames.append(play_cases(make_policy(name, known=REAL_POLICIES), source))
+                frames.append(play_cases(make_policy(name, known=RECORDED_POLICIES), source))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -60,6 +63,9 @@ def main() -> None:
             agent = load_agent(folder, settings.get("constrained", False))
             agent.name = f"embedded: {called}"
             frames += [play_cases(agent, source) for source in SOURCES]
+    for seed, path in enumerate(RANKERS):
+        ranker = RankerPolicy(load_ranker(path))
+        frames += [play_cases(ranker, source).assign(seed=seed) for source in SOURCES]
     played = pd.concat(frames)
     published = pd.read_parquet(RESULTS / "cases.parquet")
     stays = published[~published["policy"].isin(set(played["policy"]))]

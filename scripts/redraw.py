@@ -4,6 +4,7 @@
 |---|---|
 | `results/novice/*.png` | the tables of the track's seeds |
 | `results/real/policies.png` | `cases.parquet` and `published.csv` beside it |
+| `results/production/policies.png` | `episodes.parquet` beside it |
 | `results/<sweep>/seeds.png`, where there is one | the tables beside it |
 """
 
@@ -13,6 +14,7 @@ from pathlib import Path
 from tables import played_in, seeds_of
 
 from logtriage.bench.plots import plot_checkpoints, plot_gain, plot_strata
+from logtriage.bench.production_results import draw_production
 from logtriage.bench.real_results import draw_real
 from logtriage.train.sweeps import draw_sweep
 
@@ -21,7 +23,11 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
     """The folders of results that have figures, and what draws those of each."""
-    folders = {RESULTS / "real": draw_real, RESULTS / "novice": draw_track}
+    folders = {
+        RESULTS / "real": draw_real,
+        RESULTS / "production": draw_production,
+        RESULTS / "novice": draw_track,
+    }
     folders |= {path.parent: draw_sweep for path in sorted(RESULTS.glob("*/seeds.png"))}
     return {folder: draw for folder, draw in folders.items() if folder.is_dir()}
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from websockets.exceptions import WebSocketException
 
+from ..catalogue import check_coordinates
 from ..client import LogtriageEnv
 from ..models import TriageAction, TriageObservation
 from ..openenv_base import SyncEnvClient
@@ -16,7 +17,6 @@ from ..play.actions import Action
 from ..play.episode import BaseEpisode
 from ..play.observation import Observation
 from ..play.scoring import Score
-from ..real.catalogue import check_coordinates
 from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 from ..world.topology import Topology

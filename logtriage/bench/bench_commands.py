@@ -103,17 +103,16 @@ def evaluate_command(
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals. The same
     command again goes on where it was stopped, and plays again what ended in an error.
     """
+    from ..catalogue import RECORDED, open_incident
     from ..logs.lines import visible
     from ..play.conversation import NATIVE, check_protocol
     from ..policies.policy import BATCH
-    from ..real.catalogue import open_incident
-    from ..real.real_episode import REAL
     from ..world.incidents import sample_incident
     from ..world.topology_file import load_topology
     from .audit import judge_result
     from .episode_log import open_journal
     from .evaluation import evaluate, make_plan, report
-    from .real_results import REAL_POLICIES
+    from .real_results import RECORDED_POLICIES
     from .registry import POLICIES, behind_endpoint, digest, in_memory, scripted
 
     if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
@@ -125,9 +124,11 @@ def evaluate_command(
         )
     graph = None if topology is None else load_topology(topology)
     plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
-    real = plan.names == [REAL]
-    if real and audited:
-        raise ValueError("an audit is by the simulator's own model; leave out --audit or real")
+    recorded = plan.names[0] in RECORDED
+    if recorded and audited:
+        raise ValueError(
+            f"an audit is by the simulator's own model; leave out --audit or {plan.names[0]}"
+        )
     for name in plan.names if graph else ():  # rather now than after loading a model
         sample_incident(name, split, first, graph)
 
@@ -142,7 +143,7 @@ def evaluate_command(
     models = [in_memory(source, "", load_in_4bit, adapter, **options) for source in sources]
     if endpoint:
         models.append(behind_endpoint(endpoint, endpoint_model, concurrency, **sampling))
-    known = REAL_POLICIES if real else POLICIES
+    known = RECORDED_POLICIES if recorded else POLICIES
     named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
     players = [scripted(name, known) for name in named] + models
 
@@ -219,9 +220,8 @@ def replay_command(
     """
     from collections import Counter
 
+    from ..catalogue import RECORDED, open_incident
     from ..logs.lines import visible
-    from ..real.catalogue import open_incident
-    from ..real.real_episode import REAL
     from ..world.topology_file import load_topology
     from .episode_log import read_trajectories
     from .leaderboard import as_text, make_entry
@@ -244,7 +244,7 @@ def replay_command(
     counts = Counter(one.verdict for one in found).most_common()
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts) or "empty")
     rows = [one.row for one in found if one.verdict == MATCH and one.row]
-    if rows and rows[0]["task"] != REAL:
+    if rows and rows[0]["task"] not in RECORDED:
         frame = frame_of(rows, list(dict.fromkeys(row["task"] for row in rows)))
         frame["policy"] = [visible(name, 60) for name in frame["policy"]]
         typer.echo(score_table(frame).to_string(index=False))

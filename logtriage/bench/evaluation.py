@@ -14,17 +14,17 @@ from typing import NamedTuple
 import pandas as pd
 from tqdm import tqdm
 
+from ..catalogue import RECORDED, last_incident, splits_of
 from ..logs.lines import visible
 from ..play.episode import Episode, OpenEpisode
 from ..policies.policy import BATCH
-from ..real.catalogue import last_incident
 from ..real.real_episode import REAL, SCORED
 from ..world.tasks import check_split, check_tasks
 from ..world.topology import Topology
 from .audit import audit_table
 from .episode_log import Journal, key_of
 from .intervals import KEYS, mean_interval
-from .real_results import real_scores
+from .real_results import recorded_scores
 from .registry import Player
 from .rollouts import EPISODES, Judge, Plan, frame_of, rollout_each, scored
 from .runs import out_of_memory
@@ -45,18 +45,25 @@ def make_plan(
     """A plan of incidents that there are; `ValueError` for others. Without `episodes` it is of
     `EPISODES` of each task, or of all real ones of a source, which is their split.
     """
-    if REAL not in tasks:
+    recorded = [task for task in RECORDED if task in tasks]
+    if not recorded:
         check_split(split, topology)
         names = check_tasks(tasks)
         episodes = episodes or EPISODES
-    elif set(tasks) != {REAL} or topology is not None:
+    elif {*tasks} != {recorded[0]} or topology is not None:
         raise ValueError(
-            "real incidents are scored by the root cause alone, and on call graphs of their own; "
-            "leave out other tasks, and the topology"
+            f"{recorded[0]} incidents are scored by the root cause alone, and on call graphs of "
+            "their own; leave out other tasks, and the topology"
         )
     else:
-        names = [REAL]
-        episodes = episodes or max(1, last_incident(REAL, split) + 1 - first)
+        names = recorded
+        known = splits_of(names[0])
+        if split not in known:
+            raise ValueError(
+                f"unknown split {split!r:.60} of {names[0]}; choose one of {', '.join(known)}"
+            )
+        every = last_incident(names[0], split) + 1 - first
+        episodes = episodes or (max(1, every) if names == [REAL] else EPISODES)
     last = last_incident(names[0], split)
     if first < 0 or first + episodes - 1 > last:
         raise ValueError(
@@ -172,15 +179,15 @@ def report(
         frame: of an `Evaluation` of the plan, on a custom call graph or not.
         known: whether the truth of the incidents is.
     """
-    real, played = plan.names == [REAL], scored(frame)
+    recorded, played = plan.names[0] in RECORDED, scored(frame)
     first, last = plan.indices[0], plan.indices[-1]
-    intervals = f"Wilson intervals\nscored: {SCORED}" if real else "bootstrap intervals"
+    intervals = f"Wilson intervals\nscored: {SCORED}" if recorded else "bootstrap intervals"
     yield f"{plan.split}, incidents {first} to {last} of each task; 95 % {intervals}"
     if len(frame):
-        yield (real_scores(frame) if real else score_table(frame)).to_string(index=False)
+        yield (recorded_scores(frame) if recorded else score_table(frame)).to_string(index=False)
     if len(played) and plan.attempts > 1:
         yield "\n" + attempts_table(frame, plan.attempts).to_string(index=False)
-    if len(played) and known and not real:
+    if len(played) and known and not recorded:
         yield "\n" + detection_table(with_truth(played, topology)).to_string(index=False)
     for policy, group in frame.groupby("policy", sort=False):
         name = visible(str(policy))

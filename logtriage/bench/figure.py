@@ -32,6 +32,8 @@ POLICY_COLOURS = {
     "belief": "#580063",
     "oracle": "#000000",
     "unexplained": "#C8102E",  # this project's rule for real incidents
+    "ranker": "#1F5BFF",  # learned from simulated incidents alone, as the trained agent is
+    "ceiling": "#580063",  # the posterior of `production`, as `belief` is of the other tasks
     "base": "#5F5A63",  # the embedded model before training ...
     "trained": "#1F5BFF",  # ... and after
     "agent": "#1F5BFF",  # the trained one that is in the package

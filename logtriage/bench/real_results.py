@@ -9,16 +9,16 @@ the other half was played once, when it was done: docs/real.md says what that sh
 """
 
 import hashlib
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
+from ..catalogue import open_incident, recorded_case
 from ..policies.scripted import Policy
+from ..production.production_policies import PRODUCTION_POLICIES
 from ..real.cases import load_source
-from ..real.catalogue import open_incident
 from ..real.real_episode import REAL, TOP, blames_root
-from ..real.rules import RULES, ranking_policy
+from ..real.rules import RULES
 from .figure import (
     FAINT,
     INK,
@@ -39,7 +39,7 @@ ALL = "all"
 COMMONEST = "commonest"  # ranks the roots of all other cases
 OURS = "unexplained"
 RANKED = ("random_ranking", *RULES)
-REAL_POLICIES: Policies = {name: partial(ranking_policy, name) for name in RANKED} | POLICIES
+RECORDED_POLICIES: Policies = PRODUCTION_POLICIES | POLICIES  # of incidents that were recorded
 # What some rules read, and which sources have it (`cases.Source`).
 NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}
 TITLES = {
@@ -67,8 +67,9 @@ def play_cases(
 
 
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Episodes of real incidents (`rollouts.COLUMNS`) beside the truth: `blamed` holds the first
-    `TOP` services blamed, in order, with spaces between; `top1` and `top3` are 0 or 1.
+    """Episodes of recorded incidents (`rollouts.COLUMNS`) beside the truth: `blamed` holds the
+    first `TOP` services blamed, in order, with spaces between; `top1`, `top3` and `path` (they are
+    the fault's way to the users, which real cases do not tell) are 0 or 1.
     """
     return pd.DataFrame(
         [
@@ -82,11 +83,12 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
                 "policy": row.policy,
                 "blamed": " ".join(row.blamed.split()[:TOP]),
                 "top1": row.score,
-                "top3": float(blames_root(row.blamed.split(), case)),
+                "top3": max(row.score, float(blames_root(row.blamed.split(), case))),
+                "path": float(row.blamed.split() == list(case.truth.path)),
                 "benchmark": row.benchmark,
             }
             for row in rows.rename(columns={"index": "at"}).itertuples(index=False)
-            for case in [load_source(row.split).cases[row.at]]
+            for case in [recorded_case(row.task, row.split, row.at)]
         ]
     )
 
@@ -96,8 +98,8 @@ def reads(name: str, source: str) -> bool:
     return name not in NEEDS or bool(getattr(load_source(source), NEEDS[name]))
 
 
-def real_scores(frame: pd.DataFrame) -> pd.DataFrame:
-    """`real_table` of an evaluation of real incidents (`evaluation.Evaluation`), as text."""
+def recorded_scores(frame: pd.DataFrame) -> pd.DataFrame:
+    """`real_table` of an evaluation of recorded incidents (`evaluation.Evaluation`), as text."""
     played = scored(frame)
     if played.empty:
         return played

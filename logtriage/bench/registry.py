@@ -31,7 +31,8 @@ from .runs import weights_digest
 
 TURN_TOKENS = 256  # new tokens a turn of a model in memory
 PACKAGE = Path(__file__).parents[1]
-DECIDES = ("world", "play", "policies", "ceiling", "real")  # whose code decides a script's episodes
+# Folders whose code decides a script's episodes.
+DECIDES = ("world", "play", "policies", "ceiling", "real", "production")
 
 Policies: TypeAlias = dict[str, Callable[[int], Policy]]
 # Name to a maker that takes a seed; only `random` and `novice` draw random numbers of their own.
@@ -85,7 +86,7 @@ def code_digest() -> str:
     for path in sorted(path for folder in DECIDES for path in (PACKAGE / folder).rglob("*")):
         if path.suffix == ".py":
             hashed.update(ast.dump(ast.parse(path.read_bytes())).encode())
-        elif path.suffix in (".txt", ".gz"):
+        elif path.suffix in (".txt", ".gz", ".npz"):
             hashed.update(path.read_bytes())
     return hashed.hexdigest()[:16]
 

@@ -35,10 +35,14 @@ class Window(Strict):
 class Truth(Strict):
     """What was injected, and where; never shown before the end."""
 
-    root: str
+    root: str  # empty where nothing is wrong
     fault: str
     origin: str  # where the source has it, and `how`
     how: str = ""
+    # Of simulated cases alone; the sources do not know them.
+    remedy: str = ""
+    team: str = ""
+    path: tuple[str, ...] = ()  # from the root, caller by caller, to the users
 
 
 class Case(Strict):

@@ -25,7 +25,7 @@ from .observed import Measure, observed_metric, three_digits
 REAL = "real"  # the name of the task
 MAX_STEPS = 20
 TOP = 3  # services that may be blamed in order; the first counts for the score
-SCORED = "root cause alone: no severity, team, remedy or gate is known of real incidents"
+SCORED = "the root cause alone: no severity, team, remedy or gate"
 NOTICE = "a real incident: the root cause alone counts; who is blamed next is your second guess"
 
 
@@ -37,7 +37,7 @@ class RealIncident:
     index: int  # of the case there
     case: Case = field(repr=False)
     topology: CallGraph = field(repr=False)  # as it was observed; no kind of service is known
-    task_name: str = field(default=REAL, init=False, repr=False)
+    task_name: str = field(default=REAL, repr=False)
     task: None = field(default=None, init=False, repr=False)
 
 
@@ -45,12 +45,13 @@ class RealEpisode(BaseEpisode):
     """A case being played."""
 
     incident: RealIncident
+    notice = NOTICE
 
     def __init__(self, incident: RealIncident) -> None:
         case = incident.case
         opening = Observation(
             max_steps=MAX_STEPS,
-            notice=NOTICE,
+            notice=self.notice,
             alerts=alerts(case),
             metrics=metrics(case),
             measures=case.users or None,

@@ -133,12 +133,14 @@ class RankingPolicy(Policy):
     def act(self) -> Action:
         if not self._queue:
             seen = [self._episode.opening, *(step.observation for step in self._episode.history)]
-            ranking = self.rule(gather(self._episode.incident.topology, seen))
-            blamed = [Action("identify_root_cause", (one,)) for one in ranking[:TOP]]
-            self._queue = [*blamed, Action("resolve")]
+            self._queue = self.answer(gather(self._episode.incident.topology, seen))
         return self._queue.pop(0)
 
+    def answer(self, evidence: Evidence) -> list[Action]:
+        """What it says after its question."""
+        blamed = self.blamed(evidence, self.rule(evidence))
+        return [*(Action("identify_root_cause", (one,)) for one in blamed), Action("resolve")]
 
-def ranking_policy(name: str, seed: int = 0) -> RankingPolicy:
-    """The policy of a rule of `RULES`, or of `random_ranking` with draws from `seed`."""
-    return RankingPolicy({"random_ranking": random_ranking(seed), **RULES}[name], name)
+    def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
+        """Whom it blames, in order."""
+        return ranking[:TOP]

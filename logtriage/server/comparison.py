@@ -12,12 +12,12 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ..catalogue import open_incident
 from ..play.actions import Action
 from ..play.episode import BaseEpisode, final_score
 from ..play.scoring import Record
 from ..policies.policy import Policy
 from ..policies.scripted import LoudestPolicy, TracePolicy
-from ..real.catalogue import open_incident
 from ..world.topology import Topology
 
 RECORDED = Path(__file__).with_name("recorded.json.gz")

@@ -14,12 +14,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 from pydantic import ValidationError
 
+from ..catalogue import last_incident, splits_of, tasks_on
 from ..drawing import read_template
 from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES
 from ..play.observation import SYSTEM_PROMPT
-from ..real.catalogue import last_incident, splits_of, tasks_on
 from .comparison import ranking, recorded_at
 
 router = APIRouter()

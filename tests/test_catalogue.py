@@ -2,9 +2,9 @@
 
 import pytest
 
+from logtriage import catalogue
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
-from logtriage.real import catalogue
 from logtriage.real.real_episode import RealEpisode
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 

@@ -1,0 +1,1 @@
+"""Incidents as messy as those of real clusters, in the schema of the recorded cases."""

@@ -1,0 +1,289 @@
+"""How likely each (root, kind of fault) of an incident is, for one who knows the cluster.
+
+The ceiling of `production`: it knows the constants of the cluster (`mesh.Mesh`), the noise and how
+much traffic there is today, but nothing of the incident. Given a cause and its strengths all noise
+is independent from metric to metric, so the likelihood is a product; strengths are integrated on a
+grid, each group of effects apart, and the onset over its five values. It does not read who calls
+how often, nor the text of lines, which say nothing that the counts do not.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from .dials import USUAL
+from .failures import CHANCES, DEPLOYED, FAILURES, GROUP_OF, GROUPS, HIDDEN, NO_FAULT, sizes
+from .generator import (
+    BURST,
+    BURSTINESS,
+    BURSTS,
+    FAILING_SHARES,
+    FAR_CALL,
+    FAR_LINES,
+    LATENCY_SHARE,
+    LINES_FAR,
+    LINES_NOISE,
+    ONSETS,
+    OWN_NOISE,
+    Block,
+    eligible,
+    struck,
+)
+from .mesh import AT, Change, Reach, consequences
+from .noise import SAMPLES, Noise
+
+STRENGTHS = (np.arange(8) + 0.5) / 8.0  # the grid, in the middle of eight equal parts
+UNKNOWN = 1e4  # variance of a sample that nobody measured
+LEAST = 3e-3  # a smaller change of a metric is not looked at
+PARTS = struck(np.arange(len(ONSETS)))  # [onset, sample]
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Every root, kind and strength of one group of effects, and what each would change: [H]."""
+
+    root: np.ndarray
+    kind: np.ndarray
+    at: np.ndarray  # [root, kind, strength] number of the cause, -1 where there is none
+    change: Change
+    reach: Reach
+
+
+def posterior(block: Block, at: int) -> tuple[np.ndarray, float]:
+    """Of the incident `at` of a block: probability of each (service, kind), and of no fault."""
+    size = block.mesh.own.shape[1]
+    evidence = np.zeros((size, len(FAILURES), len(ONSETS)))
+    for group in range(len(GROUPS)):
+        evidence += _group_evidence(block, at, group)
+    weights = logsumexp(evidence, axis=2) - np.log(len(ONSETS))
+    usually = USUAL.deploys
+    deployed = np.maximum(DEPLOYED[:NO_FAULT], usually)
+    ratio = np.where(
+        block.deployed[at][:, None], deployed / usually, (1.0 - deployed) / (1.0 - usually)
+    )
+    kinds = np.arange(len(FAILURES))
+    can = np.stack([eligible(block.mesh, np.full(len(block.kind), one))[at] for one in kinds], 1)
+    with np.errstate(divide="ignore"):
+        prior = np.log(CHANCES[:NO_FAULT] * can / np.maximum(can.sum(0), 1))
+    every = np.append((weights + prior + np.log(ratio)).ravel(), np.log(CHANCES[NO_FAULT]))
+    chance = np.exp(every - logsumexp(every))
+    return chance[:-1].reshape(size, len(FAILURES)), float(chance[-1])
+
+
+def _group_evidence(block: Block, at: int, group: int) -> np.ndarray:
+    """Log of how much likelier each (root, kind, onset) makes the metrics of a group of effects."""
+    causes = _causes(block, at, group)
+    logs = np.zeros((len(causes.root), len(ONSETS)))
+    for cause, onset_logs in _READERS[group](block, at, causes):
+        logs[cause] += onset_logs
+    size = causes.at.shape[0]
+    evidence = np.zeros((size, len(FAILURES), len(ONSETS)))
+    for kind in np.unique(causes.kind):
+        mean = logsumexp(logs[causes.at[:, kind]], axis=1) - np.log(len(STRENGTHS))
+        hidden = HIDDEN[kind, group]
+        with np.errstate(divide="ignore"):
+            evidence[:, kind] = np.logaddexp(np.log1p(-hidden) + mean, np.log(hidden))
+    return evidence
+
+
+def _causes(block: Block, at: int, group: int) -> Causes:
+    size = block.mesh.own.shape[1]
+    effects = [name for name, of in GROUP_OF.items() if of == group]
+    kinds = [at for at, one in enumerate(FAILURES) if any(getattr(one, name) for name in effects)]
+    grid = np.meshgrid(np.arange(size), kinds, np.arange(len(STRENGTHS)), indexing="ij")
+    root, kind, step = (one.ravel() for one in grid)
+    number = np.full((size, len(FAILURES), len(STRENGTHS)), -1)
+    number[root, kind, step] = np.arange(len(root))
+    strength = np.full((len(root), len(GROUPS)), np.nan, np.float32)
+    strength[:, group] = STRENGTHS[step]
+    reach = Reach.of(block.mesh, np.full(len(root), at), root)
+    return Causes(root, kind, number, consequences(reach, sizes(kind, strength)), reach)
+
+
+Found = Iterator[tuple[np.ndarray, np.ndarray]]  # numbers of causes, and their logs by onset
+
+
+def _read_time(block: Block, at: int, causes: Causes) -> Found:
+    """Latencies of services, what their calls take, and each call."""
+    mesh, change = block.mesh, causes.change
+    usual, values = block.true_usual[at], block.values[at]
+    size = mesh.own.shape[1]
+    noise = block.noise["latency"]
+    base = noise.covariance(at, size)
+    shares = np.array([LATENCY_SHARE, 1.0])
+    own = np.array([OWN_NOISE["latency"], OWN_NOISE["p95"]])
+    alone = np.repeat((own * mesh.noise[at][:, None]) ** 2, SAMPLES, axis=1)
+    both = np.kron(np.outer(shares, shares), np.ones((SAMPLES, SAMPLES)))
+    covariance = np.tile(base, (1, 1, 2, 2)) * both + _diagonal(alone)[:, None]
+    seen = np.log(values[:, :2] / usual[:, :2, None]).reshape(size, -1)
+    yield from _series(covariance, seen, block.chances[at], change.latency, copies=2)
+    yield from _metric(block, at, "p95 of its calls", change.calls)
+
+    calls = block.calls
+    callers, callees = np.nonzero(calls.known[at])
+    served = np.log(calls.served[at, callers, callees] / mesh.latency[at, callees])
+    sigma = calls.served_noise[at].item()
+    for seen_one, callee in zip(served, callees, strict=True):
+        cause = np.flatnonzero(np.abs(change.latency[:, callee]) > LEAST)
+        mean = np.log(np.maximum(1.0 + change.latency[cause, callee], 0.05))
+        ratio = (seen_one**2 - (seen_one - mean) ** 2) / (2.0 * sigma**2)
+        yield cause, ratio[:, None]
+    network = calls.network[at, callers, callees]
+    for seen_one, caller, callee in zip(network, callers, callees, strict=True):
+        touched = (causes.root == caller) | (causes.root == callee)
+        cause = np.flatnonzero(touched & (change.delay[:, 0] > 0.0))
+        wire = mesh.wire[at, caller, callee]
+        off = np.log(seen_one / (wire + np.append(change.delay[cause, 0], 0.0)))
+        logs = _two_normals(off, calls.noise[at].item(), FAR_CALL, calls.far[at].item())
+        yield cause, (logs[:-1] - logs[-1])[:, None]
+
+
+def _read_requests(block: Block, at: int, causes: Causes) -> Found:
+    """How many requests there are, and how many of them fail."""
+    yield from _metric(block, at, "requests", causes.change.requests)
+    failing = block.failing[at].item()
+    chances = np.log(np.append(1.0 - failing, np.full(5, failing / len(FAILING_SHARES))))
+    alone = np.append(0.0, FAILING_SHARES)[:, None]
+    for service in np.flatnonzero(block.mesh.measured[at, :, AT["available"]]):
+        count, failed = block.requests[at, service], block.failures[at, service]
+        cause = np.flatnonzero(causes.change.errors[:, service] > 1e-5)
+        added = np.append(causes.change.errors[cause, service], 0.0)
+        usual = block.mesh.errors[at, service]
+        share = np.maximum(usual + PARTS * added[:, None, None], usual)[:, :, None]
+        share = np.clip(np.maximum(share, alone), 1e-9, 1.0 - 1e-9)
+        logs = (failed * np.log(share) + (count - failed) * np.log1p(-share)).sum(-1)
+        logs = logsumexp(logs + chances, axis=-1)
+        yield cause, logs[:-1] - logs[-1:]
+
+
+def _read_resources(block: Block, at: int, causes: Causes) -> Found:
+    """Processor time and memory, of the services and of their machines."""
+    yield from _metric(block, at, "memory", causes.change.memory)
+    steady = block.steady_cpu[at][:, None]
+    today = steady + (1.0 - steady) * block.load[at]
+    yield from _metric(block, at, "cpu", causes.change.cpu, today)
+    # The machine's is one series, told once for each of its services.
+    machine = block.mesh.machine[at]
+    together = (machine[:, None] == machine).sum(1)
+    measured = block.mesh.measured[at, :, AT["node cpu"]]
+    told = np.array([measured[machine == one].sum() for one in machine])
+    for cause, logs in _metric(block, at, "node cpu", causes.change.node, by_service=True):
+        service = cause[0]
+        yield cause[1], logs / max(1, min(told[service], together[service]))
+
+
+def _read_lines(block: Block, at: int, causes: Causes) -> Found:
+    """Counts of log lines, and of errors and warnings among them."""
+    lines = block.lines
+    if not lines.known[at]:
+        return
+    minutes = lines.minutes[at].item()
+    load = block.load[at, 0, -1]
+    for service in range(block.mesh.own.shape[1]):
+        cause = np.flatnonzero(causes.change.told[:, service] > 1e-3)
+        added = np.append(causes.change.told[cause, service], 0.0)
+        logs = np.zeros(len(added))
+        for share, seen, usual in (
+            (1.0, lines.errors, lines.usual_errors),
+            (0.3, lines.warnings, lines.usual_warnings),
+        ):
+            mean = usual[at, service] + share * added
+            logs += _count_logs(round(seen[at, service] * minutes), mean, minutes)
+        yield cause, (logs[:-1] - logs[-1])[:, None]
+        cause = np.flatnonzero(causes.change.lines[:, service] > 0.0)
+        usual = lines.usual[at, service] * minutes * load
+        mean = usual * (1.0 - np.append(causes.change.lines[cause, service], 0.0))
+        off = np.log((lines.ordinary[at, service] * minutes + 0.5) / (mean + 0.5))
+        logs = _two_normals(off, LINES_NOISE, LINES_FAR, FAR_LINES)
+        yield cause, (logs[:-1] - logs[-1])[:, None]
+
+
+_READERS = (_read_time, _read_requests, _read_resources, _read_lines)
+
+
+def _metric(
+    block: Block,
+    at: int,
+    name: str,
+    change: np.ndarray,
+    today: np.ndarray | float = 1.0,
+    by_service: bool = False,
+) -> Iterator[tuple]:
+    """The evidence of one metric, whose ratios to the usual a cause changes by `change`; without a
+    cause it would be `today` times the usual.
+    """
+    size = block.mesh.own.shape[1]
+    noise: Noise = block.noise[name]
+    if name == "requests":
+        period = block.mesh.period[at, 0]
+        expected = block.mesh.rate[at][:, None] * period
+        seen = np.log((block.requests[at] + 0.5) / (expected * block.load[at] + 0.5))
+        seen = np.where(block.mesh.measured[at, :, AT[name], None], seen, np.nan)
+        today = 1.0
+    else:
+        usual = block.true_usual[at][:, AT[name], None]
+        seen = np.log(block.values[at, :, AT[name]] / (usual * today))
+    if name == "cpu":
+        change = change[..., None] / today
+    yield from _series(
+        noise.covariance(at, size), seen, block.chances[at], change, by_service=by_service
+    )
+
+
+def _series(
+    covariance: np.ndarray,
+    seen: np.ndarray,
+    chances: np.ndarray,
+    change: np.ndarray,
+    copies: int = 1,
+    by_service: bool = False,
+) -> Iterator[tuple]:
+    """The evidence of one series a service, [N, D], for causes that change it: [H, N], or
+    [H, N, sample] where the change differs from sample to sample.
+    """
+    missing = ~np.isfinite(seen)
+    covariance = covariance + _diagonal(missing * UNKNOWN)[:, None]
+    seen = np.where(missing, 0.0, seen)
+    white = np.linalg.inv(np.linalg.cholesky(covariance))  # [N, pattern, D, D]
+    base = np.log(np.maximum(chances, 1e-12)) + np.log(np.diagonal(white, axis1=-2, axis2=-1)).sum(
+        -1
+    )
+    for service in range(len(seen)):
+        if missing[service].all():
+            continue
+        ratio = change[:, service]
+        cause = np.flatnonzero(np.abs(ratio).reshape(len(ratio), -1).max(1) > LEAST)
+        if not len(cause):
+            continue
+        ratio = ratio[cause].reshape(len(cause), 1, -1)
+        mean = np.log1p(np.maximum(PARTS * ratio, -0.97))
+        mean = np.tile(mean, (1, 1, copies)).reshape(-1, seen.shape[1])
+        mean = np.concatenate([mean, np.zeros((1, seen.shape[1]))])
+        off = (seen[service] - mean) @ white[service].transpose(0, 2, 1)  # [pattern, P, D]
+        logs = logsumexp(base[service][:, None] - 0.5 * (off**2).sum(-1), axis=0)
+        logs = (logs[:-1] - logs[-1]).reshape(len(cause), -1)
+        yield ((service, cause) if by_service else cause), logs
+
+
+def _diagonal(values: np.ndarray) -> np.ndarray:
+    return values[..., None] * np.eye(values.shape[-1])
+
+
+def _two_normals(off: np.ndarray, sigma: float, more: float, share: float) -> np.ndarray:
+    """Log density of a normal that is wider by `more` in a share of the cases."""
+    wide = sigma + more
+    near = np.log1p(-share) - np.log(sigma) - 0.5 * (off / sigma) ** 2
+    return np.logaddexp(near, np.log(share) - np.log(wide) - 0.5 * (off / wide) ** 2)
+
+
+def _count_logs(seen: int, mean: np.ndarray, minutes: float) -> np.ndarray:
+    """Log probability of a count whose mean is gamma distributed, and has a burst now and then."""
+    bursts = np.append(0.0, BURSTS)
+    chances = np.log(np.append(1.0 - BURST, np.full(len(BURSTS), BURST / len(BURSTS))))
+    mean = (mean[:, None] + bursts + 0.01) * minutes
+    share = BURSTINESS / (BURSTINESS + mean)
+    logs = gammaln(seen + BURSTINESS) - gammaln(seen + 1) - gammaln(BURSTINESS)
+    logs = logs + BURSTINESS * np.log(share) + seen * np.log1p(-share)
+    return logsumexp(logs + chances, axis=1)

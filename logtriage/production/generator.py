@@ -1,0 +1,375 @@
+"""Incidents of `production`, a block at a time, as arrays: a pure function of split and number.
+
+    block = draw_block("test", 0)
+    block.values  # [incident, service, metric, sample]
+
+An incident is drawn from its cause: a cluster, a root, a kind of fault and its strength, from which
+follows what each metric should be (`mesh.consequences`), and around that the noise.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+
+from .dials import USUAL, Dials
+from .failures import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
+from .mesh import (
+    APPLICATION,
+    AT,
+    BLOCK,
+    METRICS,
+    Change,
+    Draw,
+    Mesh,
+    Reach,
+    consequences,
+    draw_mesh,
+)
+from .noise import SAMPLES, Noise, pattern_chances
+
+ZERO = 2  # the sample in which the fault begins
+ONSETS = np.array([2.0, 2.25, 2.5, 2.75, 3.0], np.float32)  # in samples; each as likely
+LATENCY_SHARE = 0.7  # of a p95's noise, in the mean latency
+OWN_NOISE = {"latency": 0.2, "p95": 0.3}  # noise of one of the two alone, of a p95's wander
+LINES_NOISE, LINES_FAR, FAR_LINES = 0.3, 1.0, 0.05  # log lines: sigma, another level, its chance
+BURSTS = np.array([1.0, 5.0, 25.0])  # new complaints a minute of a bystander, each as likely
+BURST = 0.03  # its chance
+BURSTINESS = 2.0  # shape of the gamma that a count's mean is multiplied by
+FAILING_SHARES = np.array([0.01, 0.05, 0.2, 0.5, 1.0])  # of a bystander that fails on its own
+FAR_CALL = 1.6  # sigma of the network time of a call at another level
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How long calls take, [B, caller, callee]; nan where nobody measured it. In ms."""
+
+    served: np.ndarray
+    network: np.ndarray  # what the caller waits beyond that
+    known: np.ndarray
+    noise: np.ndarray  # [B, 1, 1] sigma of the network's
+    served_noise: np.ndarray  # likewise
+    far: np.ndarray  # [B, 1, 1] chance of another level
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Log lines a minute, [B, N], and their usual numbers."""
+
+    known: np.ndarray  # [B] whether anybody keeps them
+    minutes: np.ndarray  # [B, 1] that were counted
+    ordinary: np.ndarray  # neither errors nor warnings
+    usual: np.ndarray  # of these
+    errors: np.ndarray
+    usual_errors: np.ndarray
+    warnings: np.ndarray
+    usual_warnings: np.ndarray
+
+
+@dataclass(frozen=True)
+class Block:
+    """Incidents [B] on clusters of one size [N]: the truth, the noise, and what was measured."""
+
+    mesh: Mesh
+    kind: np.ndarray  # [B] number in `failures.FAILURES`, or `NO_FAULT`
+    root: np.ndarray  # [B] -1 without a fault
+    onset: np.ndarray  # [B] number in `ONSETS`
+    change: Change
+    noise: dict[str, Noise]
+    chances: np.ndarray  # [B, pattern] of `noise.PATTERNS`
+    failing: np.ndarray  # [B, 1] chance that a bystander fails on its own
+    load: np.ndarray  # [B, 1, sample] requests, of the usual
+    steady_cpu: np.ndarray  # [B, N] share of its cpu that does not follow requests
+    values: np.ndarray  # [B, N, metric, sample] nan where nothing was measured
+    true_usual: np.ndarray  # [B, N, metric]
+    usual: np.ndarray  # the same as it is shown: nan where it is not known
+    deviation: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    requests: np.ndarray  # [B, N, sample] number in the period
+    failures: np.ndarray  # [B, N, sample] of these
+    calls: Calls
+    lines: Lines
+    deployed: np.ndarray  # [B, N] within the hour
+    alerts: np.ndarray  # [B, N, 2] slow, failing
+
+
+def block_stream(split: str, number: int) -> Draw:
+    """The random stream of a block, named by its coordinates."""
+    name = sha256(f"production/{split}/{number}".encode()).digest()
+    return Draw(np.random.Generator(np.random.Philox(int.from_bytes(name[:16], "big"))))
+
+
+def draw_block(split: str, number: int, dials: Dials = USUAL) -> Block:
+    """`BLOCK` incidents on clusters of one size; `dials` other than the usual are for studies."""
+    draw = block_stream(split, number)
+    low, high = np.log(dials.services[0]), np.log(dials.services[1] + 1)
+    size = int(np.exp(low + (high - low) * draw.stream.random()))
+    mesh = draw_mesh(draw, dials, size)
+    kind, root = _cause(draw, mesh)
+    strength = draw.uniform((0.0, 1.0), BLOCK, len(GROUPS))
+    strength[draw.chance(HIDDEN[kind], BLOCK, len(GROUPS))] = np.nan
+    reach = Reach.of(mesh, np.arange(BLOCK), np.maximum(root, 0))
+    change = consequences(reach, sizes(kind, strength))
+    onset = draw.stream.integers(0, len(ONSETS), BLOCK)
+    return _observe(draw, dials, mesh, kind, root, change, onset)
+
+
+def struck(onset: np.ndarray) -> np.ndarray:
+    """Share of each sample that is after the onset (a number in `ONSETS`), [..., sample]."""
+    return np.clip(np.arange(SAMPLES) + 1.0 - ONSETS[onset][..., None], 0.0, 1.0).astype(np.float32)
+
+
+def _cause(draw: Draw, mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
+    """A kind of fault each, and a service that it can strike, each as likely."""
+    kind = draw.stream.choice(len(CHANCES), BLOCK, p=CHANCES)
+    can = eligible(mesh, kind)
+    none = (kind == NO_FAULT) | ~can.any(1)
+    root = (can * draw.uniform((0.01, 1.0), *can.shape)).argmax(1)
+    return np.where(none, NO_FAULT, kind), np.where(none, -1, root)
+
+
+def eligible(mesh: Mesh, kind: np.ndarray) -> np.ndarray:
+    """Which services a kind of fault can strike, [B, N]: a network's needs a caller."""
+    needs_caller = np.isin(kind, NETWORK)[:, None]
+    return mesh.can_fail & (mesh.calls.any(1) | ~needs_caller)
+
+
+def log_ratios(
+    change: Change, part: np.ndarray, load: np.ndarray, steady_cpu: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Metric to the logarithm of what it should be over its usual, [H, N, sample], when `part` of
+    each sample ([H, 1, sample]) is struck.
+    """
+
+    def changed(ratio: np.ndarray) -> np.ndarray:
+        return np.log1p(np.maximum(part * ratio[..., None], -0.97))
+
+    steady = steady_cpu[..., None]
+    return {
+        "latency": changed(change.latency),
+        "p95": changed(change.latency),
+        "p95 of its calls": changed(change.calls),
+        "requests": np.log(load) + changed(change.requests),
+        "cpu": np.log(steady + (1.0 - steady) * load + part * change.cpu[..., None]),
+        "memory": changed(change.memory),
+        "node cpu": changed(change.node),
+    }
+
+
+def _noises(draw: Draw, dials: Dials, mesh: Mesh) -> dict[str, Noise]:
+    """The noise of each metric of each service."""
+    few = 1.0 / np.sqrt(mesh.rate * mesh.period + 0.5)
+    count = len(few)
+    follows = draw.uniform(dials.correlated, count, 1)
+    day = draw.uniform(dials.drift, count, 1)
+    calls = draw.uniform((0.4, 1.4), count, 1)
+    busy = draw.uniform((0.02, 0.3), count, 1)
+    cpu = np.clip(0.8 * mesh.noise, 0.05, 0.6)
+    time = Noise(0.8 * mesh.noise, 0.5 * few, day + 0.3 * mesh.noise, 1.0, follows)
+    return {
+        "latency": time,  # and the p95's, of which most is shared
+        "p95 of its calls": Noise(
+            1.3 * calls * mesh.noise, 0.5 * few, calls * (0.3 + mesh.noise), 1.2, follows
+        ),
+        "requests": Noise(busy, few, day, 1.0, follows),
+        "cpu": Noise(cpu, 0.0, 0.5 * day, 0.6, follows),
+        "memory": Noise(0.004, 0.0, 0.012, 0.08, follows),
+        "node cpu": Noise(0.08, 0.0, 0.05, 0.3, follows),
+    }
+
+
+def _observe(
+    draw: Draw,
+    dials: Dials,
+    mesh: Mesh,
+    kind: np.ndarray,
+    root: np.ndarray,
+    change: Change,
+    onset: np.ndarray,
+) -> Block:
+    """What is measured of these incidents."""
+    count, size = mesh.own.shape
+    noise = _noises(draw, dials, mesh)
+    shift, spike = draw.uniform(dials.shifts, count, 1), draw.uniform(dials.spikes, count, 1)
+    chances = pattern_chances(shift, spike)
+    together = Noise(draw.uniform(dials.load, count, 1), 0.0, 0.0, 0.0, noise["latency"].follows)
+    load = np.exp(together.draw(draw, chances, count, 1))
+    steady_cpu = draw.uniform((0.1, 0.9), count, size)
+    part = struck(onset)[:, None]
+    ratios = log_ratios(change, part, load, steady_cpu)
+
+    usual = _usual(mesh)
+    values = np.empty((count, size, len(METRICS), SAMPLES), np.float32)
+    drawn = {name: one.draw(draw, chances, count, size) for name, one in noise.items()}
+    drawn["p95"] = drawn["latency"]
+    machine = np.broadcast_to(mesh.machine[..., None], (count, size, SAMPLES))
+    drawn["node cpu"] = np.take_along_axis(drawn["node cpu"], machine, 1)
+    for name, sigma in OWN_NOISE.items():
+        common = drawn[name] * (LATENCY_SHARE if name == "latency" else 1.0)
+        drawn[name] = common + sigma * mesh.noise[..., None] * draw.normal(count, size, SAMPLES)
+    for name, ratio in ratios.items():
+        values[:, :, AT[name]] = usual[:, :, AT[name], None] * np.exp(ratio + drawn[name])
+    for name in ("memory", "node cpu"):
+        values[:, :, AT[name]] = np.minimum(values[:, :, AT[name]], 100.0)
+
+    period = mesh.period[..., None]
+    requests = np.rint(np.minimum(values[:, :, AT["requests"]] * period, 1e7)).astype(np.int64)
+    failing = draw.uniform(dials.failing, count, 1)
+    alone = FAILING_SHARES[draw.stream.integers(0, len(FAILING_SHARES), (count, size, 1))]
+    alone = alone * draw.chance(failing, count, size)[..., None]
+    share = np.maximum(mesh.errors[..., None] + part * change.errors[..., None], alone)
+    failures = draw.stream.binomial(requests, np.clip(share, 0.0, 1.0))
+    with np.errstate(invalid="ignore"):
+        values[:, :, AT["available"]] = 100.0 * (1.0 - failures / requests)
+    values[:, :, AT["requests"]] = requests / np.where(period > 60.0, 1.0, period)
+
+    lost = draw.chance(draw.uniform(dials.missing, count, 1, 1), count, size, SAMPLES)
+    none = lost | (requests == 0)
+    for name in ("latency", "p95"):
+        values[:, :, AT[name]][none] = np.nan
+    values[~mesh.measured] = np.nan
+    shown, deviation, low, high = _usual_bands(draw, mesh, noise, usual)
+    worst = (mesh.errors[..., None] + part * change.errors[..., None]).max(-1) - mesh.errors
+    return Block(
+        mesh=mesh,
+        kind=kind,
+        root=root,
+        onset=onset,
+        change=change,
+        noise=noise,
+        chances=chances,
+        failing=failing,
+        load=load,
+        steady_cpu=steady_cpu,
+        values=values,
+        true_usual=usual,
+        usual=shown,
+        deviation=deviation,
+        low=low,
+        high=high,
+        requests=requests,
+        failures=failures,
+        calls=_calls(draw, mesh, root, change),
+        lines=_lines(draw, mesh, change, load),
+        deployed=draw.chance(_deploy_chance(dials, kind, root, size), count, size),
+        alerts=_alerts(mesh, values, shown, worst),
+    )
+
+
+def _usual(mesh: Mesh) -> np.ndarray:
+    """The usual value of each metric, [B, N, metric]."""
+    calls = (mesh.latency - mesh.own) / np.maximum(mesh.waits, 1e-6)
+    node = mesh.cpu_of_machine / mesh.cores
+    by_name = {
+        "latency": mesh.latency,
+        "p95": mesh.latency * mesh.tail,
+        "p95 of its calls": np.where(mesh.waits > 0.0, calls * mesh.tail, 2.0),
+        "available": 100.0 * (1.0 - np.where(mesh.errors < 1e-3, 0.0, mesh.errors)),
+        "requests": mesh.rate,
+        "cpu": mesh.cpu,
+        "memory": mesh.memory,
+        "node cpu": np.minimum(node, 100.0),
+    }
+    return np.stack([by_name[name] for name in METRICS], -1).astype(np.float32)
+
+
+def _usual_bands(
+    draw: Draw, mesh: Mesh, noise: dict[str, Noise], usual: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The usual value as it is known, its robust spread, and its 5th and 95th percentile."""
+    count, size = mesh.own.shape
+    sigma = np.empty_like(usual)
+    for name, one in (noise | {"p95": noise["latency"]}).items():
+        share = LATENCY_SHARE if name == "latency" else 1.0
+        sigma[:, :, AT[name]] = share * np.hypot(one.wander, one.counted)
+    sigma[:, :, AT["available"]] = 0.0
+    shown = usual.copy()
+    shown[:, :, AT["requests"]] *= np.where(mesh.period > 60.0, mesh.period, 1.0)
+    rarely = mesh.rate * mesh.period < draw.uniform((0.0, 0.5), count, size)
+    shown[:, :, : AT["available"]][rarely] = np.nan
+    uneven = np.exp(draw.uniform((0.0, 2.0), count, size, 1) * draw.chance(0.35, count, size, 1))
+    low, high = shown * np.exp(-1.645 * sigma), shown * np.exp(1.645 * sigma * uneven)
+    deviation = shown * sigma * draw.uniform((0.3, 1.0), count, size, 1)
+    at = AT["available"]
+    fails = 1.0 - usual[:, :, at] / 100.0
+    spread = 100.0 * np.sqrt(fails * (1.0 - fails) / np.maximum(mesh.rate * mesh.period, 1.0))
+    deviation[:, :, at], high[:, :, at] = spread, 100.0
+    low[:, :, at] = usual[:, :, at] - 1.645 * spread - 30.0 * fails
+    for array in (shown, deviation, low, high):
+        array[~mesh.measured] = np.nan
+    return shown, deviation, low, high
+
+
+def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> Calls:
+    """What callers and callees measure of their calls, over the samples after the onset."""
+    count, size = mesh.own.shape
+    square = (count, size, size)
+    kept = draw.chance(0.75, count) & (mesh.style != APPLICATION)
+    known = mesh.calls & kept[:, None, None] & ~draw.chance(0.03, *square)
+    far = draw.uniform((0.02, 0.15), count, 1, 1)
+    noise = draw.uniform((0.05, 0.5), count, 1, 1)
+    served_noise = draw.uniform((0.1, 0.4), count, 1, 1)
+    slower = np.maximum(1.0 + change.latency, 0.05)
+    served = (mesh.latency * slower)[:, None, :] * np.exp(served_noise * draw.normal(*square))
+    wobble = noise + FAR_CALL * draw.chance(far, *square)
+    at_root = np.arange(size) == root[:, None]
+    touched = at_root[:, :, None] | at_root[:, None, :]
+    wire = mesh.wire + touched * change.delay[..., None]
+    network = wire * np.exp(wobble * draw.normal(*square))
+    return Calls(
+        served=np.where(known, served, np.nan),
+        network=np.where(known, network, np.nan),
+        known=known,
+        noise=noise,
+        served_noise=served_noise,
+        far=far,
+    )
+
+
+def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray) -> Lines:
+    """Counts of log lines over the minutes after the onset."""
+    count, size = mesh.own.shape
+    minutes = draw.uniform((1.0, 3.0), count, 1)
+    usual_lines = draw.lognormal(0.6, 0.9, count, size) * draw.lognormal(1.0, 1.0, count, 1)
+    usual_lines = usual_lines * mesh.rate * 60.0
+    wobble = LINES_NOISE + LINES_FAR * draw.chance(FAR_LINES, count, size)
+    today = usual_lines * load[:, :, -1] * (1.0 - change.lines)
+    lines = today * np.exp(wobble * draw.normal(count, size))
+
+    def complain(quiet: float, median: float, added: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        usual = draw.lognormal(median, 1.3, count, size) * ~draw.chance(quiet, count, size)
+        burst = BURSTS[draw.stream.integers(0, len(BURSTS), (count, size))]
+        mean = usual + added + burst * draw.chance(BURST, count, size)
+        mean = (mean + 0.01) * draw.stream.standard_gamma(BURSTINESS, (count, size)) / BURSTINESS
+        return draw.stream.poisson(np.minimum(mean * minutes, 1e6)) / minutes, usual
+
+    errors, usual_errors = complain(0.7, 0.8, change.told)
+    warnings, usual_warnings = complain(0.55, 2.0, 0.3 * change.told)
+    return Lines(
+        known=draw.chance(0.8, count) & (mesh.style != APPLICATION),
+        minutes=minutes,
+        ordinary=np.rint(lines * minutes) / minutes,
+        usual=np.rint(usual_lines),
+        errors=errors,
+        usual_errors=usual_errors,
+        warnings=warnings,
+        usual_warnings=usual_warnings,
+    )
+
+
+def _deploy_chance(dials: Dials, kind: np.ndarray, root: np.ndarray, size: int) -> np.ndarray:
+    at_root = np.arange(size) == root[:, None]
+    return np.where(at_root, np.maximum(DEPLOYED[kind][:, None], dials.deploys), dials.deploys)
+
+
+def _alerts(mesh: Mesh, values: np.ndarray, usual: np.ndarray, failed: np.ndarray) -> np.ndarray:
+    """Who is slow, and who fails: of an application's monitoring one entry at most is told of."""
+    late = np.nan_to_num(values[:, :, AT["p95"], ZERO + 1 :], nan=0.0).max(-1)
+    slow = late > 3.0 * np.nan_to_num(usual[:, :, AT["p95"]], nan=np.inf)
+    one = (mesh.style == APPLICATION)[:, None]
+    fails = mesh.entry & (failed > np.where(one, 0.004, 0.05))
+    slow = np.where(one, mesh.entry & ~fails.any(1, keepdims=True), slow)
+    busiest = np.where(one, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
+    told = ~one | (busiest == busiest.max(1, keepdims=True))
+    return np.stack([slow & told, fails & told], -1)

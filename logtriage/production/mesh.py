@@ -1,0 +1,279 @@
+"""The constants of a block of clusters: who calls whom, how long it takes, how errors spread.
+
+A block holds `BLOCK` clusters of one size, as arrays whose first axis is the cluster [B] and whose
+last are its services [N], callers before callees. What changes at a root reaches other services
+through a few matrices, so that the consequences of any fault are one product (`Reach`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .dials import Dials, Range
+
+BLOCK = 32  # incidents that are drawn at once
+MOST_CALLERS = 6
+METRICS = (
+    "latency",
+    "p95",
+    "p95 of its calls",
+    "available",
+    "requests",
+    "cpu",
+    "memory",
+    "node cpu",
+)
+AT = {name: at for at, name in enumerate(METRICS)}
+# What a cluster measures: an application's monitoring, a mesh with its machines, or all of it.
+STYLES = np.array([[1, 1, 0, 1, 1, 0, 0, 0], [0, 1, 1, 0, 1, 1, 1, 1], [1] * 8], bool)
+APPLICATION = 0
+
+
+class Draw:
+    """Shapes of the distributions that the world is drawn from, all of one stream."""
+
+    def __init__(self, stream: np.random.Generator) -> None:
+        self.stream = stream
+
+    def uniform(self, ends: Range, *shape: int) -> np.ndarray:
+        return np.float32(ends[0]) + np.float32(ends[1] - ends[0]) * self.stream.random(
+            shape, np.float32
+        )
+
+    def normal(self, *shape: int) -> np.ndarray:
+        return self.stream.standard_normal(shape, np.float32)
+
+    def lognormal(self, median: float, sigma: float | np.ndarray, *shape: int) -> np.ndarray:
+        return np.float32(median) * np.exp(np.float32(1.0) * sigma * self.normal(*shape))
+
+    def chance(self, share: float | np.ndarray, *shape: int) -> np.ndarray:
+        return self.stream.random(shape, np.float32) < share
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """The clusters of a block. Times in ms, rates in requests a second."""
+
+    calls: np.ndarray  # [B, caller, callee]
+    entry: np.ndarray  # [B, N] users reach it
+    can_fail: np.ndarray  # [B, N] it is measured, and has enough requests for a fault to matter
+    own: np.ndarray  # [B, N] time of its own
+    wire: np.ndarray  # [B, caller, callee] time of the network
+    waits: np.ndarray  # [B, N] by how much a request is longer when each call waits 1 ms longer
+    latency: np.ndarray  # [B, N] usual
+    slowed: np.ndarray  # [B, by, root] ms by which a service is longer when the root is by 1
+    crowded: np.ndarray  # [B, by, root] likewise, when all on the root's machine double their own
+    failed: np.ndarray  # [B, by, root] share that fails for each failure of the root
+    through: np.ndarray  # [B, root, of] share of a service's requests that come through the root
+    rate: np.ndarray  # [B, N] usual
+    errors: np.ndarray  # [B, N] usual share that fails
+    machine: np.ndarray  # [B, N] number of the machine that it runs on
+    cpu: np.ndarray  # [B, N] usual, %
+    cpu_of_machine: np.ndarray  # [B, N] usual sum there, %
+    cores: np.ndarray  # [B, 1] that the sum is shared among
+    memory: np.ndarray  # [B, N] usual, %
+    noise: np.ndarray  # [B, N] sigma of a p95's logarithm
+    tail: np.ndarray  # [B, N] p95 over mean latency
+    period: np.ndarray  # [B, 1] seconds between samples
+    style: np.ndarray  # [B] which of `STYLES`
+    measured: np.ndarray  # [B, N, metric]
+
+
+def draw_mesh(draw: Draw, dials: Dials, size: int, count: int = BLOCK) -> Mesh:
+    """So many clusters of `size` services each."""
+    layer, entry = _layers(draw, dials, count, size)
+    calls = _calls(draw, dials, layer)
+    shape = (count, size)
+    square = (count, size, size)
+
+    unused = draw.chance(draw.uniform(dials.unused, count, 1), *shape) & ~entry
+    often = draw.chance(draw.uniform((0.0, 0.7), count, 1, 1), *square)
+    times = np.where(often, 1.0, np.clip(draw.lognormal(0.5, 1.1, *square), 0.005, 6))
+    times = calls * times * np.where(unused, 1e-4, 1.0)[:, None]
+    demand = draw.lognormal(*dials.requests, count, 1) * entry * draw.lognormal(1.0, 1.0, *shape)
+    flow = _closure(times)
+    rate = np.einsum("bi,bij->bj", demand, flow)
+    through = np.minimum(1.0, rate[:, :, None] * flow / np.maximum(rate, 1e-9)[:, None])
+
+    proxy = draw.chance(draw.uniform(dials.proxies, count, 1), *shape)
+    own = draw.lognormal(*dials.own_time, *shape) * draw.uniform((0.3, 3.0), count, 1)
+    own = own * np.where(proxy, 0.03, 1.0)
+    wire = calls * draw.lognormal(1.5, 0.7, *square)
+    weight = times * draw.uniform((0.25, 1.0), *shape)[:, :, None]  # calls in parallel, caches
+    slowed = _closure(weight)
+    latency = np.einsum("bij,bj->bi", slowed, own + (weight * wire).sum(2))
+
+    passed = np.where(
+        draw.chance(dials.swallowed, *square),
+        draw.uniform((0.0, 0.1), *square),
+        draw.uniform(dials.passed_on, *square),
+    )
+    failed = np.minimum(1.0, _closure(passed * np.minimum(times, 1.0)))
+
+    machines = np.maximum(1, (size * draw.uniform((0.12, 0.5), count)).astype(int))
+    machine = np.floor(draw.uniform((0.0, 1.0), *shape) * machines[:, None]).astype(int)
+    together = machine[:, :, None] == machine[:, None, :]
+    others = together & ~np.eye(size, dtype=bool)
+    crowded = slowed @ (others * own[:, :, None])
+    cpu = draw.lognormal(1.5, 1.0, *shape)
+
+    usual_errors = draw.chance(dials.errors, *shape) * draw.lognormal(0.003, 1.0, *shape)
+    band = draw.lognormal(*dials.band, count, 1) * draw.lognormal(1.0, 0.45, *shape)
+    period = np.where(draw.chance(0.35, count, 1), 300.0, 60.0)
+    style = draw.stream.integers(0, len(STYLES), count)
+    measured = _measured(draw, dials, style, size)
+    return Mesh(
+        calls=calls,
+        entry=entry,
+        can_fail=(rate * 300.0 > 3.0) & ~unused & measured[:, :, : AT["requests"]].any(2),
+        own=own,
+        wire=wire,
+        waits=weight.sum(2),
+        latency=latency,
+        slowed=slowed,
+        crowded=crowded,
+        failed=failed,
+        through=through,
+        rate=rate,
+        errors=np.clip(usual_errors, 2e-4, 0.5),
+        machine=machine,
+        cpu=cpu,
+        cpu_of_machine=np.einsum("bij,bj->bi", together, cpu) + 100.0,
+        cores=draw.uniform((4.0, 30.0), count, 1),
+        memory=np.clip(draw.lognormal(30.0, 0.7, *shape), 1.0, 99.0),
+        noise=np.arcsinh(np.clip(band, 0.05, 3.0)) / 1.645,
+        tail=np.exp(draw.uniform((0.2, 1.3), *shape)),
+        period=period,
+        style=style,
+        measured=measured,
+    )
+
+
+def _layers(draw: Draw, dials: Dials, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The layer of each service, in order, and which are entries: the first layer."""
+    depth = draw.stream.integers(dials.layers[0], dials.layers[1] + 1, (count, 1))
+    shallow = draw.uniform((0.0, 1.0), count, size) ** draw.uniform((0.6, 1.3), count, 1)
+    layer = 1 + np.floor(np.minimum(shallow, 0.999) * (depth - 1)).astype(int)
+    entries = np.minimum(draw.stream.geometric(dials.entries, (count, 1)), 5)
+    layer[np.arange(size) < entries] = 0
+    layer = np.sort(layer, axis=1)
+    return layer, layer == 0
+
+
+def _calls(draw: Draw, dials: Dials, layer: np.ndarray) -> np.ndarray:
+    """Who calls whom: each service below the entries has one to `MOST_CALLERS` callers above it,
+    of the layer just above if it can.
+    """
+    count, size = layer.shape
+    above = layer[:, :, None] < layer[:, None, :]
+    far = layer[:, :, None] + 1 < layer[:, None, :]
+    busy = draw.uniform((0.0, 1.0), count, size, 1) * draw.uniform((0.0, 1.2), count, 1, 1)
+    order = np.where(above, draw.uniform((0.0, 1.0), count, size, size) + 2.0 * far - busy, 99.0)
+    shared = draw.chance(draw.uniform(dials.shared, count, 1), count, size)
+    callers = np.minimum(1 + shared * draw.stream.geometric(0.6, (count, size)), MOST_CALLERS)
+    rank = np.argsort(np.argsort(order, axis=1), axis=1)
+    return above & (rank < callers[:, None, :])
+
+
+def _closure(step: np.ndarray) -> np.ndarray:
+    """1 + step + step^2 + ...: calls do not go in circles, so the sum ends."""
+    one = np.eye(step.shape[-1], dtype=np.float32)
+    total = one + step
+    for _ in range(5):  # the longest path has six services
+        total = one + step @ total
+    return total
+
+
+def _measured(draw: Draw, dials: Dials, style: np.ndarray, size: int) -> np.ndarray:
+    """Which metrics of which services are measured at all."""
+    count = len(style)
+    known = STYLES[style] & ~draw.chance(0.12, count, len(METRICS))
+    known[:, AT["p95"]] |= ~known[:, AT["latency"]]
+    known[:, AT["available"]] = STYLES[style][:, AT["available"]]
+    dark = draw.chance(draw.uniform(dials.dark, count, 1), count, size)
+    alone = np.arange(len(METRICS)) == AT["requests"]
+    return known[:, None] & ~(dark[:, :, None] & ~alone)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What of a cluster decides how a fault at a root shows elsewhere: [H, N] each, of H roots."""
+
+    at: np.ndarray  # 1 at the root, else 0
+    slowed: np.ndarray
+    crowded: np.ndarray
+    failed: np.ndarray
+    through: np.ndarray  # 0 at the root
+    same_machine: np.ndarray  # and its own
+    latency: np.ndarray
+    rate: np.ndarray
+    errors: np.ndarray
+    waits: np.ndarray
+    own: np.ndarray
+    cpu: np.ndarray
+    cpu_of_machine: np.ndarray
+
+    @classmethod
+    def of(cls, mesh: Mesh, cluster: np.ndarray, root: np.ndarray) -> "Reach":
+        """Of `root[h]` in `cluster[h]` of the block."""
+        at = (np.arange(mesh.own.shape[1]) == root[:, None]).astype(np.float32)
+        machine = mesh.machine[cluster]
+        rows = {
+            name: getattr(mesh, name)[cluster]
+            for name in ("latency", "rate", "errors", "waits", "own", "cpu", "cpu_of_machine")
+        }
+        columns = {
+            name: getattr(mesh, name)[cluster, :, root] for name in ("slowed", "crowded", "failed")
+        }
+        return cls(
+            at=at,
+            through=mesh.through[cluster, root] * (1.0 - at),
+            same_machine=machine == machine[np.arange(len(root)), root][:, None],
+            **rows,
+            **columns,
+        )
+
+    def of_root(self, name: str) -> np.ndarray:
+        """A row's value at the root, [H, 1]."""
+        return (getattr(self, name) * self.at).sum(1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a fault in full changes, [H, N]: ratios are to the usual, 0 is no change."""
+
+    latency: np.ndarray  # ratio
+    calls: np.ndarray  # ratio of what its calls take
+    delay: np.ndarray  # [H, 1] ms that each call to or from the root waits longer
+    errors: np.ndarray  # share that fails
+    requests: np.ndarray  # ratio
+    cpu: np.ndarray  # ratio
+    memory: np.ndarray  # ratio
+    node: np.ndarray  # ratio, of the machine's cpu
+    told: np.ndarray  # error lines a minute
+    lines: np.ndarray  # share of lines that do not come
+
+
+def consequences(reach: Reach, size: dict[str, np.ndarray]) -> Change:
+    """What faults of these sizes (`failures.sizes`, of shape [H]) do to the whole cluster."""
+    size = {name: value[:, None] for name, value in size.items()}
+    at, root = reach.at, reach.of_root
+    longer = root("latency") * size["slow"] + size["added"] - root("own") * size["faster"]
+    slower = reach.slowed * (longer + root("waits") * size["delay"])
+    slower = slower + (reach.slowed - at) * size["delay"] + reach.crowded * size["neighbours"]
+    itself = at * longer + (reach.same_machine - at) * reach.own * size["neighbours"]
+    calls_take = np.maximum(reach.latency - reach.own, 1e-3)
+    added_cpu = root("cpu") * size["cpu"]
+    callers = np.maximum(reach.failed - at, 0.0)
+    return Change(
+        latency=slower / reach.latency,
+        calls=(slower - itself) / calls_take,
+        delay=size["delay"],
+        errors=reach.failed * size["fails"] * (1.0 - reach.errors),
+        requests=at * size["load"] + reach.through * (size["load"] - size["drops"]),
+        cpu=at * size["cpu"],
+        memory=at * size["memory"],
+        node=reach.same_machine * added_cpu / reach.cpu_of_machine,
+        told=size["tells"] * (at + 0.3 * callers),
+        lines=at * size["fewer"],
+    )

@@ -1,0 +1,154 @@
+"""The tables of docs/production.md, from results/production and results/real."""
+
+import pandas as pd
+from tables import ROOT
+
+from logtriage.bench.production_results import production_table
+from logtriage.bench.real_results import ALL, OURS, RANKED, TITLES, real_table
+from logtriage.bench.score_tables import markdown
+from logtriage.production.production_policies import CEILING, RANKER
+from logtriage.real.cases import SOURCES
+
+RESULTS = ROOT / "results" / "production"
+# What a narrow dial of the ablations was, in words.
+NARROW = {
+    "all": "nothing is narrow",
+    "no_graph": "no messages along calls",
+    "shared": "one caller each",
+    "proxies_unused": "no proxies, nothing unused",
+    "band": "a p95's band of 0.14",
+    "quiet": "no bystanders, steady days",
+    "missing": "no samples missing",
+    "small": "7 to 10 services",
+    "errors": "errors all passed on",
+    "load": "steady load, samples independent",
+}
+
+
+def solved() -> pd.DataFrame:
+    """`production_results.production_table` of what is published."""
+    return production_table(pd.read_parquet(RESULTS / "episodes.parquet"))
+
+
+def production_policies_table() -> str:
+    """Who answers the 500 incidents of `test` rightly."""
+    rows = []
+    for row in solved().itertuples():
+        stated = pd.notna(row.calibration_error)
+        rows.append(
+            {
+                "policy": f"`{row.policy}`" + (", five seeds" if row.policy == RANKER else ""),
+                "right": f"{row.root:.2f}",
+                "remedy": f"{row.remedy:.2f}" if stated else "-",
+                "team": f"{row.team:.2f}" if stated else "-",
+                "root right, path wrong": f"{row.path_wrong:.2f}",
+                "calibration error": f"{row.calibration_error:.3f}" if stated else "-",
+            }
+        )
+    return markdown(rows)
+
+
+def transfer() -> pd.DataFrame:
+    """`real_table` of all cases, by policy and source."""
+    table = real_table(pd.read_parquet(ROOT / "results/real/cases.parquet"))
+    return table[table["part"] == ALL].set_index(["policy", "source"])
+
+
+def transfer_table() -> str:
+    """Who names the root of real incidents first: the ranker, and rules that know no fault."""
+    table = transfer()
+
+    def cells(policy: str, column: str) -> dict[str, str]:
+        return {TITLES[source]: f"{table.loc[(policy, source), column]:.2f}" for source in SOURCES}
+
+    best = {}
+    for source in SOURCES:
+        known = [name for name in RANKED if name != OURS and (name, source) in table.index]
+        name = max(known, key=lambda one: table.loc[(one, source), "top1"].mean)
+        best[TITLES[source]] = f"{table.loc[(name, source), 'top1']:.2f} (`{name}`)"
+    rows = [
+        {"root named first": "`ranker`, five seeds", **cells(RANKER, "top1")},
+        {"root named first": "the same, by pairs of root and fault", **cells(RANKER, "by_group")},
+        {"root named first": "`ranker`, among three", **cells(RANKER, "top3")},
+        {"root named first": "best other rule", **best},
+        {"root named first": "`unexplained`", **cells(OURS, "top1")},
+    ]
+    return markdown(rows)
+
+
+def seeds_table() -> str:
+    """The ranker by seed: which of them is in the package."""
+    real = pd.read_parquet(ROOT / "results/real/cases.parquet")
+    real = real[real["policy"] == RANKER]
+    simulated = pd.read_parquet(RESULTS / "episodes.parquet").query("policy == @RANKER")
+    rows = []
+    for seed, played in simulated.groupby("seed"):
+        shares = real[real["seed"] == seed].groupby("source")["top1"].mean()
+        rows.append(
+            {
+                "seed": f"{seed:.0f}",
+                "`production`": f"{played['top1'].mean():.2f}",
+                **{TITLES[source]: f"{shares[source]:.2f}" for source in SOURCES},
+            }
+        )
+    return markdown(rows)
+
+
+def conformal_table() -> str:
+    """What sets that cover 90 % in simulation cover elsewhere, over the seeds."""
+    sets = pd.read_csv(RESULTS / "conformal.csv").groupby("place", sort=False)
+    rows = [
+        {
+            "where": TITLES.get(place, f"`{place}`"),
+            "covered": f"{some['coverage'].mean():.2f}",
+            "by seed": f"{some['coverage'].min():.2f} to {some['coverage'].max():.2f}",
+            "services in a set": f"{some['size'].mean():.1f}",
+            'sets with "nothing is wrong"': f"{some['silent'].mean():.2f}",
+        }
+        for place, some in sets
+    ]
+    return markdown(rows)
+
+
+def ablations_table() -> str:
+    """Rankers that learned where one dial was narrow, over their seeds."""
+    means = pd.read_csv(RESULTS / "ablations.csv").groupby("narrow").mean(numeric_only=True)
+    rows = [
+        {
+            "learned with": words,
+            "`production`": f"{means.loc[name, 'production']:.2f}",
+            **{TITLES[source]: f"{means.loc[name, source]:.2f}" for source in SOURCES},
+        }
+        for name, words in NARROW.items()
+        if name in means.index
+    ]
+    return markdown(rows)
+
+
+def realism_table() -> str:
+    """`production` beside the quartiles of the real cases."""
+    rows = [
+        {
+            "statistic": row.statistic.replace("_", " "),
+            "real, from": f"{row.low:.3g}",
+            "to": f"{row.high:.3g}",
+            "`production`": f"{row.production:.3g}",
+            "within": "yes" if row.within else "no",
+        }
+        for row in pd.read_csv(RESULTS / "realism.csv").itertuples()
+    ]
+    return markdown(rows)
+
+
+def production_facts() -> dict[str, str]:
+    """`production.ranker` and the like: shares of right answers; `transfer.petshop`: the ranker's
+    on real cases; `apart.petshop`: the area under a classifier's curve, that source held out.
+    """
+    table = solved().set_index("policy")
+    numbers = {f"production.{name}": f"{one.mean:.2f}" for name, one in table["root"].items()}
+    numbers["production.ece"] = f"{table.loc[CEILING, 'calibration_error']:.3f}"
+    known = transfer()["top1"]
+    numbers |= {f"transfer.{one}": f"{known[(RANKER, one)].mean:.2f}" for one in SOURCES}
+    apart = pd.read_csv(RESULTS / "apart.csv").groupby("held_out")
+    numbers |= {f"apart.{name}": f"{some['auc'].mean():.2f}" for name, some in apart}
+    return numbers | {"apart.seen": f"{apart['auc_of_seen'].mean().mean():.3f}"}

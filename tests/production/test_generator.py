@@ -1,0 +1,131 @@
+"""Incidents of `production`: drawn from a cause, the same everywhere, and nothing else moves."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from logtriage.production import generator
+from logtriage.production.dials import USUAL
+from logtriage.production.failures import FAILURES, NO_FAULT, sizes
+from logtriage.production.generator import draw_block, struck
+from logtriage.production.mesh import AT, BLOCK, STYLES, Reach, consequences
+from logtriage.production.noise import PATTERNS, SAMPLES, Noise, pattern_chances
+
+GOLDEN = ["9024a032a908e31a", "c1fdd0910ff695d5", "3c26b92889b64d90"]
+BLOCKS = [draw_block("train", number) for number in range(6)]
+
+
+def cause(block, kind, root, strength=0.5):
+    """What a fault changes in every cluster of a block, all groups showing."""
+    kinds = np.full(BLOCK, kind)
+    reach = Reach.of(block.mesh, np.arange(BLOCK), np.full(BLOCK, root))
+    return consequences(reach, sizes(kinds, np.full((BLOCK, 4), strength)))
+
+
+def shown(block):
+    """A digest of what is shown, to three digits: what the last bits of a sum may not change."""
+    texts = []
+    for array in (block.values, block.usual, block.calls.served, block.lines.ordinary):
+        texts.append(" ".join(f"{value:.3g}" for value in np.ravel(array)))
+    texts.append(" ".join(map(str, block.root)))
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def test_incidents_never_change():
+    # Published results are of these; made on Python 3.11, and the same on 3.13.
+    assert [shown(draw_block("test", number)) for number in range(3)] == GOLDEN
+
+
+def test_a_block_is_a_function_of_split_and_number():
+    again = draw_block("train", 3)
+    assert np.array_equal(again.values, BLOCKS[3].values, equal_nan=True)
+    assert not np.array_equal(again.root, draw_block("test", 3).root)
+
+
+def test_clusters_are_as_the_dials_say():
+    for block in BLOCKS:
+        mesh = block.mesh
+        size = mesh.own.shape[1]
+        assert 10 <= size <= 45 and mesh.calls.sum(1).max() <= 6
+        assert not np.tril(mesh.calls).any()  # callers come before callees
+        assert (mesh.calls.any(1) | mesh.entry).all()  # whoever is no entry has a caller
+    small = draw_block("train", 0, replace(USUAL, services=(12, 12), shared=(0.0, 0.0)))
+    assert small.mesh.own.shape == (BLOCK, 12) and small.mesh.calls.sum(1).max() == 1
+
+
+def test_without_a_fault_nothing_changes():
+    for block in BLOCKS:
+        none = block.kind == NO_FAULT
+        assert (block.root[none] == -1).all() and (block.root[~none] >= 0).all()
+        for change in vars(block.change).values():
+            assert not change[none].any()
+
+
+@pytest.mark.parametrize("kind", range(len(FAILURES)), ids=[one.name for one in FAILURES])
+def test_a_fault_changes_its_root_and_what_follows_from_it(kind):
+    for block in BLOCKS[:2]:
+        mesh = block.mesh
+        size = mesh.own.shape[1]
+        for root in range(0, size, 3):
+            change = cause(block, kind, root)
+            waits_or_fails = mesh.slowed[:, :, root] > 0.0
+            neighbour = mesh.machine == mesh.machine[:, root, None]
+            served = mesh.slowed @ neighbour[:, :, None] > 0.0
+            touched = waits_or_fails | (served[..., 0] if FAILURES[kind].neighbours else False)
+            assert not change.latency[~touched].any()
+            assert not change.errors[~waits_or_fails].any()
+            assert not change.node[~neighbour].any()
+            alone = np.arange(size) != root
+            assert not change.cpu[:, alone].any() and not change.memory[:, alone].any()
+
+
+def test_a_slow_root_slows_its_callers_by_what_they_wait_for():
+    mesh = BLOCKS[0].mesh
+    added = next(at for at, one in enumerate(FAILURES) if one.name == "added_delay")
+    root = mesh.own.shape[1] - 1
+    change = cause(BLOCKS[0], added, root)
+    slower = change.latency * mesh.latency
+    rest = np.einsum("bij,bj->bi", mesh.slowed, mesh.own) - mesh.latency  # the network's part
+    assert (rest < 1e-3).all()
+    expected = mesh.slowed[:, :, root] * slower[:, root, None]
+    assert np.allclose(slower, expected, rtol=1e-4)
+
+
+def test_a_stronger_fault_does_more():
+    kinds = np.arange(len(FAILURES))
+    weak, strong = (sizes(kinds, np.full((len(kinds), 4), one)) for one in (0.1, 0.9))
+    for name, one in weak.items():
+        assert (strong[name] >= one).all() and (strong[name] > one).any()
+    hidden = sizes(kinds, np.full((len(kinds), 4), np.nan))
+    assert not any(one.any() for one in hidden.values())
+
+
+def test_what_a_style_does_not_measure_is_unknown():
+    for block in BLOCKS:
+        never = ~STYLES[block.mesh.style]
+        never[:, AT["p95"]] = False  # in the place of a latency that is not measured
+        for incident in range(BLOCK):
+            assert np.isnan(block.values[incident][:, never[incident]]).all()
+        quiet = block.requests == 0
+        assert np.isnan(block.values[:, :, AT["p95"]][quiet]).all()
+
+
+def test_a_sample_is_struck_from_the_onset_on():
+    assert struck(np.array([0])).tolist() == [[0, 0, 1, 1, 1, 1]]
+    assert struck(np.array([2])).tolist() == [[0, 0, 0.5, 1, 1, 1]]
+
+
+def test_noise_has_the_covariance_that_the_ceiling_reads():
+    draw = generator.block_stream("train", 123)
+    count, size = 4000, 2
+    follows = np.full((count, 1), 0.5, np.float32)
+    wander = np.full((count, size), 0.4, np.float32)
+    noise = Noise(wander, 0.2, 0.3, 1.0, follows)
+    for pattern in (0, 3, 9):
+        chances = np.eye(len(PATTERNS))[np.full(count, pattern)]
+        drawn = noise.draw(draw, chances, count, size).reshape(-1, SAMPLES)
+        told = noise.covariance(0, size)[0, pattern]
+        assert np.abs(np.cov(drawn.T) - told).max() < 0.08
+    assert np.allclose(pattern_chances(np.array([[0.2]]), np.array([[0.1]])).sum(1), 1.0)

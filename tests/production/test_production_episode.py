@@ -1,0 +1,128 @@
+"""`production` through the same episode as all else: cases, texts, scores, and who plays."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from logtriage.catalogue import draw_end, open_incident
+from logtriage.play.actions import ALL_SERVICES, Action
+from logtriage.play.observation import render
+from logtriage.production.features import arrays_of_block, arrays_of_evidence, features
+from logtriage.production.generator import draw_block
+from logtriage.production.mesh import BLOCK
+from logtriage.production.production_cases import names_of, production_case
+from logtriage.production.production_episode import ProductionEpisode, finds, tells_path
+from logtriage.production.production_policies import PRODUCTION_POLICIES, CeilingPolicy, way_up
+from logtriage.real.observed import gather
+from logtriage.real.real_episode import RealEpisode
+
+ASK_ALL = Action("request_more_logs", (ALL_SERVICES,))
+FAULTY = next(at for at in range(40) if len(production_case("train", at).truth.path) > 2)
+QUIET = next(at for at in range(200) if not production_case("train", at).truth.root)
+
+
+def blame(*services):
+    return [Action("identify_root_cause", (one,)) for one in services]
+
+
+def played(index, *actions):
+    episode = ProductionEpisode.open("train", index)
+    for action in actions:
+        episode.act(action)
+    return episode
+
+
+def seen(episode):
+    return gather(episode.incident.topology, [episode.opening, episode.act(ASK_ALL)])
+
+
+def test_the_root_blamed_first_is_worth_all():
+    truth = production_case("train", FAULTY).truth
+    right = played(
+        FAULTY,
+        *blame(*truth.path),
+        Action("remediate", (truth.remedy, truth.root)),
+        Action("escalate", (truth.team,)),
+        Action("resolve"),
+    )
+    assert right.score.total == right.score.root_cause == right.score.remediation == 1.0
+    assert right.score.escalation == 1.0 and tells_path(right.record, right.incident.case)
+    html = draw_end(right)
+    assert "score 1.00" in html and "path to the users" in html and truth.remedy in html
+    short = played(FAULTY, *blame(truth.root), Action("resolve"))
+    assert short.score.total == 1.0 and not tells_path(short.record, short.incident.case)
+    late = played(FAULTY, *blame(truth.path[1], truth.root), Action("resolve"))
+    assert late.score.total == 0.0
+
+
+def test_dismissing_is_right_only_where_nothing_is_wrong():
+    assert played(QUIET, Action("ignore")).score.total == 1.0
+    assert played(FAULTY, Action("ignore")).score.total == 0.0
+    truth = production_case("train", FAULTY).truth
+    assert played(FAULTY, *blame(truth.root), Action("ignore")).score.total == 0.0
+    service = production_case("train", QUIET).services[0]
+    blamed = played(QUIET, *blame(service), Action("ignore"))
+    assert blamed.score.total == 0.0 and not finds(blamed.record, blamed.incident.case)
+
+
+def test_the_truth_is_nowhere_before_the_end():
+    for index in range(12):
+        episode = ProductionEpisode.open("test", index)
+        truth = episode.incident.case.truth
+        shown = [repr(episode.incident), render(episode.opening, episode.incident.topology)]
+        shown += [repr(episode._ask(name)) for name in ("all", *episode.incident.case.services)]
+        text = " ".join(shown)
+        assert truth.fault == "none" or truth.fault not in text
+        assert truth.how not in text and "nan" not in text.lower().split()
+
+
+def test_the_path_goes_up_along_calls():
+    for index in range(40):
+        case = production_case("train", index)
+        calls = {tuple(one) for one in case.calls}
+        path = case.truth.path
+        assert path[:1] == ((case.truth.root,) if case.truth.root else ())
+        assert all((above, below) in calls for below, above in itertools.pairwise(path))
+
+
+def test_a_case_says_what_its_block_says():
+    # The ranker learns from blocks and plays cases: three digits and the order are all that differ.
+    block = draw_block("train", 2)
+    numbers = features(arrays_of_block(block))
+    for at in (0, 5, 9):
+        episode = ProductionEpisode.open("train", 2 * BLOCK + at)
+        names = names_of("train", 2 * BLOCK + at)
+        order = [names.index(name) for name in episode.incident.topology.names]
+        told = features(arrays_of_evidence(seen(episode)))[0]
+        off = np.abs(told - numbers[at][order])
+        assert np.quantile(off, 0.99) < 0.1 and np.median(off) < 1e-3
+
+
+def test_unknown_coordinates_are_refused():
+    with pytest.raises(ValueError, match="choose one of train, test"):
+        open_incident("production", "unseen_topology", 0)
+    with pytest.raises(ValueError, match="-1"):
+        open_incident("production", "test", -1)
+    with pytest.raises(ValueError, match="knows the clusters of production alone"):
+        CeilingPolicy().play([RealEpisode.open("petshop", 0)])
+
+
+@pytest.mark.parametrize("name", PRODUCTION_POLICIES)
+def test_every_policy_plays_to_the_end(name):
+    policy = PRODUCTION_POLICIES[name](0)
+    episodes = [ProductionEpisode.open("test", index) for index in range(4)]
+    for one in policy.play(episodes):
+        assert one.episode.record.closed_by in ("resolve", "ignore")
+        way = one.episode.record.root_causes
+        calls = {tuple(call) for call in one.episode.incident.case.calls}
+        assert all((above, below) in calls for below, above in itertools.pairwise(way))
+
+
+def test_the_way_up_ends_where_nobody_is_hurt():
+    episode = ProductionEpisode.open("train", FAULTY)
+    evidence = seen(episode)
+    truth = episode.incident.case.truth
+    assert way_up(evidence, truth.root)[0] == truth.root
+    users = [name for name in evidence.graph.names if not evidence.graph.callers[name]]
+    assert way_up(evidence, users[0]) == [users[0]]

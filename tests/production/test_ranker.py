@@ -1,0 +1,68 @@
+"""The ranker: no order, no names, and it learns."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from logtriage.production.dials import USUAL
+from logtriage.production.features import arrays_of_block, features
+from logtriage.production.generator import draw_block
+from logtriage.production.ranker import Ranker, chances, load_ranker, save_ranker
+from logtriage.production.ranker_training import train_ranker
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    """One without training."""
+    torch.manual_seed(0)
+    numbers = features(arrays_of_block(draw_block("train", 0)))
+    return Ranker(numbers.mean((0, 1)), numbers.std((0, 1)) + 0.1).eval()
+
+
+def test_the_order_of_services_does_not_matter(ranker):
+    seen = arrays_of_block(draw_block("train", 1))
+    size = seen.calls.shape[1]
+    order = np.random.default_rng(0).permutation(size)
+    moved = type(seen)(
+        seen.calls[:, order][:, :, order],
+        *(one[:, order] for one in seen[1:6]),
+        seen.waits[:, order][:, :, order],
+        *(one[:, order] for one in seen[7:]),
+    )
+    (before, kinds), (after, moved_kinds) = chances(ranker, seen), chances(ranker, moved)
+    assert np.allclose(before[:, :-1][:, order], after[:, :-1], atol=1e-5)
+    assert np.allclose(kinds[:, order], moved_kinds, atol=1e-5)
+
+
+def test_chances_sum_to_one_in_clusters_of_any_size(ranker):
+    for number in range(4):
+        seen = arrays_of_block(draw_block("test", number))
+        chance, kinds = chances(ranker, seen)
+        assert chance.shape[1] == seen.calls.shape[1] + 1
+        assert np.allclose(chance.sum(1), 1.0, atol=1e-5)
+        assert np.allclose(kinds.sum(2), 1.0, atol=1e-5)
+
+
+def test_features_are_finite_whatever_is_missing():
+    seen = arrays_of_block(draw_block("train", 2))
+    for name in seen._fields[1:-1]:
+        without = seen._replace(**{name: np.full_like(getattr(seen, name), np.nan)})
+        assert np.isfinite(features(without)).all(), name
+
+
+def test_weights_survive_being_saved(ranker, tmp_path):
+    save_ranker(ranker.half().float(), tmp_path / "ranker.npz")  # as training rounds them
+    again = load_ranker(tmp_path / "ranker.npz")
+    seen = arrays_of_block(draw_block("test", 0))
+    for one, other in zip(chances(ranker, seen), chances(again, seen), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_training_learns():
+    small = replace(USUAL, services=(10, 10))
+    losses = []
+    train_ranker(0, 25, small, log=lambda step, loss: losses.append(loss))
+    # Of ten services and "nothing", a guess costs log 11 = 2.4, and the kind of fault 0.5 more.
+    assert np.mean(losses[-3:]) < 2.4 < losses[0]
