@@ -6,7 +6,12 @@ from .drawing import Part, draw_parts, draw_verdict
 from .play.episode import Episode
 from .production.production_cases import SPLITS as PRODUCTION_SPLITS
 from .production.production_cases import production_case
-from .production.production_episode import PRODUCTION, ProductionEpisode, check_production_split
+from .production.production_episode import (
+    PRODUCTION,
+    ProductionEpisode,
+    check_production_split,
+    tells_path,
+)
 from .real.cases import SOURCES, Case, load_case, load_source
 from .real.real_episode import REAL, TOP, RealEpisode, blames_root
 from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on
@@ -96,7 +101,9 @@ def draw_end(episode: Episode | RealEpisode) -> str:
         parts += [
             Part("remedy", did, right, score.remediation, 0.0),
             Part("team", record.team or "none", truth.team or "none", score.escalation, 0.0),
-            _guess("path to the users", blamed, truth.path, blamed == list(truth.path)),
+            _guess(
+                "path to the users", blamed, truth.path, tells_path(blamed, episode.incident.case)
+            ),
         ]
     else:
         in_time = blames_root(record.root_causes, episode.incident.case)

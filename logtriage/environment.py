@@ -93,7 +93,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
         With `task`, `index` is the incident's own; without, it numbers the split's tasks as
         `get_task` does. Without `index`, `seed` is the index; without either, indices count up from
-        0. The task `real` plays recorded incidents; its splits are their sources, see `real.cases`.
+        0. The task `real` plays recorded incidents, its splits are their sources (`real.cases`);
+        `production` plays incidents drawn to be like them.
 
         Raises:
             ValueError: for a bad argument; an incident that was open stays open.

@@ -19,7 +19,7 @@ from logtriage.production.ranker_training import train_ranker
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS, RESULTS = ROOT / "runs" / "production", ROOT / "results" / "production"
-SEEDS, STEPS = range(5), 1500
+SEEDS, STEPS = range(5), 1000
 SHIPPED = 0  # the first seed, whatever it is worth
 INCIDENTS = 500
 

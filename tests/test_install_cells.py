@@ -14,7 +14,7 @@ import logtriage
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 GPU = set(requirements((ROOT / "requirements-gpu.txt").read_text()))
-NO_GPU = ("01", "05", "06", "07")  # notebooks that have nothing to do on one
+NO_GPU = ("01", "05", "06", "07", "09")  # notebooks that have nothing to do on one
 # Colab has these, built for each other and for its driver: another one breaks what the rest needs.
 COLABS_OWN = {"torch", "numpy", "pandas", "jupyter", "ipywidgets"}
 

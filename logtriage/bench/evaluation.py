@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pandas as pd
 from tqdm import tqdm
 
-from ..catalogue import RECORDED, last_incident, splits_of
+from ..catalogue import RECORDED, check_coordinates, last_incident
 from ..logs.lines import visible
 from ..play.episode import Episode, OpenEpisode
 from ..policies.policy import BATCH
@@ -57,11 +57,7 @@ def make_plan(
         )
     else:
         names = recorded
-        known = splits_of(names[0])
-        if split not in known:
-            raise ValueError(
-                f"unknown split {split!r:.60} of {names[0]}; choose one of {', '.join(known)}"
-            )
+        check_coordinates(names[0], split, first)
         every = last_incident(names[0], split) + 1 - first
         episodes = episodes or (max(1, every) if names == [REAL] else EPISODES)
     last = last_incident(names[0], split)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..catalogue import open_incident, recorded_case
 from ..policies.scripted import Policy
+from ..production.production_episode import PRODUCTION, tells_path
 from ..production.production_policies import PRODUCTION_POLICIES
 from ..real.cases import load_source
 from ..real.real_episode import REAL, TOP, blames_root
@@ -68,29 +69,30 @@ def play_cases(
 
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Episodes of recorded incidents (`rollouts.COLUMNS`) beside the truth: `blamed` holds the
-    first `TOP` services blamed, in order, with spaces between; `top1`, `top3` and `path` (they are
-    the fault's way to the users, which real cases do not tell) are 0 or 1.
+    first `TOP` services blamed, in order, with spaces between; `top1` and `top3` are 0 or 1, and so
+    is `path` of `production`: whether they are the fault's way to the users.
     """
-    return pd.DataFrame(
-        [
-            {
-                "source": row.split,
-                "index": row.at,
-                "case": case.id,
-                "half": half(case.id),
-                "root": case.truth.root,
-                "fault": case.truth.fault,
-                "policy": row.policy,
-                "blamed": " ".join(row.blamed.split()[:TOP]),
-                "top1": row.score,
-                "top3": max(row.score, float(blames_root(row.blamed.split(), case))),
-                "path": float(row.blamed.split() == list(case.truth.path)),
-                "benchmark": row.benchmark,
-            }
-            for row in rows.rename(columns={"index": "at"}).itertuples(index=False)
-            for case in [recorded_case(row.task, row.split, row.at)]
-        ]
-    )
+    found = []
+    for row in rows.rename(columns={"index": "at"}).itertuples(index=False):
+        case = recorded_case(row.task, row.split, row.at)
+        blamed = row.blamed.split()
+        told = {
+            "source": row.split,
+            "index": row.at,
+            "case": case.id,
+            "half": half(case.id),
+            "root": case.truth.root,
+            "fault": case.truth.fault,
+            "policy": row.policy,
+            "blamed": " ".join(blamed[:TOP]),
+            "top1": row.score,
+            "top3": max(row.score, float(blames_root(blamed, case))),
+            "benchmark": row.benchmark,
+        }
+        if row.task == PRODUCTION:
+            told["path"] = float(tells_path(blamed, case))
+        found.append(told)
+    return pd.DataFrame(found)
 
 
 def reads(name: str, source: str) -> bool:
@@ -103,9 +105,14 @@ def recorded_scores(frame: pd.DataFrame) -> pd.DataFrame:
     played = scored(frame)
     if played.empty:
         return played
-    table = real_table(case_rows(played))
+    rows = case_rows(played)
+    table = real_table(rows)
     shown = table[table["part"] == ALL][["policy", "source", "cases", "top1", "top3"]]
-    return shown.astype({"top1": str, "top3": str})
+    shown = shown.astype({"top1": str, "top3": str})
+    if "path" not in rows:
+        return shown
+    path = rows.groupby("policy")["path"].mean().round(3)
+    return shown.drop(columns="top3").assign(path=shown["policy"].map(path))
 
 
 def real_table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 A pair is a range from which each cluster draws, uniformly unless it says otherwise; the network of
 `ranker` learns from the whole range. Statistics are those of the real cases (docs/real.md), in the
-order PetShop, Train Ticket, Online Boutique; `dataclasses.replace` narrows a dial for an ablation.
+order PetShop, Train Ticket, Online Boutique. Where none is named, the sources do not tell it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Dials:
     # --- the call graph
     services: tuple[int, int] = (10, 45)  # log-uniform; 43, 28 and 10
     layers: tuple[int, int] = (3, 6)  # services on the longest path: 6, 6 and 3
-    entries: float = 0.6  # chance that there are no more services that users reach: 1 to 12 of them
+    entries: float = 0.6  # chance that there is no further service that users reach; 5 at most
     # Chance that a service is called by more than one other, .16, .48 and .44 are; most callers: 6.
     shared: Range = (0.05, 0.65)
     proxies: Range = (0.0, 0.4)  # share of services that only hand on: PetShop's clients, buckets
@@ -31,10 +31,8 @@ class Dials:
 
     # --- today
     load: Range = (0.02, 0.35)  # how far all requests wander together
-    drift: Range = (
-        0.02,
-        0.3,
-    )  # how far a service's day is from its usual: first samples are .1 to .3 off
+    # How far a service's day is from its usual: first samples are .1 to .3 off.
+    drift: Range = (0.02, 0.3)
     correlated: Range = (0.0, 0.7)  # correlation of a sample with the one before
     shifts: Range = (0.0, 0.12)  # chance that a metric is at another level: 10, 5 and 1 bystanders
     spikes: Range = (0.0, 0.06)  # chance that one sample of a metric is far off

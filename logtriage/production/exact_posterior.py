@@ -48,7 +48,6 @@ class Causes:
     kind: np.ndarray
     at: np.ndarray  # [root, kind, strength] number of the cause, -1 where there is none
     change: Change
-    reach: Reach
 
 
 def posterior(block: Block, at: int) -> tuple[np.ndarray, float]:
@@ -63,11 +62,14 @@ def posterior(block: Block, at: int) -> tuple[np.ndarray, float]:
     ratio = np.where(
         block.deployed[at][:, None], deployed / usually, (1.0 - deployed) / (1.0 - usually)
     )
+    ratio = ratio if block.lines.known[at] else np.ones_like(ratio)  # lines tell of deployments
     kinds = np.arange(len(FAILURES))
     can = np.stack([eligible(block.mesh, np.full(len(block.kind), one))[at] for one in kinds], 1)
     with np.errstate(divide="ignore"):
         prior = np.log(CHANCES[:NO_FAULT] * can / np.maximum(can.sum(0), 1))
-    every = np.append((weights + prior + np.log(ratio)).ravel(), np.log(CHANCES[NO_FAULT]))
+    # A kind that can strike nobody here strikes nobody.
+    nothing = CHANCES[NO_FAULT] + CHANCES[:NO_FAULT][~can.any(0)].sum()
+    every = np.append((weights + prior + np.log(ratio)).ravel(), np.log(nothing))
     chance = np.exp(every - logsumexp(every))
     return chance[:-1].reshape(size, len(FAILURES)), float(chance[-1])
 
@@ -99,7 +101,7 @@ def _causes(block: Block, at: int, group: int) -> Causes:
     strength = np.full((len(root), len(GROUPS)), np.nan, np.float32)
     strength[:, group] = STRENGTHS[step]
     reach = Reach.of(block.mesh, np.full(len(root), at), root)
-    return Causes(root, kind, number, consequences(reach, sizes(kind, strength)), reach)
+    return Causes(root, kind, number, consequences(reach, sizes(kind, strength)))
 
 
 Found = Iterator[tuple[np.ndarray, np.ndarray]]  # numbers of causes, and their logs by onset
@@ -166,12 +168,11 @@ def _read_resources(block: Block, at: int, causes: Causes) -> Found:
     yield from _metric(block, at, "cpu", causes.change.cpu, today)
     # The machine's is one series, told once for each of its services.
     machine = block.mesh.machine[at]
-    together = (machine[:, None] == machine).sum(1)
     measured = block.mesh.measured[at, :, AT["node cpu"]]
     told = np.array([measured[machine == one].sum() for one in machine])
     for cause, logs in _metric(block, at, "node cpu", causes.change.node, by_service=True):
         service = cause[0]
-        yield cause[1], logs / max(1, min(told[service], together[service]))
+        yield cause[1], logs / told[service]
 
 
 def _read_lines(block: Block, at: int, causes: Causes) -> Found:
@@ -224,7 +225,10 @@ def _metric(
         today = 1.0
     else:
         usual = block.true_usual[at][:, AT[name], None]
-        seen = np.log(block.values[at, :, AT[name]] / (usual * today))
+        values = block.values[at, :, AT[name]]
+        if name in ("memory", "node cpu"):
+            values = np.where(values < 100.0, values, np.nan)  # cut there: how far is unknown
+        seen = np.log(values / (usual * today))
     if name == "cpu":
         change = change[..., None] / today
     yield from _series(

@@ -41,7 +41,7 @@ GROUP_OF = {
     **dict.fromkeys(("tells", "fewer"), 3),
 }
 FAILURES = (
-    Failure("network_delay", 3, "restart", "sre", (0, 0, 0, 0), delay=(15, 400)),
+    Failure("network_delay", 3, "restart", "sre", (0, 0, 0, 0), delay=(20, 400)),
     Failure(
         "network_loss", 1, "restart", "sre", (0, 0.4, 0, 0), delay=(10, 200), fails=(0.01, 0.2)
     ),
@@ -55,7 +55,7 @@ FAILURES = (
         neighbours=(0.02, 0.5),
         cpu=(1.5, 60),
     ),
-    Failure("cpu_consumed", 1, "scale", "sre", (0.2, 0, 0, 0), slow=(0.1, 1), cpu=(2.5, 60)),
+    Failure("cpu_consumed", 1, "scale", "sre", (0, 0, 0, 0), slow=(0.2, 1), cpu=(2.5, 60)),
     Failure(
         "memory_leak",
         1,
@@ -85,9 +85,9 @@ FAILURES = (
         2,
         "rollback",
         "backend",
-        (0.5, 0.1, 0, 0.3),
+        (0.5, 0, 0, 0.3),
         faster=(0.1, 0.8),
-        drops=(0.25, 1),
+        drops=(0.4, 1),
         fewer=(0.3, 0.9),
         deployed=0.5,
     ),
@@ -99,8 +99,8 @@ FAILURES = (
         "rollback",
         "backend",
         (0, 0, 0, 0.6),
-        fails=(0.01, 1),
-        drops=(0.01, 1),
+        fails=(0.02, 1),
+        drops=(0.02, 1),
         tells=(2, 100),
         deployed=0.2,
     ),
@@ -123,7 +123,7 @@ FAILURES = (
         (0, 0, 0, 0),
         slow=(0.2, 3),
         neighbours=(0.2, 2),
-        cpu=(5, 60),
+        cpu=(10, 60),
     ),
     Failure(
         "misconfiguration",

@@ -230,7 +230,6 @@ def _observe(
         values[:, :, AT[name]][none] = np.nan
     values[~mesh.measured] = np.nan
     shown, deviation, low, high = _usual_bands(draw, mesh, noise, usual)
-    worst = (mesh.errors[..., None] + part * change.errors[..., None]).max(-1) - mesh.errors
     return Block(
         mesh=mesh,
         kind=kind,
@@ -253,7 +252,7 @@ def _observe(
         calls=_calls(draw, mesh, root, change),
         lines=_lines(draw, mesh, change, load),
         deployed=draw.chance(_deploy_chance(dials, kind, root, size), count, size),
-        alerts=_alerts(mesh, values, shown, worst),
+        alerts=_alerts(mesh, values, shown, requests, failures),
     )
 
 
@@ -363,13 +362,19 @@ def _deploy_chance(dials: Dials, kind: np.ndarray, root: np.ndarray, size: int) 
     return np.where(at_root, np.maximum(DEPLOYED[kind][:, None], dials.deploys), dials.deploys)
 
 
-def _alerts(mesh: Mesh, values: np.ndarray, usual: np.ndarray, failed: np.ndarray) -> np.ndarray:
+def _alerts(
+    mesh: Mesh, values: np.ndarray, usual: np.ndarray, requests: np.ndarray, failures: np.ndarray
+) -> np.ndarray:
     """Who is slow, and who fails: of an application's monitoring one entry at most is told of."""
-    late = np.nan_to_num(values[:, :, AT["p95"], ZERO + 1 :], nan=0.0).max(-1)
+    after = values[:, :, :, ZERO + 1 :]
+    late = np.nan_to_num(after[:, :, AT["p95"]], nan=0.0).max(-1)
     slow = late > 3.0 * np.nan_to_num(usual[:, :, AT["p95"]], nan=np.inf)
+    counted = np.maximum(requests[..., ZERO + 1 :].sum(-1), 1)
+    failed = failures[..., ZERO + 1 :].sum(-1) / counted - mesh.errors
     one = (mesh.style == APPLICATION)[:, None]
     fails = mesh.entry & (failed > np.where(one, 0.004, 0.05))
-    slow = np.where(one, mesh.entry & ~fails.any(1, keepdims=True), slow)
+    timed = np.isfinite(after[:, :, [AT["latency"], AT["p95"]]]).any((2, 3))
+    slow = np.where(one, mesh.entry & timed & ~fails.any(1, keepdims=True), slow)
     busiest = np.where(one, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
     told = ~one | (busiest == busiest.max(1, keepdims=True))
     return np.stack([slow & told, fails & told], -1)

@@ -178,9 +178,10 @@ def _calls(draw: Draw, dials: Dials, layer: np.ndarray) -> np.ndarray:
 def _closure(step: np.ndarray) -> np.ndarray:
     """1 + step + step^2 + ...: calls do not go in circles, so the sum ends."""
     one = np.eye(step.shape[-1], dtype=np.float32)
-    total = one + step
-    for _ in range(5):  # the longest path has six services
-        total = one + step @ total
+    total, power = one + step, step @ step
+    while power.any():
+        total = total + power
+        power = power @ step
     return total
 
 

@@ -1,7 +1,8 @@
 """An incident of `production` as an episode: it shows what a real one shows, and is scored alike.
 
 The score is that of the root cause alone: 1 when the first service blamed is the root, or, where
-nothing is wrong, when the incident is ignored and nobody is blamed. Told apart, and not scored:
+nothing is wrong, when the incident is ignored and nobody blamed, fixed or paged. Told apart, and
+not scored:
 
 | question | answered by |
 |---|---|
@@ -10,6 +11,7 @@ nothing is wrong, when the incident is ignored and nobody is blamed. Told apart,
 | how it spread | the services blamed after the root: caller by caller, up to the users |
 """
 
+from collections.abc import Iterable
 from typing import Self
 
 from ..play.scoring import Record, Score
@@ -57,10 +59,10 @@ def finds(record: Record, case: Case) -> bool:
     """Whether the root was blamed first, or it was said rightly that nothing is wrong."""
     ignored = record.closed_by == "ignore"
     if not case.truth.root:
-        return ignored and not record.root_causes
+        return ignored and not (record.root_causes or record.remediations or record.teams)
     return not ignored and record.root_cause == case.truth.root
 
 
-def tells_path(record: Record, case: Case) -> bool:
+def tells_path(blamed: Iterable[str], case: Case) -> bool:
     """Whether the services blamed are the path of the fault, in order, up to the users."""
-    return list(dict.fromkeys(record.root_causes)) == list(case.truth.path)
+    return tuple(dict.fromkeys(blamed)) == case.truth.path

@@ -13,7 +13,6 @@ from ..play.actions import Action
 from ..play.episode import BaseEpisode
 from ..policies.policy import Policy
 from ..real.observed import LATENCIES, SUCCESSES, Evidence, Measure, recent
-from ..real.real_episode import TOP
 from ..real.rules import RULES, RankingPolicy, Rule, random_ranking, ranked
 from .exact_posterior import posterior
 from .failures import FAILURES
@@ -53,12 +52,9 @@ class PathPolicy(RankingPolicy):
     """A rule that, in `production`, tells the path in the place of its next guesses."""
 
     def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
-        return _told(self._episode, evidence, ranking)
-
-
-def _told(episode: BaseEpisode, evidence: Evidence, ranking: list[str]) -> list[str]:
-    in_production = episode.incident.task_name == PRODUCTION
-    return way_up(evidence, ranking[0]) if in_production else ranking[:TOP]
+        if self._episode.incident.task_name == PRODUCTION:
+            return way_up(evidence, ranking[0])
+        return super().blamed(evidence, ranking)
 
 
 def path_policy(name: str, seed: int = 0) -> PathPolicy:
@@ -67,7 +63,7 @@ def path_policy(name: str, seed: int = 0) -> PathPolicy:
     return PathPolicy(rules[name], name)
 
 
-class ChancePolicy(RankingPolicy):
+class ChancePolicy(PathPolicy):
     """Blames the likeliest root, remedies its likeliest fault, or says that nothing is wrong.
 
     A subclass says how likely each is; one that reads the incident alone needs no truth.
@@ -88,7 +84,7 @@ class ChancePolicy(RankingPolicy):
         if self._episode.incident.task_name == PRODUCTION and chance.argmax() == len(names):
             return [Action("ignore", (), float(chance[-1]))]
         ranking = ranked(evidence.graph, dict(zip(names, chance[:-1].tolist(), strict=True)))
-        root, *others = _told(self._episode, evidence, ranking)
+        root, *others = self.blamed(evidence, ranking)
         at = names.index(root)
         fault = FAILURES[int(kinds[at].argmax())]
         return [

@@ -25,7 +25,7 @@ from .observed import Measure, observed_metric, three_digits
 REAL = "real"  # the name of the task
 MAX_STEPS = 20
 TOP = 3  # services that may be blamed in order; the first counts for the score
-SCORED = "the root cause alone: no severity, team, remedy or gate"
+SCORED = "root cause alone: no severity, team, remedy or gate"
 NOTICE = "a real incident: the root cause alone counts; who is blamed next is your second guess"
 
 
@@ -54,7 +54,7 @@ class RealEpisode(BaseEpisode):
             notice=self.notice,
             alerts=alerts(case),
             metrics=metrics(case),
-            measures=case.users or None,
+            measures=[*case.users] or None,
             counts=[row for row in case.line_counts if row.errors or row.usual_errors] or None,
         )
         super().__init__(incident, opening)
@@ -70,9 +70,9 @@ class RealEpisode(BaseEpisode):
             return Observation(
                 alerts=alerts(case),
                 metrics=metrics(case),
-                measures=case.measures,
-                calls=case.call_times or None,
-                counts=case.line_counts or None,
+                measures=[*case.measures],
+                calls=[*case.call_times] or None,
+                counts=[*case.line_counts] or None,
             )
         found = Observation(
             metrics=[row for row in metrics(case) if row.service == service],

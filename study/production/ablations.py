@@ -10,10 +10,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 
-from logtriage.bench.production_results import play_production
+from logtriage.bench.production_results import _simulated
 from logtriage.bench.real_results import play_cases
 from logtriage.production.dials import USUAL
 from logtriage.production.production_policies import RankerPolicy
@@ -57,8 +58,10 @@ def play() -> None:
     rows = []
     for path in sorted(RUNS.glob("*.npz")):
         name, _, seed = path.stem.rpartition("-")
-        policy = RankerPolicy(load_ranker(path))
-        shares = {"production": play_production(policy, 500)["top1"].mean()}
+        ranker = load_ranker(path)
+        policy = RankerPolicy(ranker)
+        simulated = [truth == chance.max(1) for chance, truth in _simulated(ranker, "test", 16)]
+        shares = {"production": np.concatenate(simulated).mean()}
         shares |= {source: play_cases(policy, source)["top1"].mean() for source in SOURCES}
         rows.append({"narrow": name, "seed": seed, **shares})
     frame = pd.DataFrame(rows)

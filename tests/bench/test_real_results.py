@@ -25,7 +25,8 @@ def table(published):
 
 def test_the_published_rows_come_out_again(published):
     again = play_scripted()
-    before = published[published["policy"].isin(SCRIPTED)].reset_index(drop=True)
+    before = published[published["policy"].isin(SCRIPTED)].drop(columns="seed")
+    before = before.reset_index(drop=True)
     pd.testing.assert_frame_equal(again, before, check_dtype=False)
 
 

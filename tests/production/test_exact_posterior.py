@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from logtriage.production.exact_posterior import posterior
-from logtriage.production.failures import FAILURES
+from logtriage.production.failures import CHANCES, FAILURES, NO_FAULT
 from logtriage.production.generator import draw_block
 
 
@@ -31,16 +31,16 @@ def test_it_is_as_often_right_as_it_says(answers):
     assert right[said > 0.9].mean() > 0.9 and (said > 0.9).mean() > 0.4
 
 
-def test_it_reads_what_was_measured():
-    # Another incident's samples on the same cluster are no evidence for the root of this one.
+def test_without_a_measurement_the_prior_stays():
     block = draw_block("train", 100)
-    swapped = draw_block("train", 100)
-    for name in ("values", "requests", "failures", "load"):
-        vars(swapped)[name][:] = np.roll(vars(block)[name], 1, axis=0)
-    faults = [at for at in range(12) if block.root[at] >= 0]
-    own = [posterior(block, at)[0].sum(1)[block.root[at]] for at in faults]
-    other = [posterior(swapped, at)[0].sum(1)[block.root[at]] for at in faults]
-    assert np.mean(own) > np.mean(other) + 0.3
+    block.values[:] = np.nan
+    for unknown in (block.mesh.measured, block.calls.known, block.lines.known):
+        unknown[:] = False
+    of_kind, nothing = posterior(block, 0)
+    can = block.mesh.can_fail[0]
+    assert nothing == pytest.approx(CHANCES[NO_FAULT])
+    assert of_kind.sum(0) == pytest.approx(CHANCES[:NO_FAULT])
+    assert not of_kind[~can].any() and np.ptp(of_kind[can, 1:].max(1)) < 1e-9
 
 
 def test_it_tells_kinds_of_fault_apart():

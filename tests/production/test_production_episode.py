@@ -47,11 +47,15 @@ def test_the_root_blamed_first_is_worth_all():
         Action("resolve"),
     )
     assert right.score.total == right.score.root_cause == right.score.remediation == 1.0
-    assert right.score.escalation == 1.0 and tells_path(right.record, right.incident.case)
+    assert right.score.escalation == 1.0 and tells_path(
+        right.record.root_causes, right.incident.case
+    )
     html = draw_end(right)
     assert "score 1.00" in html and "path to the users" in html and truth.remedy in html
     short = played(FAULTY, *blame(truth.root), Action("resolve"))
-    assert short.score.total == 1.0 and not tells_path(short.record, short.incident.case)
+    assert short.score.total == 1.0 and not tells_path(
+        short.record.root_causes, short.incident.case
+    )
     late = played(FAULTY, *blame(truth.path[1], truth.root), Action("resolve"))
     assert late.score.total == 0.0
 
