@@ -78,7 +78,7 @@ seeds: $(READY)  ## five seeds of both tracks of the embedded agent (hours, resu
 real: $(READY)  ## every policy on the 76 real incidents: results/real (1 min; 5 more for each trained agent)
 	$(RUN) scripts/real.py
 
-production: $(READY)  ## train five rankers on the task `production`, and play it: results/production (1 hour, resumable)
+production: $(READY)  ## train five rankers on the task `production`, and play it: results/production (30 min, resumable)
 	$(RUN) scripts/production.py
 	$(RUN) scripts/real.py
 	$(RUN) scripts/pages.py

@@ -9,7 +9,7 @@ from .production.production_cases import production_case
 from .production.production_episode import (
     PRODUCTION,
     ProductionEpisode,
-    check_production_split,
+    check_production,
     tells_path,
 )
 from .real.cases import SOURCES, Case, load_case, load_source
@@ -47,8 +47,7 @@ def check_coordinates(task: str, split: str, index: int) -> Task | None:
         load_case(split, index)
         return None
     if task == PRODUCTION:
-        check_production_split(split)
-        check_index(index)
+        check_production(split, index)
         return None
     _check_name(task)
     check_split(split)

@@ -25,7 +25,7 @@ INCIDENTS = 500
 
 
 def trained(seed: int) -> Path:
-    """The weights of a seed, which is trained if it is not there: 10 minutes on a core."""
+    """The weights of a seed, which is trained if it is not there: 4 minutes on an idle core."""
     path = RUNS / f"ranker-{seed}.npz"
     if not path.exists():
         with tqdm(total=STEPS, desc=f"ranker, seed {seed}") as bar:

@@ -1,5 +1,7 @@
 """The tables of docs/production.md, from results/production and results/real."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 from tables import ROOT
@@ -27,9 +29,22 @@ NARROW = {
 }
 
 
+@cache
+def real_cases() -> pd.DataFrame:
+    """The published rows of real incidents."""
+    return pd.read_parquet(ROOT / "results/real/cases.parquet")
+
+
+@cache
+def played() -> pd.DataFrame:
+    """The published rows of `production`."""
+    return pd.read_parquet(RESULTS / "episodes.parquet")
+
+
+@cache
 def solved() -> pd.DataFrame:
     """`production_results.production_table` of what is published."""
-    return production_table(pd.read_parquet(RESULTS / "episodes.parquet"))
+    return production_table(played())
 
 
 def production_policies_table() -> str:
@@ -50,9 +65,10 @@ def production_policies_table() -> str:
     return markdown(rows)
 
 
+@cache
 def transfer() -> pd.DataFrame:
     """`real_table` of all cases, by policy and source."""
-    table = real_table(pd.read_parquet(ROOT / "results/real/cases.parquet"))
+    table = real_table(real_cases())
     return table[table["part"] == ALL].set_index(["policy", "source"])
 
 
@@ -64,7 +80,7 @@ def best_rule(table: pd.DataFrame, source: str) -> str:
 
 def by_pair(policy: str, source: str) -> np.ndarray:
     """The share that a policy finds of each (root, fault) of a source, in one order."""
-    cases = pd.read_parquet(ROOT / "results/real/cases.parquet")
+    cases = real_cases()
     some = cases[(cases["policy"] == policy) & (cases["source"] == source)]
     return some.groupby(["root", "fault"])["top1"].mean().to_numpy()
 
@@ -100,16 +116,14 @@ def transfer_table() -> str:
 
 def seeds_table() -> str:
     """The ranker by seed: which of them is in the package."""
-    real = pd.read_parquet(ROOT / "results/real/cases.parquet")
-    real = real[real["policy"] == RANKER]
-    simulated = pd.read_parquet(RESULTS / "episodes.parquet").query("policy == @RANKER")
+    real, simulated = (one[one["policy"] == RANKER] for one in (real_cases(), played()))
     rows = []
-    for seed, played in simulated.groupby("seed"):
+    for seed, some in simulated.groupby("seed"):
         shares = real[real["seed"] == seed].groupby("source")["top1"].mean()
         rows.append(
             {
                 "seed": f"{seed:.0f}",
-                "`production`": f"{played['top1'].mean():.2f}",
+                "`production`": f"{some['top1'].mean():.2f}",
                 **{TITLES[source]: f"{shares[source]:.2f}" for source in SOURCES},
             }
         )
@@ -142,7 +156,6 @@ def ablations_table() -> str:
             **{TITLES[source]: f"{means.loc[name, source]:.2f}" for source in SOURCES},
         }
         for name, words in NARROW.items()
-        if name in means.index
     ]
     return markdown(rows)
 

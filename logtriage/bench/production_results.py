@@ -4,14 +4,12 @@ frame = play_production(make_policy("ceiling", known=RECORDED_POLICIES), 500)
 production_table(frame)
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..catalogue import open_incident, recorded_case
-from ..play.actions import ALL_SERVICES, Action
+from ..catalogue import open_incident
 from ..policies.policy import Policy
 from ..production.failures import NO_FAULT
 from ..production.features import arrays_of_block, arrays_of_evidence
@@ -21,7 +19,8 @@ from ..production.production_episode import PRODUCTION
 from ..production.ranker import Ranker, chances
 from ..real.cases import SOURCES, load_source
 from ..real.observed import gather
-from ..real.real_episode import REAL, RealEpisode
+from ..real.real_episode import RealEpisode
+from ..real.rules import ASK_ALL
 from .figure import INK, POLICY_COLOURS, SMALL, UNIT, Picture, draw_interval, new_figure, words
 from .intervals import calibration_error, wilson
 from .real_results import case_rows
@@ -29,14 +28,13 @@ from .rollouts import rollout
 
 CALIBRATION = 900_000_000  # first block of `train` that no ranker has seen
 COVERAGE = 0.9
-ASK_ALL = Action("request_more_logs", (ALL_SERVICES,))
 
 
-def play_production(policy: Policy, count: int, first: int = 0) -> pd.DataFrame:
-    """Play so many incidents of `test`; rows as `real_results.case_rows`, and what was said of the
-    remedy and the team.
+def play_production(policy: Policy, count: int) -> pd.DataFrame:
+    """Play the first so many incidents of `test`; rows as `real_results.case_rows`, and what was
+    said of the remedy and the team.
     """
-    rows = rollout(policy, [PRODUCTION], "test", count, first, open_episode=open_incident)
+    rows = rollout(policy, [PRODUCTION], "test", count, open_episode=open_incident)
     told = rows[["remediation", "escalation", "confidence"]].reset_index(drop=True)
     return pd.concat([case_rows(rows), told], axis=1)
 
@@ -95,10 +93,10 @@ def conformal(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-Answers = Iterable[tuple[np.ndarray, np.ndarray]]  # chances [B, N + 1], and that of the truth [B]
+Answers = list[tuple[np.ndarray, np.ndarray]]  # chances [B, N + 1], and that of the truth [B]
 
 
-def _simulated(ranker: Ranker, split: str, blocks: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _simulated(ranker: Ranker, split: str, blocks: int) -> Answers:
     first = CALIBRATION if split == "train" else 0
     found = []
     for number in range(first, first + blocks):
@@ -109,14 +107,14 @@ def _simulated(ranker: Ranker, split: str, blocks: int) -> list[tuple[np.ndarray
     return found
 
 
-def _recorded(ranker: Ranker, source: str) -> list[tuple[np.ndarray, np.ndarray]]:
+def _recorded(ranker: Ranker, source: str) -> Answers:
     found = []
     for index in range(len(load_source(source).cases)):
         episode = RealEpisode.open(source, index)
         graph = episode.incident.topology
         seen = gather(graph, [episode.opening, episode.act(ASK_ALL)])
         chance, _ = chances(ranker, arrays_of_evidence(seen))
-        root = graph.position[recorded_case(REAL, source, index).truth.root]
+        root = graph.position[episode.incident.case.truth.root]
         found.append((chance, chance[:, root]))
     return found
 

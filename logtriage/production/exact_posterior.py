@@ -1,10 +1,10 @@
 """How likely each (root, kind of fault) of an incident is, for one who knows the cluster.
 
-The ceiling of `production`: it knows the constants of the cluster (`mesh.Mesh`), the noise and how
-much traffic there is today, but nothing of the incident. Given a cause and its strengths all noise
-is independent from metric to metric, so the likelihood is a product; strengths are integrated on a
-grid, each group of effects apart, and the onset over its five values. It does not read who calls
-how often, nor the text of lines, which say nothing that the counts do not.
+The ceiling of `production`: it knows the constants of the cluster (`mesh.Mesh`), the noise, how
+much traffic there is today, and of the incident what is shown. Given a cause and its strengths all
+noise is independent from metric to metric, so the likelihood is a product; strengths are integrated
+on a grid, each group of effects apart, and the onset over its five values. Alerts are not read:
+they say little that the metrics do not.
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from .generator import (
     BURST,
     BURSTINESS,
     BURSTS,
+    CUT,
     FAILING_SHARES,
     FAR_CALL,
     FAR_LINES,
@@ -29,10 +30,11 @@ from .generator import (
     OWN_NOISE,
     Block,
     eligible,
+    log_change,
     struck,
 )
 from .mesh import AT, Change, Reach, consequences
-from .noise import SAMPLES, Noise
+from .noise import SAMPLES
 
 STRENGTHS = (np.arange(8) + 0.5) / 8.0  # the grid, in the middle of eight equal parts
 UNKNOWN = 1e4  # variance of a sample that nobody measured
@@ -144,16 +146,22 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
 
 def _read_requests(block: Block, at: int, causes: Causes) -> Found:
     """How many requests there are, and how many of them fail."""
-    yield from _metric(block, at, "requests", causes.change.requests)
+    mesh = block.mesh
+    expected = (mesh.rate[at] * mesh.period[at])[:, None] * block.load[at]
+    seen = np.log((block.requests[at] + 0.5) / (expected + 0.5))
+    seen = np.where(mesh.measured[at, :, AT["requests"], None], seen, np.nan)
+    covariance = block.noise["requests"].covariance(at, len(seen))
+    yield from _series(covariance, seen, block.chances[at], causes.change.requests)
+
     failing = block.failing[at].item()
-    chances = np.log(np.append(1.0 - failing, np.full(5, failing / len(FAILING_SHARES))))
+    chances = _seldom(failing, len(FAILING_SHARES))
     alone = np.append(0.0, FAILING_SHARES)[:, None]
-    for service in np.flatnonzero(block.mesh.measured[at, :, AT["available"]]):
+    for service in np.flatnonzero(mesh.measured[at, :, AT["available"]]):
         count, failed = block.requests[at, service], block.failures[at, service]
         cause = np.flatnonzero(causes.change.errors[:, service] > 1e-5)
         added = np.append(causes.change.errors[cause, service], 0.0)
-        usual = block.mesh.errors[at, service]
-        share = np.maximum(usual + PARTS * added[:, None, None], usual)[:, :, None]
+        usual = mesh.errors[at, service]
+        share = (usual + PARTS * added[:, None, None])[:, :, None]
         share = np.clip(np.maximum(share, alone), 1e-9, 1.0 - 1e-9)
         logs = (failed * np.log(share) + (count - failed) * np.log1p(-share)).sum(-1)
         logs = logsumexp(logs + chances, axis=-1)
@@ -170,9 +178,7 @@ def _read_resources(block: Block, at: int, causes: Causes) -> Found:
     machine = block.mesh.machine[at]
     measured = block.mesh.measured[at, :, AT["node cpu"]]
     told = np.array([measured[machine == one].sum() for one in machine])
-    for cause, logs in _metric(block, at, "node cpu", causes.change.node, by_service=True):
-        service = cause[0]
-        yield cause[1], logs / told[service]
+    yield from _metric(block, at, "node cpu", causes.change.node, weight=1.0 / np.maximum(told, 1))
 
 
 def _read_lines(block: Block, at: int, causes: Causes) -> Found:
@@ -210,30 +216,19 @@ def _metric(
     name: str,
     change: np.ndarray,
     today: np.ndarray | float = 1.0,
-    by_service: bool = False,
-) -> Iterator[tuple]:
+    weight: np.ndarray | float = 1.0,
+) -> Found:
     """The evidence of one metric, whose ratios to the usual a cause changes by `change`; without a
     cause it would be `today` times the usual.
     """
-    size = block.mesh.own.shape[1]
-    noise: Noise = block.noise[name]
-    if name == "requests":
-        period = block.mesh.period[at, 0]
-        expected = block.mesh.rate[at][:, None] * period
-        seen = np.log((block.requests[at] + 0.5) / (expected * block.load[at] + 0.5))
-        seen = np.where(block.mesh.measured[at, :, AT[name], None], seen, np.nan)
-        today = 1.0
-    else:
-        usual = block.true_usual[at][:, AT[name], None]
-        values = block.values[at, :, AT[name]]
-        if name in ("memory", "node cpu"):
-            values = np.where(values < 100.0, values, np.nan)  # cut there: how far is unknown
-        seen = np.log(values / (usual * today))
-    if name == "cpu":
-        change = change[..., None] / today
-    yield from _series(
-        noise.covariance(at, size), seen, block.chances[at], change, by_service=by_service
-    )
+    usual = block.true_usual[at][:, AT[name], None]
+    values = block.values[at, :, AT[name]]
+    if name in CUT:
+        values = np.where(values < 100.0, values, np.nan)  # how far it was is unknown
+    seen = np.log(values / (usual * today))
+    covariance = block.noise[name].covariance(at, len(seen))
+    added = change[..., None] / today  # of what it would be
+    yield from _series(covariance, seen, block.chances[at], added, weight=weight)
 
 
 def _series(
@@ -242,11 +237,13 @@ def _series(
     chances: np.ndarray,
     change: np.ndarray,
     copies: int = 1,
-    by_service: bool = False,
-) -> Iterator[tuple]:
+    weight: np.ndarray | float = 1.0,
+) -> Found:
     """The evidence of one series a service, [N, D], for causes that change it: [H, N], or
-    [H, N, sample] where the change differs from sample to sample.
+    [H, N, sample] where the change differs from sample to sample. A series counts by its `weight`,
+    [N].
     """
+    weight = np.broadcast_to(weight, len(seen))
     missing = ~np.isfinite(seen)
     covariance = covariance + _diagonal(missing * UNKNOWN)[:, None]
     seen = np.where(missing, 0.0, seen)
@@ -262,13 +259,13 @@ def _series(
         if not len(cause):
             continue
         ratio = ratio[cause].reshape(len(cause), 1, -1)
-        mean = np.log1p(np.maximum(PARTS * ratio, -0.97))
+        mean = log_change(PARTS * ratio)
         mean = np.tile(mean, (1, 1, copies)).reshape(-1, seen.shape[1])
         mean = np.concatenate([mean, np.zeros((1, seen.shape[1]))])
         off = (seen[service] - mean) @ white[service].transpose(0, 2, 1)  # [pattern, P, D]
         logs = logsumexp(base[service][:, None] - 0.5 * (off**2).sum(-1), axis=0)
         logs = (logs[:-1] - logs[-1]).reshape(len(cause), -1)
-        yield ((service, cause) if by_service else cause), logs
+        yield cause, logs * weight[service]
 
 
 def _diagonal(values: np.ndarray) -> np.ndarray:
@@ -285,9 +282,13 @@ def _two_normals(off: np.ndarray, sigma: float, more: float, share: float) -> np
 def _count_logs(seen: int, mean: np.ndarray, minutes: float) -> np.ndarray:
     """Log probability of a count whose mean is gamma distributed, and has a burst now and then."""
     bursts = np.append(0.0, BURSTS)
-    chances = np.log(np.append(1.0 - BURST, np.full(len(BURSTS), BURST / len(BURSTS))))
     mean = (mean[:, None] + bursts + 0.01) * minutes
     share = BURSTINESS / (BURSTINESS + mean)
     logs = gammaln(seen + BURSTINESS) - gammaln(seen + 1) - gammaln(BURSTINESS)
     logs = logs + BURSTINESS * np.log(share) + seen * np.log1p(-share)
-    return logsumexp(logs + chances, axis=1)
+    return logsumexp(logs + _seldom(BURST, len(BURSTS)), axis=1)
+
+
+def _seldom(share: float, ways: int) -> np.ndarray:
+    """Log chances of the ordinary, and of so many ways to be otherwise that share the rest."""
+    return np.log(np.append(1.0 - share, np.full(ways, share / ways)))

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-Range = tuple[float, float]
+from .dials import Range
+
 GROUPS = ("time", "requests", "resources", "lines")  # each has a strength of its own
 
 

@@ -37,6 +37,7 @@ BURSTS = np.array([1.0, 5.0, 25.0])  # new complaints a minute of a bystander, e
 BURST = 0.03  # its chance
 BURSTINESS = 2.0  # shape of the gamma that a count's mean is multiplied by
 FAILING_SHARES = np.array([0.01, 0.05, 0.2, 0.5, 1.0])  # of a bystander that fails on its own
+CUT = ("memory", "node cpu")  # metrics that end at 100 %
 FAR_CALL = 1.6  # sigma of the network time of a call at another level
 
 
@@ -135,6 +136,11 @@ def eligible(mesh: Mesh, kind: np.ndarray) -> np.ndarray:
     return mesh.can_fail & (mesh.calls.any(1) | ~needs_caller)
 
 
+def log_change(ratio: np.ndarray) -> np.ndarray:
+    """Logarithm of a value over its usual when it is changed by `ratio`; little always stays."""
+    return np.log1p(np.maximum(ratio, -0.97))
+
+
 def log_ratios(
     change: Change, part: np.ndarray, load: np.ndarray, steady_cpu: np.ndarray
 ) -> dict[str, np.ndarray]:
@@ -143,7 +149,7 @@ def log_ratios(
     """
 
     def changed(ratio: np.ndarray) -> np.ndarray:
-        return np.log1p(np.maximum(part * ratio[..., None], -0.97))
+        return log_change(part * ratio[..., None])
 
     steady = steady_cpu[..., None]
     return {
@@ -210,7 +216,7 @@ def _observe(
         drawn[name] = common + sigma * mesh.noise[..., None] * draw.normal(count, size, SAMPLES)
     for name, ratio in ratios.items():
         values[:, :, AT[name]] = usual[:, :, AT[name], None] * np.exp(ratio + drawn[name])
-    for name in ("memory", "node cpu"):
+    for name in CUT:
         values[:, :, AT[name]] = np.minimum(values[:, :, AT[name]], 100.0)
 
     period = mesh.period[..., None]

@@ -79,8 +79,9 @@ class Mesh:
     measured: np.ndarray  # [B, N, metric]
 
 
-def draw_mesh(draw: Draw, dials: Dials, size: int, count: int = BLOCK) -> Mesh:
-    """So many clusters of `size` services each."""
+def draw_mesh(draw: Draw, dials: Dials, size: int) -> Mesh:
+    """`BLOCK` clusters of `size` services each."""
+    count = BLOCK
     layer, entry = _layers(draw, dials, count, size)
     calls = _calls(draw, dials, layer)
     shape = (count, size)
@@ -207,7 +208,6 @@ class Reach:
     through: np.ndarray  # 0 at the root
     same_machine: np.ndarray  # and its own
     latency: np.ndarray
-    rate: np.ndarray
     errors: np.ndarray
     waits: np.ndarray
     own: np.ndarray
@@ -221,7 +221,7 @@ class Reach:
         machine = mesh.machine[cluster]
         rows = {
             name: getattr(mesh, name)[cluster]
-            for name in ("latency", "rate", "errors", "waits", "own", "cpu", "cpu_of_machine")
+            for name in ("latency", "errors", "waits", "own", "cpu", "cpu_of_machine")
         }
         columns = {
             name: getattr(mesh, name)[cluster, :, root] for name in ("slowed", "crowded", "failed")

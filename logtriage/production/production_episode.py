@@ -23,12 +23,13 @@ from .production_cases import SPLITS, production_case
 PRODUCTION = "production"  # the name of the task
 
 
-def check_production_split(split: str) -> None:
-    """Raise `ValueError` for an unknown split."""
+def check_production(split: str, index: int) -> None:
+    """Raise `ValueError` where there is no such incident."""
     if split not in SPLITS:
         raise ValueError(
             f"unknown split {split!r:.60} of {PRODUCTION}; choose one of {', '.join(SPLITS)}"
         )
+    check_index(index)
 
 
 class ProductionEpisode(RealEpisode):
@@ -42,8 +43,7 @@ class ProductionEpisode(RealEpisode):
     @classmethod
     def open(cls, split: str, index: int) -> Self:
         """The incident with that number, from 0; `ValueError` where there is none."""
-        check_production_split(split)
-        check_index(index)
+        check_production(split, index)
         case = production_case(split, index)
         return cls(RealIncident(split, index, case, call_graph(case), PRODUCTION))
 

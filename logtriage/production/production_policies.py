@@ -16,6 +16,7 @@ from ..real.observed import LATENCIES, SUCCESSES, Evidence, Measure, recent
 from ..real.rules import RULES, RankingPolicy, Rule, random_ranking, ranked
 from .exact_posterior import posterior
 from .failures import FAILURES
+from .features import arrays_of_evidence
 from .mesh import BLOCK
 from .production_cases import REACHED, block_of, names_of
 from .production_episode import PRODUCTION
@@ -97,7 +98,7 @@ class ChancePolicy(PathPolicy):
 
 
 class CeilingPolicy(ChancePolicy):
-    """The exact posterior, of one who knows the constants of the cluster; `production` alone."""
+    """The posterior of one who knows the constants of the cluster; `production` alone."""
 
     name = CEILING
 
@@ -122,7 +123,6 @@ class RankerPolicy(ChancePolicy):
         self._ranker = ranker
 
     def chances(self, episode: BaseEpisode, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-        from .features import arrays_of_evidence
         from .ranker import chances, load_ranker
 
         self._ranker = self._ranker or load_ranker()

@@ -21,6 +21,7 @@ from .unexplained import suspicion
 
 Rule = Callable[[Evidence], list[str]]  # all services of the graph, the most suspect first
 
+ASK_ALL = Action("request_more_logs", (ALL_SERVICES,))
 ANOMALOUS = 3.0  # robust z-score
 TRAVERSAL_ANOMALOUS = 5.0  # the same, as in PetShop's notebook
 MOST_PATHS = 10_000  # large graphs have too many paths to follow them all
@@ -128,7 +129,7 @@ class RankingPolicy(Policy):
 
     def open(self, episode: BaseEpisode) -> None:
         self._episode = episode
-        self._queue = [Action("request_more_logs", (ALL_SERVICES,))]
+        self._queue = [ASK_ALL]
 
     def act(self) -> Action:
         if not self._queue:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from logtriage.catalogue import draw_end, open_incident
-from logtriage.play.actions import ALL_SERVICES, Action
+from logtriage.play.actions import Action
 from logtriage.play.observation import render
 from logtriage.production.features import arrays_of_block, arrays_of_evidence, features
 from logtriage.production.generator import draw_block
@@ -16,8 +16,8 @@ from logtriage.production.production_episode import ProductionEpisode, finds, te
 from logtriage.production.production_policies import PRODUCTION_POLICIES, CeilingPolicy, way_up
 from logtriage.real.observed import gather
 from logtriage.real.real_episode import RealEpisode
+from logtriage.real.rules import ASK_ALL
 
-ASK_ALL = Action("request_more_logs", (ALL_SERVICES,))
 FAULTY = next(at for at in range(40) if len(production_case("train", at).truth.path) > 2)
 QUIET = next(at for at in range(200) if not production_case("train", at).truth.root)
 
