@@ -1,7 +1,10 @@
-"""Build, train and evaluate the embedded agent by notebooks 03 and 04: `make demo`.
+"""Train and evaluate the embedded agent by notebooks 03 and 04: `make demo`.
+
+GRPO starts from the base in the package, or from the one in `<folder>/base`, where `python -m
+logtriage build-base` builds it in nine minutes (the same one, with the same number of threads).
 
 Every step is skipped when its result is there, so the same command continues what was interrupted.
-Published scores of the scripts on the held-out incidents are not played again.
+Published episodes of the scripts and of that base are not played again.
 
 By default two threads share the work. Sums are then split among them, so after some 60 steps the
 run differs from the published one of that seed, as another seed would. `--threads 1` repeats
@@ -56,14 +59,19 @@ def execute(name: str, output: Path, parameters: dict[str, object]) -> None:
 
 
 def take_published(run: Path) -> None:
-    """Give a run the published episodes of the scripts, which tests hold to be what they play."""
-    published = PUBLISHED[0] / EVALUATION
-    if (run / EVALUATION).exists() or not published.exists():
-        return
-    frame = pd.read_parquet(published)
-    frame = frame[(frame["benchmark"] == BENCHMARK_VERSION) & frame["policy"].isin(REFERENCES)]
+    """Give a run the published episodes of the scripts and of the package's base, which tests hold
+    to be what they play. Those of the base are used where a run starts from it: they have its key.
+    """
     keys = {name: scripted(name).key for name in REFERENCES}
-    frame.assign(key=frame["policy"].map(keys)).to_parquet(run / EVALUATION, index=False)
+    for name in (EVALUATION, SPLITS):
+        published = PUBLISHED[0] / name
+        if (run / name).exists() or not published.exists():
+            continue
+        frame = pd.read_parquet(published)
+        frame = frame[frame["benchmark"] == BENCHMARK_VERSION]
+        frame = frame[frame["policy"].isin([*REFERENCES, "base"])]
+        frame = frame.assign(key=frame["policy"].map(keys).fillna(frame["key"]))
+        frame.to_parquet(run / name, index=False)
 
 
 def read_summary(run: Path) -> list[dict[str, Any]]:
@@ -94,8 +102,8 @@ def main(
         os.environ.update(ALONE)
     take_published(run)
     common = {"folder": str(folder), "seed": seed}
-    own = {"profile": "cpu", "base": "built"}
-    execute("03_grpo_training", run / "03_grpo_training.ipynb", {**common, **own})
+    own = {**common, "profile": "cpu"}
+    execute("03_grpo_training", run / "03_grpo_training.ipynb", own)
     execute("04_learning_curves", run / "04_learning_curves.ipynb", common)
     rows = read_summary(run)
     print(

@@ -1,4 +1,4 @@
-"""What of the T4's route only an NVIDIA GPU can prove, any of them: `make gpu`, after `make demo`.
+"""What of the T4's route only an NVIDIA GPU can prove, any of them: `make gpu`.
 
 1. *Small*: the embedded base is trained through Unsloth in fp16, its episodes have several turns,
    its losses are finite, and it resumes from a checkpoint.
@@ -27,7 +27,7 @@ from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from statistics import mean
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 import torch
@@ -40,7 +40,7 @@ from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession, tool_schemas
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
-from logtriage.policies.llm.loading import load_language_model
+from logtriage.policies.llm.loading import load_language_model, located
 from logtriage.train import cost, grpo
 from logtriage.train.cost import GIB, T4, estimate
 from logtriage.train.decoding import apart
@@ -49,7 +49,6 @@ from logtriage.world.tasks import SEVERITIES, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "gpu"
-BASE = ROOT / "runs" / "novice" / "base"
 CAPABILITY = (7, 5)  # compute capability of a T4
 LOGS_TOKENS = 159  # of the logs of `all`, the mean of results/tokens
 TRAINED = ((1, 4), (3, 8), (4, 8))  # incidents x group: 4, 24 and 32 episodes a step
@@ -310,26 +309,24 @@ def prove_memory(
     return pd.DataFrame(rows)
 
 
-def refusal(base: Path) -> str:
+def refusal() -> str:
     """Why the proofs cannot be given here, in a sentence; empty where they can."""
     if find_gpu() is None:
         return "there is no NVIDIA GPU here: run `make gpu` on a machine that has one"
     if find_spec("unsloth") is None:
         return "Unsloth is not installed: pip install -r requirements-gpu.txt"
-    if not (base / "config.json").exists():
-        return f"{base} holds no model: build it with `python -m logtriage build-base {base}`"
     return ""
 
 
-def main(base: Annotated[Path, typer.Option(help="The embedded base.")] = BASE) -> None:
+def main() -> None:
     """Give both proofs, print them, and write results/gpu."""
-    if told := refusal(base):
+    if told := refusal():
         print(told, file=sys.stderr)
         raise typer.Exit(2)
     asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
     record = {**apart(environment_record), "driver": driver, "memory_limit_gib": T4.gib}
-    config = make_config("recommended", model=str(base.resolve()), **SMALL)
+    config = make_config("recommended", model=str(located("base")), **SMALL)
     (ROOT / "runs").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "runs") as folder:
         small = trained(config, Path(folder) / "small", scripted=False)

@@ -194,7 +194,10 @@ def cost_line(track: str) -> str:
     played = sum(map(len, played_in(runs, "episodes"))) / len(runs)
     lessons = base["settings"]
     if "base" in lessons:
-        learned = f"that of the novice, then {lessons['episodes']:,} episodes of `{CEILING}`"
+        learned = (
+            f"that of the novice, then {lessons['shown']:,} episodes of `{CEILING}`, and "
+            f"{lessons['own']:,} of its own that `{CEILING}` corrects"
+        )
     else:
         learned = (
             f"{lessons['drills']:,} drills, then {lessons['novices']:,} episodes of the novice"

@@ -1,18 +1,22 @@
-"""What `make demo` does not play: published episodes of scripts, which are what they would play."""
+"""What `make demo` does not play: published episodes, which are what would be played."""
+
+from dataclasses import asdict
 
 import demo
 import pandas as pd
 
-from logtriage.bench.registry import make_policy, scripted
+from logtriage.bench.registry import in_memory, make_policy, scripted
 from logtriage.bench.rollouts import rollout
 from logtriage.bench.score_tables import REFERENCES
+from logtriage.train.experiment import turn_tokens_of
+from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
 
 
 def test_published_episodes_of_scripts_are_theirs(tmp_path):
     demo.take_published(tmp_path)
     frame = pd.read_parquet(tmp_path / demo.EVALUATION)
-    assert set(frame["policy"]) == set(REFERENCES)
+    assert set(frame["policy"]) == {*REFERENCES, "base"}
     for name in REFERENCES:
         # Found by its key, so nothing of it is played again.
         found = frame[frame["key"] == scripted(name).key]
@@ -20,3 +24,14 @@ def test_published_episodes_of_scripts_are_theirs(tmp_path):
         first = found[(found["task"] == "single_crash") & (found["index"] < 3)]
         again = rollout(make_policy(name), ["single_crash"], "test", 3)
         assert list(first["score"]) == list(again["score"])
+
+
+def test_published_episodes_of_the_base_are_those_of_the_package(tmp_path):
+    # `test_shipped_agent` plays some of them again.
+    demo.take_published(tmp_path)
+    player = in_memory(
+        "base", turn_tokens=turn_tokens_of(asdict(make_config("novice"))), constrained=True
+    )
+    for name, count in ((demo.EVALUATION, 200), (demo.SPLITS, 300)):
+        frame = pd.read_parquet(tmp_path / name)
+        assert (frame["key"] == player.key).sum() == count * len(TASKS)

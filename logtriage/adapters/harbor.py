@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ..play.episode import Episode
 from ..play.observation import SYSTEM_PROMPT, render
-from ..play.shell import usage
 from ..policies.scripted import OraclePolicy
 from ..world.tasks import BENCHMARK_VERSION
+from .shell import usage
 
 PACKAGE = Path(__file__).parents[1]
 TEMPLATES = Path(__file__).with_name("templates")
@@ -49,6 +49,7 @@ def _export(folder: Path, episode: Episode) -> Path:
     for needed in ("world", "play"):  # of the package, and the standard library
         shutil.copytree(PACKAGE / needed, simulator / "logtriage" / needed, ignore=SKIPPED)
     shutil.copy(PACKAGE / "__init__.py", simulator / "logtriage")
+    shutil.copy(Path(__file__).with_name("shell.py"), simulator)
     (target / "solution").mkdir()
     (target / "solution" / "solve.sh").write_text(_solution(episode))
     return target

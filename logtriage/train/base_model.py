@@ -5,7 +5,8 @@ A Qwen2 decoder of about one million parameters with its own tokenizer, built fr
 only, on many call graphs and in many words; it reads services by path names. It first learns to
 *read* (see `drills`), then imitates a *novice on-call* who knows the runbook but blames the loudest
 service, and is often wrong. Neither shows it the right answer of an incident; what GRPO adds, it
-learns from reward. An *expert* base is a finished one that has then imitated `belief`.
+learns from reward. An *expert* base is a finished one that `belief` has then taught, by its own
+episodes first, and by what it would have done in the model's (see `distillation`).
 
 The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
 the simulated world: a runbook is what an on-call has. Results of this model must say so.
@@ -17,14 +18,18 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
+
+import torch
 
 from ..bench.runs import locked, weights_digest, write_text
 from ..play.conversation import Message
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import load_language_model
+from .distillation import own_examples
 from .drills import drill, expert_episode, novice_episode
-from .supervised import encode, train_on
+from .supervised import BATCH, Example, batches, encode, train_on
 from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 
 DIGESTED = 40  # examples of each kind by which a finished model is recognised
@@ -76,8 +81,6 @@ def build_base(
     Raises:
         ValueError: when the folder holds another base.
     """
-    import torch
-
     settings = {
         "seed": seed,
         "drills": drills,
@@ -98,16 +101,23 @@ def build_base(
         schemas = tool_schemas()
         reading = [encode(tokenizer, drill(i), None) for i in range(drills)]
         triage = [encode(tokenizer, novice_episode(i), schemas) for i in range(novices)]
-        train_on(model, reading, seed, LEARNING_RATE, "drills", log)
-        train_on(model, triage, seed, LEARNING_RATE, "novice", log)
+        _imitate(model, reading, seed, LEARNING_RATE, "drills", log)
+        _imitate(model, triage, seed, LEARNING_RATE, "novice", log)
         return model, tokenizer
 
     return _finished(Path(folder), settings, make)
 
 
-def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: int = 6000) -> Path:
-    """Fine-tune a base model on so many episodes of `belief` and save it; a finished folder is
-    returned as it is. `ValueError` when it has other settings, or `base` is none.
+def build_expert(
+    folder: str | Path, base: str | Path, seed: int = 0, shown: int = 3000, own: int = 6000
+) -> Path:
+    """Teach a base model what `belief` would do, and save it; a finished folder is returned as it
+    is. `ValueError` when it has other settings, or `base` is none.
+
+    Args:
+        base: the folder of the model to start from.
+        shown: how many of the expert's own episodes it imitates first.
+        own: how many it then plays itself, corrected by the expert (see `distillation`).
     """
     base = Path(base)
     weights = weights_digest(base)
@@ -116,20 +126,32 @@ def build_expert(folder: str | Path, base: str | Path, seed: int = 0, episodes: 
     settings = {
         "base": weights,
         "seed": seed,
-        "episodes": episodes,
+        "shown": shown,
+        "own": own,
         "learning_rate": EXPERT_RATE,
         "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
     }
 
     def make(log: Log) -> Made:
+        torch.manual_seed(seed)
         model, tokenizer = load_language_model(base)
         model.float()  # on a GPU it comes in half precision, which is too little to train in
         schemas = tool_schemas()
-        examples = [encode(tokenizer, expert_episode(i), schemas) for i in range(episodes)]
-        train_on(model, examples, seed, EXPERT_RATE, "expert", log)
+        examples = [encode(tokenizer, expert_episode(i), schemas) for i in range(shown)]
+        _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
+        together = own_examples(model, tokenizer, shown, own, seed)
+        train_on(model, together, math.ceil(own / BATCH), seed, EXPERT_RATE, "own", log)
         return model, tokenizer
 
     return _finished(Path(folder), settings, make)
+
+
+def _imitate(
+    model: Any, examples: list[Example], seed: int, rate: float, label: str, log: Log
+) -> None:
+    """One pass over examples that are there already."""
+    together = batches(examples, Random(f"batches/{seed}/{label}"))
+    train_on(model, together, len(together), seed, rate, label, log)
 
 
 def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made]) -> Path:

@@ -240,7 +240,7 @@ def novice_episode(index: int) -> list[Message]:
 
 
 def expert_episode(index: int) -> list[Message]:
-    """An episode of `belief`: what the track `expert` imitates."""
+    """An episode of `belief`: what the track `expert` imitates first."""
     task = _draw_task(Random(f"expert/{index}"), EPISODE_SHARES)
     episode = open_varied(task, "train", EXPERT_INDEX + index)
     return transcript(BeliefPolicy(), episode, incident_names)

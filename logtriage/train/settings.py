@@ -175,7 +175,14 @@ _T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True, "micro_batches": 24}
 PRESETS: dict[str, dict[str, Any]] = {
     # Clipped a little above the gradients' median norm: a few large steps are enough to ruin them.
     "novice": {"varied": True, "max_grad_norm": 0.006},
-    "expert": {"varied": True, "max_grad_norm": 0.006, "learning_rate": 3e-4},
+    # Its base has been taught already: half as many steps.
+    "expert": {
+        "varied": True,
+        "max_grad_norm": 0.006,
+        "learning_rate": 3e-4,
+        "steps": 60,
+        "warmup": 10,
+    },
     "recommended": _T4,
     # Plain transformers in bf16, which these GPUs have and a T4 has not.
     "l4": {**_GPU, "micro_batches": 8},

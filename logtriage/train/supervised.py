@@ -5,10 +5,10 @@ adapter imitates a script on incidents of `train`, in the model's own chat templ
 to call tools, and also what to look for: such a run is SFT, then RL, and its results must say so.
 """
 
-import math
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -17,7 +17,17 @@ from ..play.tools import tool_schemas
 from .drills import trace_episode
 from .settings import TrainingConfig
 
-Example = tuple[list[int], list[bool]]  # token ids, and which of them the assistant wrote
+
+class Example(NamedTuple):
+    """A conversation to learn from."""
+
+    ids: list[int]  # of its tokens
+    own: list[bool]  # which of them the assistant wrote
+    # What is to be written where: (place, token, weight), by place. None: what stands there, for
+    # each own token.
+    targets: list[tuple[int, int, float]] | None = None
+
+
 WARM_UP_RATE = 2e-4  # peak learning rate, the standard one for adapters of this rank
 WARM_UP_BATCH = 8  # conversations per update, read one by one: their logits take much memory
 BATCH = 8  # conversations per update of the embedded model
@@ -39,33 +49,43 @@ def encode(
         spans.append((start + len(opening), at))
     encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
     own = [any(low <= left < high for low, high in spans) for left, _ in encoded["offset_mapping"]]
-    return encoded["input_ids"], own
+    return Example(encoded["input_ids"], own)
 
 
-def _batches(examples: list[Example], size: int, random: Random) -> list[list[Example]]:
+def batches(examples: list[Example], random: Random) -> list[list[Example]]:
     """Batches of examples of similar length, which spares padding, in random order."""
-    # Noise on the lengths (tokens) lets neighbours change from epoch to epoch.
-    order = sorted(examples, key=lambda example: len(example[0]) + random.random() * 40)
-    batches = [order[i : i + size] for i in range(0, len(order), size)]
-    random.shuffle(batches)
-    return batches
+    # Noise on the lengths (tokens) mixes neighbours.
+    order = sorted(examples, key=lambda example: len(example.ids) + random.random() * 40)
+    together = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
+    random.shuffle(together)
+    return together
 
 
-def _padded(batch: list[Example], pad: int, generator: Any) -> tuple[Any, Any]:
-    """Token ids and their weights in the loss, (examples, longest); padding weighs nothing."""
+def _loss(model: Any, batch: list[Example], generator: Any) -> Any:
+    """The mean cross-entropy of what is to be written, and of some tokens that are only read."""
     import torch
 
-    longest = max(len(tokens) for tokens, _ in batch)
-    ids = torch.full((len(batch), longest), pad)
-    weight = torch.zeros(len(batch), longest)
-    observed = torch.rand(weight.shape, generator=generator) < OBSERVED
-    for row, (tokens, own) in enumerate(batch):
-        end = len(tokens)
-        ids[row, :end] = torch.tensor(tokens)
-        weight[row, :end] = torch.where(
-            torch.tensor(own), 1.0, OBSERVED_WEIGHT * observed[row, :end]
-        )
-    return ids, weight
+    longest = max(len(example.ids) for example in batch)
+    ids = torch.full((len(batch), longest), model.config.pad_token_id)
+    observed = torch.rand(ids.shape, generator=generator) < OBSERVED
+    learned = []  # (row, place, token, weight), by row and place
+    for row, (tokens, own, targets) in enumerate(batch):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        seen = [not wrote and bool(observed[row, at]) for at, wrote in enumerate(own)]
+        read = [(at, tokens[at], OBSERVED_WEIGHT) for at, wanted in enumerate(seen) if wanted]
+        if targets is None:
+            targets = [(at, tokens[at], 1.0) for at, wrote in enumerate(own) if wrote]
+        # The first token of a conversation is predicted from nothing.
+        learned += [(row, *one) for one in sorted(read + targets) if one[0]]
+    row, place, token, weight = map(torch.tensor, zip(*learned, strict=True))
+    # Summed as a table: in another order, other last digits would come out.
+    table = torch.zeros(ids.shape).index_put((row, place), weight, accumulate=True)
+    # Logits of other tokens are not computed.
+    hidden = model.base_model(ids[:, :-1].to(model.device)).last_hidden_state[row, place - 1]
+    losses = torch.nn.functional.cross_entropy(
+        model.get_output_embeddings()(hidden), token.to(model.device), reduction="none"
+    )
+    return (losses * weight.to(model.device)).sum() / table[:, 1:].sum()
 
 
 def _optimizers(model: Any, learning_rate: float) -> list[Any]:
@@ -83,26 +103,26 @@ def _optimizers(model: Any, learning_rate: float) -> list[Any]:
 
 def train_on(
     model: Any,
-    examples: list[Example],
+    together: Iterable[list[Example]],
+    steps: int,
     seed: int,
     learning_rate: float,
     label: str,
     log: list[dict[str, Any]],
 ) -> None:
-    """One pass of supervised training, with a short warm-up of the rate and linear decay.
+    """Supervised training, with a short warm-up of the rate and linear decay.
 
     Args:
         model: a causal language model.
-        examples: from `encode`, read `BATCH` a step.
-        seed: of the order of batches, together with the label.
+        together: the examples of each step; may be made by the model as it is by then.
+        steps: how many there are.
+        seed: of what is read without being written.
         learning_rate: Muon's peak; AdamW's is `ADAM_SHARE` of it.
         label: of the progress bar and the log, which gets a row of losses every 20 steps.
     """
     import torch
 
-    random = Random(f"batches/{seed}/{label}")
     generator = torch.Generator().manual_seed(seed)
-    steps = math.ceil(len(examples) / BATCH)
     warmup = min(30, max(1, steps // 20))
 
     def rate(step: int) -> float:
@@ -110,17 +130,9 @@ def train_on(
 
     optimizers = _optimizers(model, learning_rate)
     schedules = [torch.optim.lr_scheduler.LambdaLR(one, rate) for one in optimizers]
-    model.train()
-    for batch in tqdm(_batches(examples, BATCH, random), desc=label, mininterval=5.0):
-        padded = _padded(batch, model.config.pad_token_id, generator)
-        ids, weight = (each.to(model.device) for each in padded)
-        weight = weight[:, 1:]
-        counted = weight > 0  # logits of other tokens are not computed
-        hidden = model.base_model(ids[:, :-1]).last_hidden_state[counted]
-        losses = torch.nn.functional.cross_entropy(
-            model.get_output_embeddings()(hidden), ids[:, 1:][counted], reduction="none"
-        )
-        loss = (losses * weight[counted]).sum() / weight.sum()
+    for batch in tqdm(together, total=steps, desc=label, mininterval=5.0):
+        model.train()
+        loss = _loss(model, batch, generator)
         model.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -150,7 +162,7 @@ def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) ->
     schemas = tool_schemas()
     rows = []
     for index in range(config.warm_up):
-        ids, own = encode(tokenizer, trace_episode(index), schemas)
+        ids, own, _ = encode(tokenizer, trace_episode(index), schemas)
         labels = [token if wrote else -100 for token, wrote in zip(ids, own, strict=True)]
         rows.append({"input_ids": ids, "labels": labels})
 

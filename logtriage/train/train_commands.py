@@ -59,7 +59,7 @@ def build_base_command(
     ],
     seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
     expert: Annotated[
-        Path | None, typer.Option(help="A base that is to imitate `belief`, for the preset expert.")
+        Path | None, typer.Option(help="A base for `belief` to teach, for the preset expert.")
     ] = None,
 ) -> None:
     """Build the embedded base model (ten minutes on two cores), or an expert from one."""

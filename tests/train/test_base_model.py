@@ -48,7 +48,7 @@ def test_the_tokenizer_is_lossless_and_short(tokenizer):
 
 def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
     messages = novice_episode(3)
-    ids, own = encode(tokenizer, messages, tool_schemas())
+    ids, own, _ = encode(tokenizer, messages, tool_schemas())
     written = tokenizer.decode([token for token, mine in zip(ids, own, strict=True) if mine])
     assert "<tool_call>" in written and "<tool_response>" not in written and "calls:" not in written
     turns = sum(message["role"] == "assistant" for message in messages)
@@ -115,14 +115,14 @@ def test_a_second_process_waits_and_finds_the_base_finished(
 
 
 def test_an_expert_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path):
-    folder = build_expert(tmp_path / "expert", tiny_base, episodes=4)
+    folder = build_expert(tmp_path / "expert", tiny_base, shown=4, own=8)
     taught = (folder / "model.safetensors").read_bytes()
     assert taught != (tiny_base / "model.safetensors").read_bytes()
     made = (folder / "model.safetensors").stat().st_mtime_ns
-    assert build_expert(folder, tiny_base, episodes=4) == folder
+    assert build_expert(folder, tiny_base, shown=4, own=8) == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == made
     with pytest.raises(ValueError, match="built with"):
-        build_expert(folder, folder, episodes=4)
+        build_expert(folder, folder, shown=4, own=8)
 
 
 # Wherever a name stands in what an agent reads and writes.

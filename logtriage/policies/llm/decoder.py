@@ -45,11 +45,25 @@ def folded_attention(
         query.reshape(rows, shared, folds * length, size),
         key,
         value,
-        attn_mask=mask.repeat(1, 1, folds, 1),
+        attn_mask=_folded(mask, folds),
         dropout_p=options.get("dropout", 0.0),
         scale=options.get("scaling"),
     )
     return out.view(rows, heads, length, size).transpose(1, 2).contiguous(), None
+
+
+_last_folded: tuple[Tensor, Tensor] | None = None  # a mask, and what `_folded` made of it
+
+
+def _folded(mask: Tensor, folds: int) -> Tensor:
+    """The mask of folded queries, of numbers to add. All layers share a mask, so the last is kept:
+    torch would turn it into numbers for each.
+    """
+    global _last_folded
+    if _last_folded is None or _last_folded[0] is not mask:
+        added = torch.zeros(mask.shape).masked_fill(~mask, float("-inf"))
+        _last_folded = mask, added.repeat(1, 1, folds, 1)
+    return _last_folded[1]
 
 
 FOLDED = "folded"

@@ -84,11 +84,7 @@ class TurnGrammar:
             arguments = ACTION_ARGUMENTS[name]
             named = (*services, ALL_SERVICES) if name == "request_more_logs" else services
             for values in product(*(CHOICES.get(one, named) for one in arguments)):
-                text = form
-                for argument, value in zip(arguments, values, strict=True):
-                    shown = json.dumps(value, ensure_ascii=False)[1:-1]
-                    text = text.replace(BLANK.format(argument), shown)
-                texts.append(text)
+                texts.append(_filled(form, arguments, values))
                 closing.append(name in CLOSING)
         root = Node()
         for ids, closes in zip(self._ids(texts), closing, strict=True):
@@ -98,6 +94,10 @@ class TurnGrammar:
                 node = node.next.setdefault(token, Node())
             node.closes = closes
         return root
+
+    def call_ids(self, name: str, values: Sequence[str]) -> list[int]:
+        """The ids of a call."""
+        return self._ids([_filled(self._forms[name], ACTION_ARGUMENTS[name], values)])[0]
 
     def _written(self, *names: str) -> str:
         """What the template makes of these calls, with a blank for each value."""
@@ -113,6 +113,13 @@ class TurnGrammar:
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+
+
+def _filled(form: str, arguments: Sequence[str], values: Sequence[str]) -> str:
+    """A call with its values in the place of the blanks."""
+    for argument, value in zip(arguments, values, strict=True):
+        form = form.replace(BLANK.format(argument), json.dumps(value, ensure_ascii=False)[1:-1])
+    return form
 
 
 def writes_as_qwen(tokenizer: Any) -> bool:

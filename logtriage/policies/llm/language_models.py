@@ -168,11 +168,11 @@ class LanguageModelPolicy(Policy):
         self.completion_tokens, self.protocol = completion_tokens, protocol
         self._names = names_for(model.config.to_dict())
         self._chat = TextChat(tokenizer) if protocol is TEXT else NativeChat(tokenizer)
-        self._grammar = None
+        self.grammar = None
         if constrained:
             from .grammar import TurnGrammar
 
-            self._grammar = TurnGrammar(tokenizer)
+            self.grammar = TurnGrammar(tokenizer)
 
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
@@ -204,7 +204,7 @@ class LanguageModelPolicy(Policy):
         # Many turns are equal, and their meaning does not depend on the prompt, which always ends
         # the same.
         parsed: dict[tuple[int, ...], Message] = {}
-        grammar = self._grammar
+        grammar = self.grammar
         grammars = [Turn(grammar, one, self.turn_tokens) for one in sessions] if grammar else []
 
         def answer(seat: int, turn: list[int]) -> list[int] | None:

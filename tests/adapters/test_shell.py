@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from logtriage.play import shell
+from logtriage.adapters import shell
 from logtriage.play.actions import ACTION_TYPES, Action, action_values
 from logtriage.play.episode import Episode, final_score
 from logtriage.play.observation import CLOSED, render

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from .actions import Action
-from .episode import Episode, final_score
-from .observation import CLOSED, render
-from .tools import described_tools
+from logtriage.play.actions import Action
+from logtriage.play.episode import Episode, final_score
+from logtriage.play.observation import CLOSED, render
+from logtriage.play.tools import described_tools
 
 HELP = ("help", "-h", "--help")
 SCORE = "score"  # closes the incident, and prints what it was worth

@@ -1,0 +1,211 @@
+"""On-policy distillation: the model plays, and an expert says what to do wherever it got to.
+
+An imitator of somebody else's episodes never learns what to do after a mistake of its own. Here the
+model plays incidents of `train`, sampled, and each of its turns is compared with what `belief`
+would do there (DAgger: Ross et al., 2011). Questions that promise nearly the same are nearly as
+good: they share the target (`SOFTNESS`). Token by token the model learns the expert's turn as far
+as its own agrees with it, and the first token where it does not; of several answers in a turn, each
+for itself. What it has seen afterwards is what its own turn brought.
+
+The expert knows how incidents are drawn, and the posterior of what has been seen. It never reads an
+incident's truth.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from random import Random
+from typing import Any, NamedTuple
+
+from joblib import Parallel, delayed
+
+from ..ceiling.belief import WORTHWHILE, prior_of
+from ..ceiling.lookahead import Lookahead, answer_actions
+from ..ceiling.posterior import Posterior
+from ..play.actions import Action
+from ..play.tools import ToolSession
+from ..policies.llm.language_models import Conversation, LanguageModelPolicy
+from ..policies.llm.path_names import incident_names
+from .drills import EPISODE_SHARES, EXPERT_INDEX, open_varied
+from .supervised import Example, batches
+
+SOFTNESS = 0.01  # difference in expected score at which a question weighs 1/e of the best
+PLAYED_TOGETHER = 256  # episodes that are played by one state of the model
+TURN_TOKENS, COMPLETION_TOKENS = 64, 1280  # of a turn and an episode, as in training by reward
+
+
+# Shares of a target below which a token is left out, and below which a question is none of the
+# expert's: after it nothing is learned.
+LEAST, TINY = 0.01, 1e-6
+
+Option = tuple[list[list[int]], float]  # a turn's calls in tokens, and its weight
+Target = tuple[int, int, float]  # see `Example.targets`
+
+
+class Turn(NamedTuple):
+    """A turn that the expert might take: its calls, and how much it is to be preferred."""
+
+    actions: list[Action]
+    weight: float
+
+
+def best_turns(belief: Posterior, step: int) -> list[Turn]:
+    """What the expert does in a state in which nothing has been answered; weights sum to 1."""
+    lookahead = Lookahead(belief, step)
+    gains = lookahead.gains()
+    best = max(gains.values(), default=0.0)
+    if best <= WORTHWHILE:
+        return [Turn(answer_actions(lookahead.best_answers(), belief.topology), 1.0)]
+    chances = {name: math.exp((gain - best) / SOFTNESS) for name, gain in gains.items()}
+    total = sum(chances.values())
+    return [
+        Turn([Action("request_more_logs", (name,))], chance / total)
+        for name, chance in chances.items()
+    ]
+
+
+def advise(task: str, index: int, asked: Sequence[str]) -> list[list[Turn]]:
+    """The expert's turns before each of these questions, and after the last."""
+    episode = open_varied(task, "train", index)
+    incident = episode.incident
+    belief = Posterior(prior_of(incident.topology, incident.task, incident.split))
+    belief.see(episode.opening, None)
+    advice = [best_turns(belief, 0)]
+    for service in asked:
+        observation = episode.act(Action("request_more_logs", (service,)))
+        if episode.done:
+            break
+        belief.see(observation, service)
+        advice.append(best_turns(belief, observation.step))
+    return advice
+
+
+def own_examples(
+    model: Any, tokenizer: Any, first: int, episodes: int, seed: int
+) -> Iterator[list[Example]]:
+    """Batches of the model's own episodes with the expert's targets, each played by the model as it
+    is by then.
+    """
+    policy = LanguageModelPolicy(
+        model,
+        tokenizer,
+        name="training",
+        temperature=1.0,
+        turn_tokens=TURN_TOKENS,
+        completion_tokens=COMPLETION_TOKENS,
+        constrained=True,
+    )
+    random = Random(f"distillation/{seed}")
+    with Parallel(n_jobs=-1) as parallel:
+        for start in range(first, first + episodes, PLAYED_TOGETHER):
+            indices = range(start, min(start + PLAYED_TOGETHER, first + episodes))
+            yield from batches(_play(policy, indices, parallel, random), random)
+
+
+def _play(
+    policy: LanguageModelPolicy, indices: range, parallel: Parallel, random: Random
+) -> list[Example]:
+    """The examples of these numbers."""
+    rows = []
+    for index in indices:
+        task = random.choices(list(EPISODE_SHARES), list(EPISODE_SHARES.values()))[0]
+        rows.append((task, EXPERT_INDEX + index))
+    sessions = [ToolSession(open_varied(task, "train", at), incident_names) for task, at in rows]
+    policy.model.eval()
+    streams = [Random(f"distillation/{at}") for _, at in rows]
+    conversations = policy.converse(sessions, streams)
+    asked = [_questions(session) for session in sessions]
+    advice = parallel(
+        delayed(advise)(task, at, questions)
+        for (task, at), questions in zip(rows, asked, strict=True)
+    )
+    return [_example(policy, *one) for one in zip(conversations, sessions, advice, strict=True)]
+
+
+def _questions(session: ToolSession) -> list[str]:
+    """The services that were asked for logs before anything else was done."""
+    asked = list[str]()
+    for action, _ in session.episode.history:
+        if action is None or action.type != "request_more_logs":
+            break
+        asked.append(action.args[0])
+    return asked
+
+
+def _example(
+    policy: LanguageModelPolicy,
+    conversation: Conversation,
+    session: ToolSession,
+    advice: list[list[Turn]],
+) -> Example:
+    """A conversation, with the expert's targets for each turn before which nothing was answered."""
+    grammar, names = policy.grammar, incident_names(session.episode)
+    assert grammar is not None
+
+    def spelled(turn: Turn) -> Option:
+        """A turn in tokens, with the names that the model reads."""
+        calls = [(one.type, [names.get(arg, arg) for arg in one.args]) for one in turn.actions]
+        return [grammar.call_ids(*call) for call in calls], turn.weight
+
+    messages = iter([one for one in conversation.messages if one["role"] == "assistant"])
+    targets: list[Target] = []
+    at, done = len(conversation.prompt), 0  # tokens, and calls
+    for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
+        ids = [token for _, token in run]
+        if own:
+            if done < len(advice):
+                found = compare(ids, [spelled(turn) for turn in advice[done]], grammar)
+                targets += [(at + place, token, weight) for place, token, weight in found]
+            done += len(next(messages).get("tool_calls") or ())
+        at += len(ids)
+    own_tokens = [False] * len(conversation.prompt) + conversation.own
+    return Example(conversation.prompt + conversation.ids, own_tokens, targets)
+
+
+def compare(turn: list[int], options: list[Option], grammar: Any) -> list[Target]:
+    """Targets within the tokens of a turn, from the turns that the expert might take. `grammar` has
+    the ids that end a turn (`end`) and stand between two calls (`between`).
+    """
+    if len(options) > 1:
+        return _of_questions(turn, options, grammar.end)
+    (calls, _), place = options[0], 0
+    targets: list[Target] = []
+    for number, call in enumerate(calls):
+        wanted = [*call, grammar.between if number < len(calls) - 1 else grammar.end]
+        agreed = _agreed(turn[place:], wanted)
+        last = min(agreed, len(wanted) - 1, len(turn) - place - 1)
+        targets += [(place + at, wanted[at], 1.0) for at in range(last + 1)]
+        if agreed < len(wanted):
+            # One call of that kind with another value: go on with the call that follows. What
+            # begins or ends otherwise is another turn.
+            if not 0 < agreed < len(call) or grammar.between not in turn[place + agreed :]:
+                break
+            place = turn.index(grammar.between, place + agreed) + 1
+        else:
+            place += len(wanted)
+    return targets
+
+
+def _agreed(ids: list[int], wanted: list[int]) -> int:
+    """How many tokens are equal from the beginning on."""
+    for count, (one, other) in enumerate(zip(ids, wanted, strict=False)):
+        if one != other:
+            return count
+    return min(len(ids), len(wanted))
+
+
+def _of_questions(turn: list[int], options: list[Option], end: int) -> list[Target]:
+    """`compare`, where the expert would ask one of several services."""
+    targets: list[Target] = []
+    left = [([*calls[0], end], weight) for calls, weight in options]
+    for place, token in enumerate(turn):
+        total = sum(weight for _, weight in left)
+        chances: dict[int, float] = {}
+        for ids, weight in left:
+            chances[ids[place]] = chances.get(ids[place], 0.0) + weight / total
+        targets += [(place, one, chance) for one, chance in chances.items() if chance > LEAST]
+        left = [(ids, weight) for ids, weight in left if ids[place] == token and weight > TINY]
+        if not left or token == end:
+            break
+    return targets
