@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from math import log2
 from typing import NamedTuple
 
-from .dependencies import targets
-from .levels import FAILED, FATAL, WARN
-from .names import Namer
+from .levels import FAILED, WARN
+from .names import Namer, targets
 from .tally import OTHERS, Tally, speakers_of
-from .window import FATAL_LINES, Window, gain
+from .window import Window, gain
 
 # Words by which a line tells of a cause at home, and those by which it suffers from others.
 CAUSES = re.compile(
@@ -39,11 +38,6 @@ SYMPTOMS = re.compile(
 COMPLAINTS = re.compile(
     r"(?i)fail|\bno (?:\w+ )?(?:answer|reply|response)|not answer|\bslow|\blate\b|stale|missing"
     r"|lost|gave up|reject|\b4\d\d\b|\b5\d\d\b|without|wait"
-)
-# Names of tables, users and callers, which are none of whom a line complains of.
-MENTIONED = re.compile(
-    r"(?i)\b(?:client|user|relation|table|index|database|schema|queue|topic|on behalf of|caller"
-    r"|peer|requested by|request of|called by)[=: ]+[\"'`]?[\w.@-]+|[\w.-]+@"
 )
 # Words of a line that tells of a change.
 CHANGES = re.compile(
@@ -175,8 +169,7 @@ def weigh(
     for (name, _), numbers in kinds.items():
         if any(inside[number] for number in numbers):
             trouble = _trouble(tally, numbers, counts, named)
-            died = trouble.level == FATAL and not trouble.usual
-            if window is None or died or trouble.gain >= LEAST_GAIN:
+            if window is None or trouble.gain >= LEAST_GAIN:
                 found[name].troubles.append(trouble)
     for one in found.values():
         one.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
@@ -231,21 +224,17 @@ def _trouble(
     """One template of trouble of a service, from its shapes."""
     inside, before, first, length, rest = counts
 
-    def weighted(lines: Counter[int]) -> int:
-        # Both sides weigh alike: else a steady line of a level like FATAL would be unusual.
-        weights = {n: FATAL_LINES if tally.shapes[n].level == FATAL else 1 for n in numbers}
-        return sum(lines[number] * weight for number, weight in weights.items())
-
     now = [number for number in numbers if inside[number]]
     shape = tally.shapes[max(now, key=lambda number: (tally.shapes[number].level, inside[number]))]
     names: dict[str, float] = defaultdict(float)
     for number in now:
         for name in named[number]:
             names[name] += inside[number] / len(named[number])
-    usual, lines = weighted(before), weighted(inside)
+    lines = sum(inside[number] for number in now)
+    usual = sum(before[number] for number in numbers)
     return Trouble(
-        sum(inside[number] for number in now),
-        sum(before[number] for number in numbers) * length / rest if rest else 0.0,
+        lines,
+        usual * length / rest if rest else 0.0,
         gain(lines, length, usual, rest) if rest else log2(1.0 + lines),
         shape.example,
         shape.at,
@@ -272,7 +261,7 @@ def _named(
         called = [one for one in targets(text, known) if find or one in known]
         suffers = shape.level == FAILED or SYMPTOMS.search(text) or COMPLAINTS.search(text)
         complains = suffers and not CAUSES.search(text)
-        mentioned = namer.all(MENTIONED.sub("", text)) if complains else ()
+        mentioned = namer.all(text) if complains else ()
         names = [
             one
             for one in dict.fromkeys((*mentioned, *called))
