@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from math import log2
 from typing import NamedTuple
 
-from .levels import FAILED, WARN
+from .levels import FAILED, FATAL, WARN
 from .names import Namer, targets
 from .tally import OTHERS, Tally, speakers_of
-from .window import Window, gain
+from .window import FATAL_LINES, Window, gain
 
 # Words by which a line tells of a cause at home, and those by which it suffers from others.
 CAUSES = re.compile(
@@ -169,7 +169,8 @@ def weigh(
     for (name, _), numbers in kinds.items():
         if any(inside[number] for number in numbers):
             trouble = _trouble(tally, numbers, counts, named)
-            if window is None or trouble.gain >= LEAST_GAIN:
+            died = trouble.level == FATAL and not trouble.usual
+            if window is None or died or trouble.gain >= LEAST_GAIN:
                 found[name].troubles.append(trouble)
     for one in found.values():
         one.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
@@ -224,17 +225,21 @@ def _trouble(
     """One template of trouble of a service, from its shapes."""
     inside, before, first, length, rest = counts
 
+    def weighted(lines: Counter[int]) -> int:
+        # Both sides weigh alike: else a steady line of a level like FATAL would be unusual.
+        weights = {n: FATAL_LINES if tally.shapes[n].level == FATAL else 1 for n in numbers}
+        return sum(lines[number] * weight for number, weight in weights.items())
+
     now = [number for number in numbers if inside[number]]
     shape = tally.shapes[max(now, key=lambda number: (tally.shapes[number].level, inside[number]))]
     names: dict[str, float] = defaultdict(float)
     for number in now:
         for name in named[number]:
             names[name] += inside[number] / len(named[number])
-    lines = sum(inside[number] for number in now)
-    usual = sum(before[number] for number in numbers)
+    usual, lines = weighted(before), weighted(inside)
     return Trouble(
-        lines,
-        usual * length / rest if rest else 0.0,
+        sum(inside[number] for number in now),
+        sum(before[number] for number in numbers) * length / rest if rest else 0.0,
         gain(lines, length, usual, rest) if rest else log2(1.0 + lines),
         shape.example,
         shape.at,

@@ -14,12 +14,13 @@ from itertools import accumulate, pairwise
 from math import log
 from typing import NamedTuple
 
-from .levels import WARN
+from .levels import FATAL, WARN
 from .tally import Shape, Tally
 
 SLOTS = 60
 MOST_KINDS = 150  # of trouble, those of most lines
 LEAST_LINES = 3  # of trouble in a window
+FATAL_LINES = 4  # that a line of a level like FATAL counts for
 LEAST_CALM = 10.0  # lines a slot, from which they tell how much was going on
 LEAST_EXPOSURE = 0.25  # of a slot, in times the mean: in an outage little else is printed
 # Judgements, set on logs without any incident: see `tests/logs/test_window.py`.
@@ -79,20 +80,21 @@ def slots_of(tally: Tally) -> Slots | None:
     return Slots(start, width, -(-seconds // width))
 
 
-def _slotted(tally: Tally, slots: Slots) -> Iterator[tuple[Shape, int, int, int]]:
-    """Shapes, slots, lines of that shape in that slot, and their second."""
+def _slotted(tally: Tally, slots: Slots) -> Iterator[tuple[Shape, int, int]]:
+    """Shapes, slots, and lines of that shape in that slot."""
     for (bucket, number), lines in tally.counts.items():
         slot = slots.of(bucket * tally.width)
         if bucket >= 0 and slot >= 0:
-            yield tally.shapes[number], slot, lines, bucket * tally.width
+            yield tally.shapes[number], slot, lines
 
 
 def trouble(tally: Tally, slots: Slots) -> dict[Kind, list[int]]:
     """Lines of each kind of trouble in each slot; of the `MOST_KINDS` of most lines."""
     series: dict[Kind, list[int]] = defaultdict(lambda: [0] * slots.number)
-    for shape, slot, lines, _ in _slotted(tally, slots):
+    for shape, slot, lines in _slotted(tally, slots):
         if shape.level >= WARN:
-            series[shape.service, shape.template][slot] += lines
+            weight = FATAL_LINES if shape.level == FATAL else 1
+            series[shape.service, shape.template][slot] += lines * weight
     most = sorted(series, key=lambda kind: -sum(series[kind]))[:MOST_KINDS]
     return {kind: series[kind] for kind in most}
 
@@ -130,7 +132,7 @@ def exposures(tally: Tally, slots: Slots) -> list[float]:
     a busy hour is not taken for a bad one. Where there are hardly any, every slot counts alike.
     """
     calm = [0] * slots.number
-    for shape, slot, lines, _ in _slotted(tally, slots):
+    for shape, slot, lines in _slotted(tally, slots):
         if shape.level < WARN:
             calm[slot] += lines
     mean = sum(calm) / slots.number
@@ -179,14 +181,17 @@ def find_window(tally: Tally) -> Window | None:
 def _first_new(
     tally: Tally, slots: Slots, series: Mapping[Kind, list[int]], start: int, end: int
 ) -> int:
-    """The second of the first line in the window's first slot of a kind that was not there before;
-    the start of that slot, where it has none.
+    """The second of the first line in the window of a kind that was not there before, a death in
+    the slot before it too; the start of the window's first slot, where there is none in it.
     """
     begins = slots.start + start * slots.width
     seconds = []
-    for shape, slot, _, second in _slotted(tally, slots):
-        counts = series.get((shape.service, shape.template), [0])
-        first = slot == start and shape.level >= WARN and not any(counts[:start])
-        if first and sum(counts[start:end]) >= LEAST_LINES:
-            seconds.append(second)
+    for bucket, number in tally.counts:
+        shape, second = tally.shapes[number], bucket * tally.width
+        died = shape.level == FATAL
+        first = start - 1 if died else start
+        if begins - slots.width * died <= second < begins + slots.width and shape.level >= WARN:
+            counts = series.get((shape.service, shape.template))
+            if counts and not any(counts[:first]) and sum(counts[first:end]) >= LEAST_LINES:
+                seconds.append(second)
     return min(seconds, default=begins)
