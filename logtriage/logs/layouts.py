@@ -5,7 +5,7 @@ text, or of CSV.
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -27,8 +27,8 @@ from .objects import (
     second_of,
 )
 from .speakers import Headed, best_key, best_place
-from .tally import HEAD, HEXADECIMAL, Batch, Record
-from .times import LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones
+from .tally import HEXADECIMAL, Record
+from .times import LOOK, Clock, find_forms, find_stamp, say_zones
 
 SAMPLE = 1_000  # lines or records by which a file is understood
 HALF = 0.5
@@ -41,7 +41,6 @@ FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.
 DELIMITERS = ",;\t|"
 TITLE = re.compile(r"\s{0,9}\"?[A-Za-z_@][\w .@()[\]-]{0,80}\"?\s{0,9}")  # of a column
 
-Rows = list[tuple[int, bytes, int]]  # times, lines, and their numbers
 Records = Iterator[tuple[dict[str, Any], int]]  # each with its line
 Items = Callable[[Iterable[bytes], Reading], Records]  # of the parts of a file
 
@@ -85,9 +84,9 @@ class TextLayout:
             return Headed(line, -1)
         return Headed(line[: found.start()] + line[found.end() :], found.start())
 
-    def batches(
+    def records(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
-    ) -> Iterator[Batch]:
+    ) -> Iterator[Record]:
         """The records of a file. A line without a time and a speaker, where others have them, goes
         on with the one before.
 
@@ -97,51 +96,36 @@ class TextLayout:
             near: a time near the first one; None where none is known.
             ordered: whether the order of lines stands for their times.
         """
-        stamps = Stamps(self.forms, near)
-        last: Rows = []  # the last record, with which the next lines may go on
-        for lines in blocks(parts, reading):
-            numbers = range(reading.lines - len(lines), reading.lines)
-            if self.forms:
-                seconds = stamps.seconds(lines)
-            else:
-                seconds = [*numbers] if ordered else [-1] * len(lines)
-            rows = [*last, *zip(seconds, lines, numbers, strict=True)]
-            if MISSING in seconds:
-                rows = self._joined(rows)
-            last = [rows.pop()]
-            if rows:
-                yield self._batch(rows)
-        if last:
-            yield self._batch(last)
-
-    def _joined(self, rows: Rows) -> Rows:
-        """Records, with the lines that go on with them."""
         headed = self.place if self.place and self.place.before_time else None
-        joined: Rows = []
-        for second, line, number in rows:
-            if second != MISSING or not joined:
-                joined.append((max(-1, second), line, number))
-                continue
-            time, before, first = joined[-1]
-            if headed and headed.pattern.match(line):
-                joined.append((time, line, number))
-            elif len(before) <= MOST_TEXT and not FRAME.match(line):
-                joined[-1] = time, before + b" " + line.strip(), first
-        return joined
-
-    def _batch(self, rows: Rows) -> Batch:
-        seconds, lines, numbers = zip(*rows, strict=True)
-        heads = b"\n".join([line[:HEAD] for line in lines])
-        keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
-        if self._numbered:
-            speakers = [self.speaker_in(self.headed(line).text) for line in lines]
-            keys = [*zip(speakers, keys, strict=True)]
-
-        def record(i: int) -> Record:
-            text = self.headed(lines[i]).text
-            return self.speaker_in(text), None, text, numbers[i]
-
-        return Batch(seconds, keys, lines, record)
+        record: Record | None = None
+        clocks = [Clock(form, near if form.period else None) for form in self.forms]
+        finders = [
+            (clock, clock.form.pattern.search, {} if clock.form.period else clock.known)
+            for clock in clocks
+        ]
+        for lines in blocks(parts, reading):
+            for number, line in enumerate(lines, reading.lines - len(lines)):
+                for clock, search, known in finders:
+                    found = search(line, 0, LOOK)
+                    if found:
+                        stamp = found.groups()
+                        second = known[stamp] if stamp in known else clock.at(*stamp)
+                        begin, end = found.span()
+                        line = line[:begin] + line[end:] if begin else line[end:]
+                        break
+                else:
+                    second = number if ordered else -1
+                    if record and finders:
+                        if not (headed and headed.pattern.match(line)):
+                            record = _continued(record, line)
+                            continue
+                        second = record[0]
+                if record:
+                    yield record
+                speaker = self.speaker_in(line) if self._numbered else None
+                record = second, speaker, None, line, number
+        if record:
+            yield record
 
     def speaker_in(self, text: bytes) -> bytes | None:
         """Who speaks in a line without its time; with a call graph, one of it where it can be."""
@@ -150,6 +134,14 @@ class TextLayout:
         if self._services and (name is None or service_name(name) not in self._services):
             return self._namer.first(text[:LOOK].decode("utf-8", "replace")).encode() or name
         return name
+
+
+def _continued(record: Record, line: bytes) -> Record:
+    """A record with one more line of it, but for those that say where in the code it came about."""
+    second, speaker, level, text, number = record
+    if len(text) > MOST_TEXT or FRAME.match(line):
+        return record
+    return second, speaker, level, text + b" " + line.strip(), number
 
 
 class ObjectLayout:
@@ -176,24 +168,12 @@ class ObjectLayout:
         times = [str(at(one, fields.time) or "").encode("utf-8", "replace") for one in sample]
         self.zoned = say_zones(times, [clock.form for clock in fields.clocks])
 
-    def batches(
+    def records(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
-    ) -> Iterator[Batch]:
-        """The records of a file, see `TextLayout`."""
-        found = self._records(parts, reading, ordered)
-        while some := [*islice(found, SAMPLE)]:
-            records = [record for _, record in some]
-            keys = [
-                (service, level, text[:HEAD].translate(None, HEXADECIMAL))
-                for service, level, text, _ in records
-            ]
-            lines = [text for _, _, text, _ in records]
-            yield Batch([second for second, _ in some], keys, lines, records.__getitem__)
-
-    def _records(
-        self, parts: Iterable[bytes], reading: Reading, ordered: bool
-    ) -> Iterator[tuple[int, Record]]:
-        """Records with their times; one without a time is of the time of the one before."""
+    ) -> Iterator[Record]:
+        """The records of a file, see `TextLayout`; one without a time is of the time of the one
+        before.
+        """
         fields, last = self._fields, -1
         for one, line in self._items(parts, reading):
             second = second_of(one, fields)
@@ -204,7 +184,10 @@ class ObjectLayout:
             service: bytes | str | None = flat(at(one, fields.service)) or None
             if service is None and self._text:
                 service = self._text.speaker_in(self._text.headed(_line(one, text)).text)
-            yield last, (service, level_in(one, fields), text.encode("utf-8", "replace"), line)
+            yield last, service, level_in(one, fields), text.encode("utf-8", "replace"), line
+
+    def speaker_in(self, text: bytes) -> None:
+        """Nobody: who speaks is told by the record."""
 
 
 def _line(record: dict[str, Any], text: str) -> bytes:

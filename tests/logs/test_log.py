@@ -13,7 +13,7 @@ from logtriage.logs import tally
 from logtriage.logs.answer import answer_of
 from logtriage.logs.levels import ERROR, WARN
 from logtriage.logs.log import read_log, read_named, read_text
-from logtriage.logs.tally import Batch, Tally
+from logtriage.logs.tally import Tally
 
 AT = 1795316645
 
@@ -21,14 +21,7 @@ AT = 1795316645
 def records(rows):
     """A tally of (second, service, level, text)."""
     counts = Tally()
-    seconds, *columns = zip(*rows, strict=True)
-    told = [*zip(*columns, range(len(rows)), strict=True)]
-    keys = [(who, level, text.translate(None, tally.HEXADECIMAL)) for who, level, text, _ in told]
-    for i in range(0, len(rows), 10):
-        part = slice(i, i + 10)
-        texts = [text for _, _, text, _ in told[part]]
-        batch = Batch(seconds[part], keys[part], texts, told[part].__getitem__)
-        counts.add([batch], 0, "log")
+    counts.add(((*row, i) for i, row in enumerate(rows)), 0, "log", lambda text: None)
     counts.settle()
     return counts
 
@@ -113,7 +106,7 @@ def test_no_bound_is_passed(services, monkeypatch):
     counts = records(rows)
     assert counts.records == 400 == sum(counts.counts.values())
     assert len(counts.services) == min(services, 6) and counts.width > 1
-    assert len(counts._exact) == len(counts.shapes)
+    assert len(counts._exact) == len(counts.shapes) and len(counts._spelled) <= 10
     # Beyond the bound, there is a shape for each service and level.
     assert len(counts.shapes) <= 7 + 6 and len(counts.counts) <= 50
 
@@ -130,6 +123,7 @@ def test_buckets_are_widened_without_a_loss(monkeypatch):
 def test_what_is_kept_of_a_line_and_of_a_name_is_bounded():
     counts = records([(AT, "web" * 1_000, ERROR, b"x" * 7_000)])
     assert len(counts.shapes[0].example) == tally.EXAMPLE + 3
+    assert [len(one) for one in counts._spelled] == [tally.SPELLING]
     assert len(counts.services[0]) == 60
 
 
