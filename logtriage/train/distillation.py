@@ -33,8 +33,6 @@ from .supervised import Example, batches
 SOFTNESS = 0.01  # difference in expected score at which a question weighs 1/e of the best
 PLAYED_TOGETHER = 256  # episodes that are played by one state of the model
 TURN_TOKENS, COMPLETION_TOKENS = 64, 1280  # of a turn and an episode, as in training by reward
-
-
 # Shares of a target below which a token is left out, and below which a question is none of the
 # expert's: after it nothing is learned.
 LEAST, TINY = 0.01, 1e-6
