@@ -25,6 +25,7 @@ import typer
 
 from logtriage.bench.registry import scripted
 from logtriage.bench.score_tables import REFERENCES, split_table, summary_table
+from logtriage.train.experiment import same_incidents
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,6 +75,11 @@ def take_published(run: Path) -> None:
         frame.to_parquet(run / name, index=False)
 
 
+def played(run: Path) -> pd.DataFrame:
+    """A run's held-out episodes, of incidents that all have played: of the base more are there."""
+    return pd.concat(same_incidents(pd.read_parquet(run / name)) for name in (EVALUATION, SPLITS))
+
+
 def read_summary(run: Path) -> list[dict[str, Any]]:
     """A run's rows, one for each task."""
     rows: list[dict[str, Any]] = json.loads((run / "summary.json").read_text())
@@ -111,9 +117,8 @@ def main(
         "gains paired by incident"
     )
     print(summary_table(rows).to_string(index=False))
-    played = [pd.read_parquet(run / name) for name in (EVALUATION, SPLITS)]
     print("\nthe same on other faults, words and call graphs, means over the tasks")
-    print(split_table([pd.concat(played)]).to_string(index=False))
+    print(split_table([played(run)]).to_string(index=False))
     shipped, *others = [mean_trained(read_summary(run)) for run in PUBLISHED]
     print(
         f"\nmean on `test`: this run {mean_trained(rows):.2f}, the agent in the package "

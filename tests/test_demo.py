@@ -7,7 +7,7 @@ import pandas as pd
 
 from logtriage.bench.registry import in_memory, make_policy, scripted
 from logtriage.bench.rollouts import rollout
-from logtriage.bench.score_tables import REFERENCES
+from logtriage.bench.score_tables import REFERENCES, split_table
 from logtriage.train.experiment import turn_tokens_of
 from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
@@ -35,3 +35,14 @@ def test_published_episodes_of_the_base_are_those_of_the_package(tmp_path):
     for name, count in ((demo.EVALUATION, 200), (demo.SPLITS, 300)):
         frame = pd.read_parquet(tmp_path / name)
         assert (frame["key"] == player.key).sum() == count * len(TASKS)
+
+
+def test_the_table_of_splits_is_of_the_same_incidents(tmp_path):
+    demo.take_published(tmp_path)
+    for name in (demo.EVALUATION, demo.SPLITS):
+        frame = pd.read_parquet(tmp_path / name)
+        own = frame[(frame["policy"] == "base") & (frame["index"] < 50)]
+        pd.concat([frame, own.assign(policy="trained")]).to_parquet(tmp_path / name)
+    counts = demo.played(tmp_path).groupby(["policy", "split"]).size()
+    assert counts["base"].to_dict() == counts["trained"].to_dict()
+    split_table([demo.played(tmp_path)])
