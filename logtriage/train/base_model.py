@@ -21,8 +21,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import torch
-
 from ..bench.runs import locked, weights_digest, write_text
 from ..play.conversation import Message
 from ..play.tools import tool_schemas
@@ -81,6 +79,8 @@ def build_base(
     Raises:
         ValueError: when the folder holds another base.
     """
+    import torch
+
     settings = {
         "seed": seed,
         "drills": drills,
@@ -133,7 +133,6 @@ def build_expert(
     }
 
     def make(log: Log) -> Made:
-        torch.manual_seed(seed)
         model, tokenizer = load_language_model(base)
         model.float()  # on a GPU it comes in half precision, which is too little to train in
         schemas = tool_schemas()

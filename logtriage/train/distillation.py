@@ -27,12 +27,12 @@ from ..play.actions import Action
 from ..play.tools import ToolSession
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy
 from ..policies.llm.path_names import incident_names
-from .drills import EPISODE_SHARES, EXPERT_INDEX, open_varied
+from .drills import EPISODE_SHARES, EXPERT_INDEX, draw_task, open_varied
+from .settings import TrainingConfig
 from .supervised import Example, batches
 
 SOFTNESS = 0.01  # difference in expected score at which a question weighs 1/e of the best
 PLAYED_TOGETHER = 256  # episodes that are played by one state of the model
-TURN_TOKENS, COMPLETION_TOKENS = 64, 1280  # of a turn and an episode, as in training by reward
 # Shares of a target below which a token is left out, and below which a question is none of the
 # expert's: after it nothing is learned.
 LEAST, TINY = 0.01, 1e-6
@@ -90,8 +90,8 @@ def own_examples(
         tokenizer,
         name="training",
         temperature=1.0,
-        turn_tokens=TURN_TOKENS,
-        completion_tokens=COMPLETION_TOKENS,
+        turn_tokens=TrainingConfig.turn_tokens,  # as in training by reward
+        completion_tokens=TrainingConfig.completion_tokens,
         constrained=True,
     )
     random = Random(f"distillation/{seed}")
@@ -105,10 +105,7 @@ def _play(
     policy: LanguageModelPolicy, indices: range, parallel: Parallel, random: Random
 ) -> list[Example]:
     """The examples of these numbers."""
-    rows = []
-    for index in indices:
-        task = random.choices(list(EPISODE_SHARES), list(EPISODE_SHARES.values()))[0]
-        rows.append((task, EXPERT_INDEX + index))
+    rows = [(draw_task(random, EPISODE_SHARES), EXPERT_INDEX + index) for index in indices]
     sessions = [ToolSession(open_varied(task, "train", at), incident_names) for task, at in rows]
     policy.model.eval()
     streams = [Random(f"distillation/{at}") for _, at in rows]

@@ -129,16 +129,17 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
 
 def _open(random: Random, index: int) -> Episode:
     """An episode of `train`, under path names, of a task that `random` draws."""
-    return renamed(open_varied(_draw_task(random, DRILL_SHARES), "train", index))
+    return renamed(open_varied(draw_task(random, DRILL_SHARES), "train", index))
 
 
 def _open_reworded(random: Random, index: int) -> Episode:
     """The same on the default call graph and in varied wording."""
-    task = _draw_task(random, DRILL_SHARES)
+    task = draw_task(random, DRILL_SHARES)
     return renamed(Episode(sample_incident(task, "train", index, varied_wording=True)))
 
 
-def _draw_task(random: Random, shares: dict[str, float]) -> str:
+def draw_task(random: Random, shares: dict[str, float]) -> str:
+    """A task, drawn by its share."""
     return random.choices(list(shares), list(shares.values()))[0]
 
 
@@ -234,21 +235,21 @@ def _calls(content: str, *actions: Action) -> Message:
 def novice_episode(index: int) -> list[Message]:
     """An episode of the novice: what the base model imitates."""
     random = Random(f"novice/{index}")
-    task = _draw_task(random, EPISODE_SHARES)
+    task = draw_task(random, EPISODE_SHARES)
     episode = open_varied(task, "train", NOVICE_INDEX + index)
     return transcript(NovicePolicy(random), episode, incident_names)
 
 
 def expert_episode(index: int) -> list[Message]:
     """An episode of `belief`: what the track `expert` imitates first."""
-    task = _draw_task(Random(f"expert/{index}"), EPISODE_SHARES)
+    task = draw_task(Random(f"expert/{index}"), EPISODE_SHARES)
     episode = open_varied(task, "train", EXPERT_INDEX + index)
     return transcript(BeliefPolicy(), episode, incident_names)
 
 
 def trace_episode(index: int) -> list[Message]:
     """An episode of `trace`, with real names: what a large model imitates before GRPO."""
-    task = _draw_task(Random(f"trace/{index}"), EPISODE_SHARES)
+    task = draw_task(Random(f"trace/{index}"), EPISODE_SHARES)
     return transcript(TracePolicy(), Episode.open(task, "train", EXPERT_INDEX + index))
 
 
