@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from math import log2
 from typing import NamedTuple
 
-from .dependencies import targets
 from .levels import FAILED, FATAL, WARN
-from .names import Namer
+from .names import Namer, targets
 from .tally import OTHERS, Tally, speakers_of
 from .window import FATAL_LINES, Window, gain
 
@@ -39,11 +38,6 @@ SYMPTOMS = re.compile(
 COMPLAINTS = re.compile(
     r"(?i)fail|\bno (?:\w+ )?(?:answer|reply|response)|not answer|\bslow|\blate\b|stale|missing"
     r"|lost|gave up|reject|\b4\d\d\b|\b5\d\d\b|without|wait"
-)
-# Names of tables, users and callers, which are none of whom a line complains of.
-MENTIONED = re.compile(
-    r"(?i)\b(?:client|user|relation|table|index|database|schema|queue|topic|on behalf of|caller"
-    r"|peer|requested by|request of|called by)[=: ]+[\"'`]?[\w.@-]+|[\w.-]+@"
 )
 # Words of a line that tells of a change.
 CHANGES = re.compile(
@@ -272,7 +266,7 @@ def _named(
         called = [one for one in targets(text, known) if find or one in known]
         suffers = shape.level == FAILED or SYMPTOMS.search(text) or COMPLAINTS.search(text)
         complains = suffers and not CAUSES.search(text)
-        mentioned = namer.all(MENTIONED.sub("", text)) if complains else ()
+        mentioned = namer.all(text) if complains else ()
         names = [
             one
             for one in dict.fromkeys((*mentioned, *called))

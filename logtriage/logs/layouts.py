@@ -5,7 +5,7 @@ text, or of CSV.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -27,8 +27,8 @@ from .objects import (
     second_of,
 )
 from .speakers import Headed, best_key, best_place
-from .tally import HEXADECIMAL, Record
-from .times import LOOK, Clock, find_forms, find_stamp, say_zones
+from .tally import HEAD, HEXADECIMAL, Batch, Record
+from .times import LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones
 
 SAMPLE = 1_000  # lines or records by which a file is understood
 HALF = 0.5
@@ -84,9 +84,9 @@ class TextLayout:
             return Headed(line, -1)
         return Headed(line[: found.start()] + line[found.end() :], found.start())
 
-    def records(
+    def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
-    ) -> Iterator[Record]:
+    ) -> Iterator[Batch]:
         """The records of a file. A line without a time and a speaker, where others have them, goes
         on with the one before.
 
@@ -96,36 +96,65 @@ class TextLayout:
             near: a time near the first one; None where none is known.
             ordered: whether the order of lines stands for their times.
         """
-        headed = self.place if self.place and self.place.before_time else None
-        record: Record | None = None
-        clocks = [Clock(form, near if form.period else None) for form in self.forms]
-        finders = [
-            (clock, clock.form.pattern.search, {} if clock.form.period else clock.known)
-            for clock in clocks
-        ]
+        stamps = Stamps(self.forms, near)
         for lines in blocks(parts, reading):
-            for number, line in enumerate(lines, reading.lines - len(lines)):
-                for clock, search, known in finders:
-                    found = search(line, 0, LOOK)
-                    if found:
-                        stamp = found.groups()
-                        second = known[stamp] if stamp in known else clock.at(*stamp)
-                        begin, end = found.span()
-                        line = line[:begin] + line[end:] if begin else line[end:]
-                        break
-                else:
-                    second = number if ordered else -1
-                    if record and finders:
-                        if not (headed and headed.pattern.match(line)):
-                            record = _continued(record, line)
-                            continue
-                        second = record[0]
-                if record:
-                    yield record
-                speaker = self.speaker_in(line) if self._numbered else None
-                record = second, speaker, None, line, number
-        if record:
-            yield record
+            numbers: Sequence[int] = range(reading.lines - len(lines), reading.lines)
+            if not self.forms:
+                seconds = [*numbers] if ordered else [-1] * len(lines)
+            else:
+                seconds = stamps.seconds(lines)
+                if MISSING in seconds:
+                    seconds, lines, numbers = self._joined(seconds, lines, numbers)
+            if lines:
+                yield self._batch(seconds, lines, numbers, stamps.span)
+
+    def _joined(
+        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int]
+    ) -> tuple[list[int], list[bytes], list[int]]:
+        """Records, with the lines that go on with them; what goes on with a line of an earlier
+        block is left out.
+        """
+        headed = self.place if self.place and self.place.before_time else None
+        joined: tuple[list[int], list[bytes], list[int]] = [], [], []
+        for second, line, number in zip(seconds, lines, numbers, strict=True):
+            before = joined[1][-1] if joined[1] else None
+            if second != MISSING or not number or (headed and headed.pattern.match(line)):
+                last = joined[0][-1] if before is not None else -1
+                second = last if second == MISSING else second
+                for column, value in zip(joined, (second, line, number), strict=True):
+                    column.append(value)  # type: ignore[attr-defined]
+            elif before is not None and len(before) <= MOST_TEXT and not FRAME.match(line):
+                joined[1][-1] = before + b" " + line.strip()
+        return joined
+
+    def _batch(
+        self,
+        seconds: Sequence[int],
+        lines: Sequence[bytes],
+        numbers: Sequence[int],
+        span: tuple[int, int] | None,
+    ) -> Batch:
+        """Some records; `span` tells where all of them have their time, if at one place."""
+        heads = b"\n".join([line[:HEAD] for line in lines])
+        keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
+        if self._numbered:
+            keys = [*zip(self._speakers(lines, span), keys, strict=True)]
+
+        def record(i: int) -> Record:
+            text = self.headed(lines[i]).text
+            return self.speaker_in(text), None, text, numbers[i]
+
+        return Batch(seconds, keys, lines, record)
+
+    def _speakers(self, lines: Sequence[bytes], span: tuple[int, int] | None) -> list[bytes | None]:
+        """Who speaks in each line, see `_batch`."""
+        if not span:
+            return [self.speaker_in(self.headed(line).text) for line in lines]
+        texts = [line[: span[0]] + line[span[1] :] for line in lines]
+        if self.place and not self._services:
+            match = self.place.pattern.match
+            return [found and found[1] for found in map(match, texts)]
+        return [self.speaker_in(text) for text in texts]
 
     def speaker_in(self, text: bytes) -> bytes | None:
         """Who speaks in a line without its time; with a call graph, one of it where it can be."""
@@ -134,14 +163,6 @@ class TextLayout:
         if self._services and (name is None or service_name(name) not in self._services):
             return self._namer.first(text[:LOOK].decode("utf-8", "replace")).encode() or name
         return name
-
-
-def _continued(record: Record, line: bytes) -> Record:
-    """A record with one more line of it, but for those that say where in the code it came about."""
-    second, speaker, level, text, number = record
-    if len(text) > MOST_TEXT or FRAME.match(line):
-        return record
-    return second, speaker, level, text + b" " + line.strip(), number
 
 
 class ObjectLayout:
@@ -168,12 +189,24 @@ class ObjectLayout:
         times = [str(at(one, fields.time) or "").encode("utf-8", "replace") for one in sample]
         self.zoned = say_zones(times, [clock.form for clock in fields.clocks])
 
-    def records(
+    def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
-    ) -> Iterator[Record]:
-        """The records of a file, see `TextLayout`; one without a time is of the time of the one
-        before.
-        """
+    ) -> Iterator[Batch]:
+        """The records of a file, see `TextLayout`."""
+        found = self._records(parts, reading, ordered)
+        while some := [*islice(found, SAMPLE)]:
+            records = [record for _, record in some]
+            keys = [
+                (service, level, text[:HEAD].translate(None, HEXADECIMAL))
+                for service, level, text, _ in records
+            ]
+            lines = [text for _, _, text, _ in records]
+            yield Batch([second for second, _ in some], keys, lines, records.__getitem__)
+
+    def _records(
+        self, parts: Iterable[bytes], reading: Reading, ordered: bool
+    ) -> Iterator[tuple[int, Record]]:
+        """Records with their times; one without a time is of the time of the one before."""
         fields, last = self._fields, -1
         for one, line in self._items(parts, reading):
             second = second_of(one, fields)
@@ -184,10 +217,7 @@ class ObjectLayout:
             service: bytes | str | None = flat(at(one, fields.service)) or None
             if service is None and self._text:
                 service = self._text.speaker_in(self._text.headed(_line(one, text)).text)
-            yield last, service, level_in(one, fields), text.encode("utf-8", "replace"), line
-
-    def speaker_in(self, text: bytes) -> None:
-        """Nobody: who speaks is told by the record."""
+            yield last, (service, level_in(one, fields), text.encode("utf-8", "replace"), line)
 
 
 def _line(record: dict[str, Any], text: str) -> bytes:
@@ -204,7 +234,7 @@ def json_lines(parts: Iterable[bytes], reading: Reading) -> Records:
             head = PAYLOAD.match(line)
             begin = head.end() if head else 0
             values = objects_of(line[begin:].decode("utf-8", "replace").strip())
-            records = list(records_in(values)) if values else []
+            records = [one for value in values for one in records_in(value)]
             if not records and line.strip():
                 records = [{"message": line.decode("utf-8", "replace")}]
             for record in records:

@@ -64,6 +64,8 @@ STATUS = re.compile(
     rb"|\b(?:said|answer(?:s|ed)|return(?:s|ed)|repli(?:es|ed)|respond(?:s|ed)|got|status|status_code"
     rb"|HTTP|http|code)(?: with)?(?: status)?(?: HTTP)?[=: ]{1,2}\"?([1-5]\d\d)\b"
 )
+# The first of these by far, looked for beforehand: it begins with a word, and costs a tenth.
+LOGGED = re.compile(rb'HTTP/[\d.]+" ([1-5]\d\d)\b')
 # Answers of the client's own making that are trouble when there are suddenly many.
 TURNED_AWAY = (b"401", b"403", b"407", b"429", b"499")
 
@@ -110,6 +112,9 @@ def judged_level(text: bytes) -> int:
 
 def status_of(text: bytes) -> bytes:
     """The HTTP status that a line notes; empty where it notes none."""
+    found = LOGGED.search(text)
+    if found:
+        return found[1]
     found = STATUS.search(text)
     return found[1] or found[2] if found else b""
 

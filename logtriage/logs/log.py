@@ -120,10 +120,9 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     near = min(times, default=None)
     for number, file in enumerate(log.files):
         service = file_service(file.name) if file.name != STDIN else ""
-        found = file.layout.records(parts[number], file.reading, near, log.ordered)
+        found = file.layout.batches(parts[number], file.reading, near, log.ordered)
         with _whole(file.name):
-            counted = log.tally.add(found, number, service or "log", file.layout.speaker_in)
-        file.records, file.untimed = counted
+            file.records, file.untimed = log.tally.add(found, number, service or "log")
     log.tally.settle()
     return log
 

@@ -132,7 +132,7 @@ def records_in(value: Any, context: Mapping[str, Any] | None = None) -> Iterator
             else:
                 yield from records_in(one, around)
     elif isinstance(value, dict):
-        if not around and not any(type(one) in (dict, list) for one in value.values()):
+        if not around and not {dict, list} & set(map(type, value.values())):
             yield _unwrapped(value)
             return
         plain = {key: _plain(one) for key, one in value.items()}

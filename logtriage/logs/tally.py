@@ -8,33 +8,44 @@ one template. What is worked out of a text is worked out once a shape.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import NamedTuple
 
-from .dependencies import PLATFORM, subject
-from .levels import ERROR, WARN, level_of, level_of_status, status_of
+from .levels import ERROR, WARN, level_of, status_of
 from .lines import visible
-from .names import REPLICA, Namer, service_name
+from .names import PLATFORM, REPLICA, Namer, service_name, subject
 
-# (second or -1, who speaks or None, level or None, text, line). A level of None is read from the
-# text; a speaker of None is the file's.
-Record = tuple[int, bytes | str | None, int | None, bytes, int]
+# (who speaks or None, level or None, text, line). A level of None is read from the text; a speaker
+# of None is the file's.
+Record = tuple[bytes | str | None, int | None, bytes, int]
 
-Key = tuple[bytes | str | None, int | None, bytes]  # of what a record says
-# No shape yet; trouble, which letters of hexadecimal numbers tell apart; a request, by its status.
-NEW, BY_DIGITS, BY_STATUS = -1, -2, -3
+
+class Batch(NamedTuple):
+    """Some records of a file; `keys` are alike where all but numbers is alike."""
+
+    seconds: Sequence[int]  # -1 for one without a time
+    keys: Sequence[Hashable]
+    lines: Sequence[bytes]  # with what they say
+    record: Callable[[int], Record]  # by its place among them
+
+
+# Of lines that share a key, but no shape: trouble, which letters of hexadecimal numbers tell apart,
+# and requests, which have a status.
+BY_DIGITS, BY_STATUS = -1, -2
 
 HEAD = 240  # bytes of a text by which its shape is told
 EXAMPLE = 1_000  # characters kept of a line
 MOST_SHAPES = 20_000  # beyond them, lines are counted by level and service alone
 REST = b"(others)"  # the text of those
-MOST_KNOWN = 50_000  # texts and spellings of services remembered
+MOST_KNOWN = 50_000  # keys and spellings of services remembered
 MOST_SERVICES = 500
 SPELLING = 240  # bytes of a service's name
 MOST_CELLS = 200_000  # counts kept; beyond them buckets are made wider
 WIDTHS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 604_800, 31_536_000)  # seconds a bucket
 HEXADECIMAL, DIGITS = b"0123456789abcdefABCDEF", b"0123456789"
+NUMBER = re.compile(rb"[0-9a-f]{8}(?:-?[0-9a-f]{4,})*")  # in hexadecimal: of a trace, a UUID
 OTHERS = "others"  # the service of lines that come when there are too many
 TEMPLATE_WORDS = 12
 VARIES = re.compile(r"\d|^[0-9a-fA-F]{8,}$|^/.*/|@")  # a word that is a number, a path, an address
@@ -69,89 +80,78 @@ class Tally:
     def __post_init__(self) -> None:
         self._namer = Namer(self.known)
         self._numbers: dict[str, int] = {}  # of services by name
-        self._spelled: dict[bytes | str, str] = {}  # names by what records write
-        # Shapes by what a record says, digits taken out; see `NEW`.
-        self._calm: dict[Key, int] = {}
-        self._trouble: dict[Key, int] = {}
-        self._exact: dict[tuple[str, int, bytes], int] = {}
+        self._exact: dict[tuple[str, int, bytes], int] = {}  # shapes by service, level and text
         self._templates: dict[tuple[str, ...], int] = {}
 
-    def add(
-        self,
-        records: Iterable[Record],
-        file: int,
-        file_service: str,
-        speaker_in: Callable[[bytes], bytes | None],
-    ) -> tuple[int, int]:
+    def add(self, batches: Iterable[Batch], file: int, service: str) -> tuple[int, int]:
         """Count the records of a file; gives how many there were, and how many without a time.
 
         Args:
             file: its number.
-            file_service: who speaks where neither a record nor its text says.
-            speaker_in: who speaks by a text.
+            service: who speaks where neither a record nor its text says.
         """
-        # Local names, for this loop is where the time of reading a log goes.
-        counts, calm, trouble, width = self.counts, self._calm, self._trouble, self.width
+        known: dict[Hashable, int] = {}  # shapes, or how to tell them apart, by keys
+        finer: dict[Hashable, int] = {}  # shapes by keys and by what tells them apart
         read = untimed = 0
-        for second, raw, level, text, line in records:
-            rough = text[:HEAD].translate(None, HEXADECIMAL)
-            shape = calm.get((raw, level, rough), NEW)
-            if shape == BY_DIGITS:
-                shape = trouble.get((raw, level, text[:HEAD].translate(None, DIGITS)), NEW)
-            elif shape == BY_STATUS:
-                answered = level_of_status(status_of(text[:EXAMPLE]))
-                shape = trouble.get((raw, answered, rough), NEW)
-            if shape < 0:
-                service = self._speaker(raw or speaker_in(text), file_service)
-                shape = self._shape(service, (raw, level, rough), text, (file, line))
-            read += 1
-            if second < 0:
-                untimed += 1
-                cell = -1, shape
-            else:
-                cell = second // width, shape
-            if cell in counts:
-                counts[cell] += 1
-            else:
-                counts[cell] = 1
-                if len(counts) > MOST_CELLS and width < WIDTHS[-1]:
-                    self._widen()
-                    counts, width = self.counts, self.width
+        for batch in batches:
+            if len(known) + len(finer) > MOST_KNOWN:
+                known.clear()
+                finer.clear()
+            seconds, keys, lines, record = batch
+            read += len(keys)
+            untimed += seconds.count(-1)
+            met = set(keys)
+            if not known.keys() >= met:
+                for i, key in enumerate(keys):
+                    if key not in known:
+                        known[key] = self._told_by(record(i), service, file)
+            shapes = [*map(known.__getitem__, keys)]
+            for i in [i for i, shape in enumerate(shapes) if shape < 0]:
+                if shapes[i] == BY_STATUS:
+                    detail = keys[i], status_of(lines[i])
+                else:
+                    detail = keys[i], NUMBER.sub(b"", lines[i][:HEAD]).translate(None, DIGITS)
+                if detail not in finer:
+                    finer[detail] = self._shape(record(i), service, file)
+                shapes[i] = finer[detail]
+            self._count(seconds, shapes)
         self.records += read
-        calm.clear()  # the next file may have another speaker where none is told
-        trouble.clear()
         return read, untimed
 
-    def _shape(self, service: str, key: Key, text: bytes, at: tuple[int, int]) -> int:
-        """The shape of a text that is not known; beyond `MOST_SHAPES` the one of all lines of its
-        service and level.
-        """
-        raw, stated, rough = key
+    def _count(self, seconds: Iterable[int], shapes: Iterable[int]) -> None:
+        """Add a line of each of these shapes at its second."""
+        counts, width = self.counts, self.width
+        for (second, shape), lines in Counter(zip(seconds, shapes, strict=True)).items():
+            cell = second // width if second >= 0 else -1, shape
+            counts[cell] = counts.get(cell, 0) + lines
+        while len(self.counts) > MOST_CELLS and self.width < WIDTHS[-1]:
+            self._widen()
+
+    def _told_by(self, record: Record, file_service: str, file: int) -> int:
+        """The shape of all records with the key of this one, or what tells those apart."""
+        _, stated, text, _ = record
+        if stated is None and status_of(text[:EXAMPLE]):
+            return BY_STATUS
         level = level_of(text[:EXAMPLE]) if stated is None else stated
-        status = status_of(text[:EXAMPLE]) if stated is None else b""
-        if len(self._calm) + len(self._trouble) > MOST_KNOWN:
-            self._calm.clear()
-            self._trouble.clear()
-        head = text[:HEAD].translate(None, DIGITS) if level >= WARN and not status else rough
-        owner = self._number(service)
+        return BY_DIGITS if level >= WARN else self._shape(record, file_service, file)
+
+    def _shape(self, record: Record, file_service: str, file: int) -> int:
+        """The shape of a record; beyond `MOST_SHAPES` the one of all of its service and level."""
+        raw, stated, text, line = record
+        level = level_of(text[:EXAMPLE]) if stated is None else stated
+        answers = stated is None and status_of(text[:EXAMPLE])
+        varying = DIGITS if level >= WARN and not answers else HEXADECIMAL
+        owner = self._number(self._speaker(raw, file_service))
+        head = NUMBER.sub(b"", text[:HEAD]).translate(None, varying)
         exact = self.services[owner], level, head
         if exact not in self._exact and len(self.shapes) >= MOST_SHAPES:
             exact = self.services[owner], level, REST
-        shape = self._exact.get(exact, NEW)
-        if shape == NEW:
-            shape = self._exact[exact] = len(self.shapes)
+        if exact not in self._exact:
+            self._exact[exact] = len(self.shapes)
             example = visible(text if level >= WARN else text[:HEAD], EXAMPLE)
             template = self._template(example if exact[2] != REST else "")
-            self.shapes.append(Shape(owner, level, template, example, at))
-        if status:
-            self._calm[key] = BY_STATUS
-            self._trouble[raw, level_of_status(status), rough] = shape
-        elif level >= WARN:
-            self._calm[key] = BY_DIGITS
-            self._trouble[raw, stated, head] = shape
-        else:
-            self._calm[key] = shape
-        return shape
+            self.shapes.append(Shape(owner, level, template, example, (file, line)))
+        return self._exact[exact]
 
     def _template(self, text: str) -> int:
         """The number of the words with which a text begins, numbers and the like aside."""
@@ -163,14 +163,8 @@ class Tally:
         """The name of the service whose a line is."""
         if not raw or file_service in self.known:
             return file_service
-        raw = raw[:SPELLING]
-        if raw not in self._spelled:
-            if len(self._spelled) >= MOST_KNOWN:
-                self._spelled.clear()
-            name = service_name(raw)
-            known = not self.known or name in self.known
-            self._spelled[raw] = name if known else self._namer.first(name) or name
-        return self._spelled[raw]
+        name = service_name(raw[:SPELLING])
+        return self._namer.first(name) or name if self.known and name not in self.known else name
 
     def _number(self, name: str) -> int:
         number = self._numbers.get(name, -1)

@@ -7,107 +7,78 @@ a date or a year takes it from its neighbours: see `Clock`.
 import re
 from calendar import isleap
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import NamedTuple
 
 LOOK = 160  # bytes of a line in which its time is looked for
 MOST_KNOWN = 50_000  # times remembered of a file
 LEAST = 0.05  # share of lines that a form needs
 DAY = 86_400
-NEAR = 24  # a time within this part of its period before the last one may be late
-MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+MOST_STRAYS = 50  # lines of a block with their time elsewhere, from which each is searched
+MISSING = -2  # the second of a line without a time
+END = 7_258_118_400  # the year 2200: no time is later
+MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+MONTH = rf"(?:{b'|'.join(MONTHS).decode()})"
 CLOCK = r"\d\d:\d\d:\d\d"
 # Names that mean one zone; CST, IST and BST mean several.
 ZONES = {"EST": -5, "EDT": -4, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CDT": -5, "CET": 1}
 ZONES |= {"CEST": 2, "EET": 2, "EEST": 3, "JST": 9, "Z": 0, "UTC": 0, "GMT": 0}
 ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
+# What a time consists of; the part of a second is left out.
+PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{MONTH}|[AP]M".encode())
+
+
+Groups = tuple[bytes, bytes | None]  # of a form's pattern: a time to the second, and its zone
 
 
 class Form(NamedTuple):
     """A way to write a time."""
 
     pattern: re.Pattern[bytes]  # its first group is the time to the second, its second the zone
-    parse: Callable[[str], datetime]  # of the first group
+    order: str  # of its parts, a letter each as of `strftime`; empty for a number since 1970
     period: int = 0  # seconds after which such a time comes again; 0 where the date is whole
 
 
-def _iso(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("/", "-"))
-
-
-def _epoch(text: str) -> datetime:
-    return datetime.fromtimestamp(number_to_second(float(text)), UTC).replace(tzinfo=None)
-
-
-def _by(*forms: str) -> Callable[[str], datetime]:
-    """A parser by the first of these forms of `strptime` that fits, signs between parts aside."""
-
-    def parse(text: str) -> datetime:
-        text = re.sub(
-            r" [A-Z]{3,4}(?= \d{4}$)|\.\d+(?= (?:[AP]M|(?:[A-Z]{3,4} )?\d{4}$))", "", text
-        )
-        text = re.sub(r"[-/:,. @T]+", " ", text)
-        for form in forms[:-1]:
-            try:
-                return datetime.strptime(text, form)
-            except ValueError:
-                continue
-        return datetime.strptime(text, forms[-1])
-
-    return parse
-
-
-def _form(pattern: str, parse: Callable[[str], datetime], period: int = 0) -> Form:
-    return Form(re.compile(pattern.encode()), parse, period)
+def _form(pattern: str, order: str, period: int = 0) -> Form:
+    return Form(re.compile(pattern.encode()), order, period)
 
 
 # The first where both read the lines alike, see `find_forms`.
 MONTH_FIRST = _form(
-    r"(?<!\d)(\d\d?/\d\d?/\d{4},? \d\d?:\d\d:\d\d(?:\.\d+)?(?: [AP]M)?)()",
-    _by("%m %d %Y %I %M %S %p", "%m %d %Y %H %M %S"),
+    r"(?<!\d)(\d\d?/\d\d?/\d{4},? \d\d?:\d\d:\d\d(?:\.\d+)?(?: [AP]M)?)()", "mdYHMSp"
 )
-DAY_FIRST = MONTH_FIRST._replace(parse=_by("%d %m %Y %I %M %S %p", "%d %m %Y %H %M %S"))
-# The more exact before what is a part of it.
+DAY_FIRST = MONTH_FIRST._replace(order="dmYHMSp")
+# The more exact before what is a part of it; `k` is the month and the day in one number.
 FORMS = (
-    _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK})(?:[.,]\d+)?{ZONE}", _iso),
-    _form(
-        rf"(?<!\d)(\d\d?[-/ ]{MONTH}[-/ ]\d{{4}}[: ]{CLOCK})(?:[.,]\d+)?{ZONE}",
-        _by("%d %b %Y %H %M %S"),
-    ),
-    _form(
-        rf"({MONTH} [ \d]\d {CLOCK}(?:\.\d+)?(?: [A-Z]{{3,4}})? \d{{4}})(?!\d)()",
-        _by("%b %d %H %M %S %Y"),
-    ),
+    _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
+    _form(rf"(?<!\d)(\d\d?[-/ ]{MONTH}[-/ ]\d{{4}}[: ]{CLOCK})(?:[.,]\d+)?{ZONE}", "dmYHMS"),
+    _form(rf"({MONTH} [ \d]\d {CLOCK}(?:\.\d+)?(?: [A-Z]{{3,4}})? \d{{4}})(?!\d)()", "mdHMSY"),
     _form(
         rf"({MONTH} \d\d?, \d{{4}},?(?: @)? \d\d?:\d\d:\d\d(?: [AP]M)?)(?:[.,]\d+)?{ZONE}",
-        _by("%b %d %Y %I %M %S %p", "%b %d %Y %H %M %S"),
+        "mdYHMSp",
     ),
     MONTH_FIRST,
     DAY_FIRST,
-    _form(rf"(?<!\d)(\d\d\.\d\d\.\d{{4}} {CLOCK})(?:[.,]\d+)?{ZONE}", _by("%d %m %Y %H %M %S")),
-    _form(rf"(?<!\d)(\d\d/\d\d/\d\d {CLOCK})()", _by("%y %m %d %H %M %S")),
-    _form(rf"({MONTH} [ \d]\d {CLOCK})()", _by("%Y %b %d %H %M %S"), 365 * DAY),
-    _form(rf"(?<=\b[IWEF])(\d{{4}} {CLOCK})()(?:\.\d+)?", _by("%Y %m%d %H %M %S"), 365 * DAY),
-    _form(rf"(?<![\d:._])({CLOCK})()(?:[.,]\d+)?(?![\d:])", _by("%Y %H %M %S"), DAY),
-    _form(r"(?<![\w.:-])(1\d{9}(?:\d{3}|\d{6}|\d{9})?)(?:\.\d+)?()(?![\w:])", _epoch),
+    _form(rf"(?<!\d)(\d\d\.\d\d\.\d{{4}} {CLOCK})(?:[.,]\d+)?{ZONE}", "dmYHMS"),
+    _form(rf"(?<!\d)(\d\d/\d\d/\d\d {CLOCK})()", "ymdHMS"),
+    _form(rf"({MONTH} [ \d]\d {CLOCK})()", "mdHMS", 365 * DAY),
+    _form(rf"(?<=\b[IWEF])(\d{{4}} {CLOCK})()(?:\.\d+)?", "kHMS", 365 * DAY),
+    _form(rf"(?<![\d:._])({CLOCK})()(?:[.,]\d+)?(?![\d:])", "HMS", DAY),
+    _form(r"(?<![\w.:-])(1\d{9}(?:\d{3}|\d{6}|\d{9})?)(?:\.\d+)?()(?![\w:])", ""),
 )
 
 
 class Clock:
-    """Reads the times of one file in one form.
-
-    Where the date or the year is not written, a time is the first such one that is not much before
-    the last. One that strays by itself leaves the clock alone. `near` is a time near the first one,
-    such as that of another file.
+    """Reads times in one form. Where the date or the year is not written, a time is the one that is
+    nearest to the last; `near` is a time near the first one, such as that of another file.
     """
 
     def __init__(self, form: Form, near: int | None = None) -> None:
         self.form = form
-        # Seconds by the groups of the pattern; of a form with a period, of its first one.
-        self.known: dict[tuple[bytes, bytes | None], int] = {}
+        self._known: dict[Groups, int] = {}
         self._last = near
-        self._far = near is not None  # whether the next time may be far from the last
         self._year = datetime.fromtimestamp(near, UTC).year if near is not None else 2000
 
     def read(self, text: bytes) -> int:
@@ -117,33 +88,116 @@ class Clock:
 
     def at(self, time: bytes, zone: bytes | None) -> int:
         """The second from the groups of the form's pattern; -1 for what is no time."""
-        second = self.known.get((time, zone))
+        second = self._known.get((time, zone))
         if second is None:
-            if len(self.known) >= MOST_KNOWN:
-                self.known.clear()
-            second = self.known[time, zone] = self._parsed(time.decode(), zone)
-        return self._turned(second) if self.form.period and second >= 0 else second
-
-    def _parsed(self, time: str, zone: bytes | None) -> int:
-        prefix = f"{self._year} " if self.form.period else ""
-        try:
-            second = int(self.form.parse(prefix + time).replace(tzinfo=UTC).timestamp())
-        except (ValueError, OverflowError, OSError):
-            return -1
-        return second - zone_seconds(zone) if 0 <= second < 7_258_118_400 else -1  # until 2200
-
-    def _turned(self, second: int) -> int:
-        """A time of day or of the year, in the day or year that the last time tells."""
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            second = self._known[time, zone] = self._parsed(time, zone)
+        if not self.form.period or second < 0:
+            return second
         period = self.form.period + DAY * (self.form.period > DAY and isleap(self._year))
-        if self._last is None:
-            self._last = second
-        early = period // (2 if self._far else NEAR)  # what may come before the last time
-        second += -((second - self._last + early) // period) * period
-        if abs(second - self._last) <= period // NEAR or self._far:
-            self._last, self._far = second, False
+        last = second if self._last is None else self._last
+        self._last = second + round((last - second) / period) * period
+        return self._last
+
+    def _parsed(self, time: bytes, zone: bytes | None) -> int:
+        if not self.form.order:
+            return number_to_second(float(time))
+        parts = dict(zip(self.form.order, PART.findall(time), strict=False))
+        half = parts.pop("p", None)
+        told = {
+            key: MONTHS.index(part) + 1 if part in MONTHS else int(part)
+            for key, part in parts.items()
+        }
+        if "k" in told:
+            told["m"], told["d"] = divmod(told["k"], 100)
+        year = told["y"] + 2000 if "y" in told else told.get("Y", self._year)
+        hour = told["H"] if half is None else told["H"] % 12 + 12 * (half == b"PM")
+        try:
+            date = datetime(year, told.get("m", 1), told.get("d", 1), hour, told["M"], told["S"])
+        except ValueError:
+            return -1
+        second = int(date.replace(tzinfo=UTC).timestamp())
+        return second - zone_seconds(zone) if 0 <= second < END else -1
+
+
+class Stamps:
+    """Reads the times of the lines of one file: each at the place where the line before had it, as
+    a rule, else by the first of the forms that it has.
+
+    Attributes:
+        span: where the lines last read have their time, if all have it at one place, else None.
+    """
+
+    def __init__(self, forms: Sequence[Form], near: int | None) -> None:
+        self._clocks = [Clock(form, near if form.period else None) for form in forms]
+        # What stands at the place of a time and its zone, to both.
+        self._known: dict[bytes, Groups] = {}
+        self._place = 0, 0, 0, 0  # where a time begins and ends, its zone, and what follows
+        self._end = 0  # of all that belongs to a time there
+        self.span: tuple[int, int] | None = None
+
+    def seconds(self, lines: Sequence[bytes]) -> list[int]:
+        """The second of each line: `MISSING` without a time, -1 for one that is no time."""
+        seconds: list[int] = []
+        for groups, run in groupby(self._groups(lines)):
+            first, many = len(seconds), len([*run])
+            if groups:
+                seconds += [self._clocks[0].at(*groups)] * many
+            else:
+                seconds += [self._read(line) for line in lines[first : first + many]]
+        return seconds
+
+    def _groups(self, lines: Sequence[bytes]) -> list[Groups | None]:
+        """Time and zone of each line in the first form, None where it has none."""
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._move(lines[0])
+        begin, end, zone, after = self._place
+        if zone == end:
+            stamps = [line[begin:after] for line in lines]
         else:
-            self._far = True
-        return second
+            stamps = [line[begin:end] + line[zone:after] for line in lines]
+        strays = 0
+        for stamp, line in dict(zip(stamps, lines, strict=True)).items():
+            if stamp not in self._known:
+                strays += not self._learn(stamp, line)
+            if strays > MOST_STRAYS:
+                self.span = None
+                search = self._clocks[0].form.pattern.search
+                found = (search(line, 0, LOOK) for line in lines)
+                return [one and (one[1], one[2]) for one in found]
+        self.span = None if strays else (begin, self._end)
+        return [*map(self._known.get, stamps)]
+
+    def _move(self, line: bytes) -> None:
+        """Take the place where a line has its time for that of all lines."""
+        found = self._clocks[0].form.pattern.search(line, 0, LOOK)
+        if found:
+            self._place, self._end = _place_of(found), found.end()
+
+    def _learn(self, stamp: bytes, line: bytes) -> bool:
+        """Remember what stands at the place in a line, if that is its time. Says whether it is."""
+        found = self._clocks[0].form.pattern.search(line, 0, LOOK)
+        if not found or (_place_of(found), found.end()) != (self._place, self._end):
+            return False
+        self._known[stamp] = found[1], found[2]
+        return True
+
+    def _read(self, line: bytes) -> int:
+        for clock in self._clocks:
+            found = clock.form.pattern.search(line, 0, LOOK)
+            if found:
+                return clock.at(found[1], found[2])
+        return MISSING
+
+
+def _place_of(found: re.Match[bytes]) -> tuple[int, int, int, int]:
+    """Where a time begins and ends, where its zone begins, and the end of what tells it from other
+    times: the sign that follows tells one without a zone from one with a zone.
+    """
+    zone = found.start(2) if found[2] else found.end()
+    return *found.span(1), zone, max(found.end(), zone + 1)
 
 
 def zone_seconds(zone: bytes | None) -> int:
@@ -159,12 +213,13 @@ def find_forms(sample: Sequence[bytes]) -> list[Form]:
     form that stands first in it. Of days and months, that stands first which puts lines closer.
     """
     lines: Counter[Form] = Counter()
+    clocks = [Clock(form) for form in FORMS]
     for line in sample:
-        stamps = [(form, form.pattern.search(line, 0, LOOK)) for form in FORMS]
+        stamps = [(clock, clock.form.pattern.search(line, 0, LOOK)) for clock in clocks]
         starts = {
-            form: found.start()
-            for form, found in stamps
-            if found and Clock(form).at(found[1], found[2]) >= 0
+            clock.form: found.start()
+            for clock, found in stamps
+            if found and clock.at(found[1], found[2]) >= 0
         }
         if starts:
             lines[min(starts, key=lambda form: starts[form])] += 1
@@ -177,9 +232,9 @@ def find_forms(sample: Sequence[bytes]) -> list[Form]:
 
 def _misfit(form: Form, sample: Sequence[bytes]) -> tuple[int, int]:
     """How many lines a form does not read, and how far apart it puts the others, in seconds."""
-    seconds = [Clock(form).read(line) for line in sample]
-    read = [second for second in seconds if second >= 0]
-    return len(seconds) - len(read), max(read, default=0) - min(read, default=0)
+    clock = Clock(form)
+    read = [second for second in map(clock.read, sample) if second >= 0]
+    return len(sample) - len(read), max(read, default=0) - min(read, default=0)
 
 
 def find_stamp(text: bytes, forms: Sequence[Form]) -> re.Match[bytes] | None:
@@ -198,11 +253,7 @@ def time_of(value: object, clocks: Sequence[Clock]) -> int:
     """The second that a value of a field tells, by one of some clocks; -1 for what is no time."""
     if isinstance(value, str):
         text = value[:LOOK].encode("ascii", "replace")
-        for clock in clocks:
-            second = clock.read(text)
-            if second >= 0:
-                return second
-        return -1
+        return next((second for clock in clocks if (second := clock.read(text)) >= 0), -1)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return number_to_second(value)
     return -1
@@ -215,7 +266,7 @@ def number_to_second(value: float) -> int:
     if not abs(value) < 1e20:  # an integer of JSON may have hundreds of digits
         return -1
     for unit in (1, 1_000, 1_000_000, 1_000_000_000):
-        if 100_000_000 <= value / unit < 7_258_118_400:  # 1973 to 2200
+        if 100_000_000 <= value / unit < END:  # from 1973 on
             return int(value / unit)
     return -1
 

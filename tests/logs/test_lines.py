@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import logtriage.logs
-from logtriage.logs import layouts, lines, log, speakers, tally, times
+from logtriage.logs import layouts, lines, log, speakers, times
 from logtriage.logs.lines import Reading, blocks, chunks, defused, quoted, unpacked, visible
 
 TEXT = b"2026-11-22 03:00:00 ERROR web: down\n" * 2_000
@@ -124,7 +124,6 @@ PATTERNS["layouts.PAYLOAD"] = (
     b"",
 )  # the one that is looked for at the start alone
 PATTERNS["layouts.TITLE"] = layouts.TITLE.fullmatch, ""
-EXAMPLES = ("evidence.MENTIONED",)  # it is given no more than examples
 PATTERNS |= {
     f"speakers.places[{i}]": (place.pattern.match, b"")
     for i, place in enumerate(speakers.places([speakers.Headed(b"a=1 level=info", -1)]))
@@ -135,7 +134,7 @@ PATTERNS |= {
 def test_no_pattern_is_slow_on_a_long_line_of_one_character(name):
     look, kind = PATTERNS[name]
     for sign in "\0 -./:=aA0_@\"'[{<e1":
-        text = sign * (tally.EXAMPLE if name in EXAMPLES else lines.MOST_LINE)
+        text = sign * lines.MOST_LINE
         best = 9.0
         for _ in range(2):  # of two, for others may use the processor
             began = time.process_time()

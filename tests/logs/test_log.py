@@ -13,7 +13,7 @@ from logtriage.logs import tally
 from logtriage.logs.answer import answer_of
 from logtriage.logs.levels import ERROR, WARN
 from logtriage.logs.log import read_log, read_named, read_text
-from logtriage.logs.tally import Tally
+from logtriage.logs.tally import Batch, Tally
 
 AT = 1795316645
 
@@ -21,7 +21,14 @@ AT = 1795316645
 def records(rows):
     """A tally of (second, service, level, text)."""
     counts = Tally()
-    counts.add(((*row, i) for i, row in enumerate(rows)), 0, "log", lambda text: None)
+    seconds, *columns = zip(*rows, strict=True)
+    told = [*zip(*columns, range(len(rows)), strict=True)]
+    keys = [(who, level, text.translate(None, tally.HEXADECIMAL)) for who, level, text, _ in told]
+    for i in range(0, len(rows), 10):
+        part = slice(i, i + 10)
+        texts = [text for _, _, text, _ in told[part]]
+        batch = Batch(seconds[part], keys[part], texts, told[part].__getitem__)
+        counts.add([batch], 0, "log")
     counts.settle()
     return counts
 
@@ -87,9 +94,31 @@ def test_of_a_stack_trace_what_happened_is_kept_with_its_line():
     )
     log = read_text(text)
     assert log.tally.records == 2 and log.files[0].reading.lines == 6
-    example = log.tally.shapes[0].example
+    (example,) = [shape.example for shape in log.tally.shapes if shape.level == ERROR]
     assert "no pool" in example and "basket-db:5432" in example
     assert "Cart.java" not in example and "12 more" not in example
+
+
+def test_trouble_with_another_number_in_it_is_one_shape_and_another_name_is_not():
+    row = "2026-11-22 03:04:05 ERROR [main] web: {} refused, trace {}\n"
+    traces = ("9f86d081884c7d65", "6b86b273ff34fce1", "4e07408562bedb8b")
+    names = ("cart-a", "cart-b")
+    log = read_text("".join(row.format(name, trace) for name in names for trace in traces))
+    shapes = [log.tally.shapes[shape].example for _, shape in log.tally.counts]
+    assert sorted("cart-b" in example for example in shapes) == [False, True]
+
+
+@pytest.mark.parametrize("apart", [0, 1, 3])
+def test_a_log_is_read_alike_wherever_its_times_stand(apart):
+    # Where they stand tells who speaks in one replica or another.
+    rows = [f"{'x' * (i % (apart + 1))}2026-11-22 03:04:{i % 60:02d} INFO cart-{i % 3} done {i}\n"
+            for i in range(300)]  # fmt: skip
+    tally = read_text("".join(rows), ["cart-0", "cart-1", "cart-2"]).tally
+    lines = dict.fromkeys(tally.services, 0)
+    for (_, shape), count in tally.counts.items():
+        lines[tally.services[tally.shapes[shape].service]] += count
+    assert lines == {"cart-0": 100, "cart-1": 100, "cart-2": 100}
+    assert len({bucket for bucket, _ in tally.counts}) == 60
 
 
 def test_without_times_the_order_of_lines_stands_for_them():
@@ -106,7 +135,7 @@ def test_no_bound_is_passed(services, monkeypatch):
     counts = records(rows)
     assert counts.records == 400 == sum(counts.counts.values())
     assert len(counts.services) == min(services, 6) and counts.width > 1
-    assert len(counts._exact) == len(counts.shapes) and len(counts._spelled) <= 10
+    assert len(counts._exact) == len(counts.shapes)
     # Beyond the bound, there is a shape for each service and level.
     assert len(counts.shapes) <= 7 + 6 and len(counts.counts) <= 50
 
@@ -123,7 +152,6 @@ def test_buckets_are_widened_without_a_loss(monkeypatch):
 def test_what_is_kept_of_a_line_and_of_a_name_is_bounded():
     counts = records([(AT, "web" * 1_000, ERROR, b"x" * 7_000)])
     assert len(counts.shapes[0].example) == tally.EXAMPLE + 3
-    assert [len(one) for one in counts._spelled] == [tally.SPELLING]
     assert len(counts.services[0]) == 60
 
 

@@ -7,6 +7,7 @@ from shop_log import calm, trouble, written
 
 from logtriage.logs.answer import answer_of
 from logtriage.logs.log import read_named
+from logtriage.logs.speakers import score_of
 from logtriage.logs.suspects import LIKELY
 
 SHOP = ("gateway", "orders", "payments", "users", "db")
@@ -64,3 +65,17 @@ def test_whom_a_broken_service_mentions_is_not_the_root_for_sure(story):
         rows += trouble(*line.split(": ", 1), step=6 if line == lines[0] else 4)
     answer = answer_of(read_named({"app.log": written(rows).encode()}))
     assert answer.sure != LIKELY or answer.root == root
+
+
+@pytest.mark.parametrize(
+    ("names", "proven"),
+    [
+        (("cart-db", "cart-service", "mail-queue"), True),
+        (("CartService", "MailDb", "WebApi"), False),  # classes
+        (("red-one", "red-two", "blue-one"), False),
+    ],
+)
+def test_names_that_say_what_kind_of_service_they_are_of_prove_themselves(names, proven):
+    names = [name for name in names for _ in range(8)]
+    lines = [f"{name}: item {i} is done" for i, name in enumerate(names)]
+    assert score_of(names, lines, ())[1] is proven
