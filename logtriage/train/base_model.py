@@ -17,6 +17,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -129,7 +130,7 @@ def build_expert(
         "shown": shown,
         "own": own,
         "learning_rate": EXPERT_RATE,
-        "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
+        "examples": _expert_digest(),
     }
 
     def make(log: Log) -> Made:
@@ -187,6 +188,12 @@ def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:
             f"{folder} holds a base built with {found}, not {settings}; choose another folder"
         )
     return True
+
+
+@cache  # the posteriors of so many episodes take seconds
+def _expert_digest() -> str:
+    """`_digest` of what an expert shows."""
+    return _digest(expert_episode(i) for i in range(DIGESTED))
 
 
 def _digest(conversations: Iterable[list[Message]]) -> str:

@@ -32,7 +32,7 @@ from logtriage.world.topology_file import load_topology
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "logtriage", "mcp"]
-INCIDENTS = 20  # of each task
+INCIDENTS = 6  # of each task
 
 
 def script(episode):
