@@ -28,16 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TRACKS = {"novice": "novice, then GRPO", "expert": "expert, then GRPO"}
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
 RECIPE = (
-    *(
-        "steps",
-        "incidents",
-        "group",
-        "learning_rate",
-        "warmup",
-        "max_grad_norm",
-        "beta",
-        "temperature",
-    ),
+    *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
     *("credit", "shares", "completion_tokens", "varied", "constrained"),
 )
 # Preset and GPU of the costs in docs/t4.md, with so many held-out incidents a task before and

@@ -32,7 +32,6 @@ READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
 
 class KeptTrainer(IncidentTrainer):
     credit, constrained = "part", True  # of `TrainingConfig`
-    beta: float
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
         """Play the sessions that the environments have just opened, and return what TRL's tool loop
@@ -71,10 +70,7 @@ class KeptTrainer(IncidentTrainer):
         )
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        # What the reference says is read with the loss, of those episodes that have one.
-        self.beta, beta = 0.0, self.beta
         output = super()._generate_and_score_completions(inputs)
-        self.beta = beta
         if self.credit == "part":
             table = self._advantages_by_part(output["completion_ids"].shape[1])
             output["advantages"] = table.to(output["completion_ids"].device)
@@ -105,21 +101,7 @@ class KeptTrainer(IncidentTrainer):
         inputs = {**inputs, "tool_mask": inputs["tool_mask"] * unequal[:, None]}
         self._own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
         self._episode = inputs["episode"].tolist() if self.constrained else []
-        if self.beta:
-            inputs["ref_per_token_logps"] = self._of_the_reference(inputs)
         return super()._compute_loss(model, inputs)
-
-    @torch.no_grad()
-    def _of_the_reference(self, inputs: dict[str, Any]) -> torch.Tensor:
-        """Log-probabilities of the tokens by the model before GRPO; the KL divergence is thus of
-        the episodes that differ from their group.
-        """
-        ids, mask = (
-            torch.cat([inputs[f"prompt_{part}"], inputs[f"completion_{part}"]], 1)
-            for part in ("ids", "mask")
-        )
-        width = inputs["completion_ids"].shape[1]
-        return self._get_per_token_logps_and_entropies(self.ref_model, ids, mask, width)[0]
 
     def _get_per_token_logps_and_entropies(
         self,

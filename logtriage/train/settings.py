@@ -39,8 +39,6 @@ class TrainingConfig:
     warmup: Natural = 20
     max_grad_norm: NotNegative = 1.0  # what the gradient's norm is clipped to; 0 for no clip
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0  # of sampling
-    # Of the KL divergence from the model before GRPO, as a penalty on each token; 0 for none.
-    beta: NotNegative = 0.0
     # Our own loop, for models of transformers (see `loop`), or TRL's, which reads the whole
     # conversation again at each turn, and which Unsloth needs.
     loop: Literal["kept", "trl"] = "kept"
@@ -105,10 +103,6 @@ class TrainingConfig:
         if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
             raise ValueError(
                 "lora_rank 0 trains all weights, which 4 bit and Unsloth freeze; choose another"
-            )
-        if self.beta and self.lora_rank:
-            raise ValueError(
-                "beta needs lora_rank 0: an adapter's base is not kept apart; choose 0"
             )
         if not self.lora_rank and self.warm_up:
             raise ValueError("a warm-up trains an adapter; choose a lora_rank > 0")
@@ -181,11 +175,9 @@ _T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True, "micro_batches": 24}
 PRESETS: dict[str, dict[str, Any]] = {
     # Clipped a little above the gradients' median norm: a few large steps are enough to ruin them.
     "novice": {"varied": True, "max_grad_norm": 0.006},
-    # Its base has been taught already: half as many steps, which keep near to it. Without `beta` it
-    # soon asks some services again and again, and others never.
+    # Its base has been taught already: half as many steps.
     "expert": {
         "varied": True,
-        "beta": 0.02,
         "max_grad_norm": 0.006,
         "learning_rate": 3e-4,
         "steps": 60,

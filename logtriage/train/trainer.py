@@ -73,7 +73,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         "top_p": 1.0,
         "top_k": 0,
         "repetition_penalty": 1.0,  # Qwen2.5 brings 1.05, which is for chat
-        "beta": config.beta,  # with 0 there is no reference model in memory
+        "beta": 0.0,  # no KL penalty, and so no reference model in memory
         "epsilon": 0.2,
         "loss_type": "dr_grpo",
         "scale_rewards": "none",

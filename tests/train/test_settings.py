@@ -43,7 +43,6 @@ RESULTS = Path(__file__).parents[2] / "results"
         ({"seed": 2840, "steps": 44}, "the highest is 2839"),
         ({"deal": "in_turn"}, "needs equal shares"),
         ({"warm_up": 200}, "choose a lora_rank > 0"),
-        ({"beta": 0.02, "lora_rank": 4}, "beta needs lora_rank 0"),
         ({"load_in_4bit": True}, "lora_rank 0 trains all"),
         ({"loader": "unsloth"}, "needs the loop 'trl'"),
         ({**TRL, "loader": "unsloth"}, "lora_rank 0 trains all"),
