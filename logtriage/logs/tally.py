@@ -108,7 +108,7 @@ class Tally:
             shapes = [*map(known.__getitem__, keys)]
             for i in [i for i, shape in enumerate(shapes) if shape < 0]:
                 if shapes[i] == BY_STATUS:
-                    detail = keys[i], status_of(lines[i])
+                    detail = keys[i], status_of(lines[i][:EXAMPLE])
                 else:
                     detail = keys[i], NUMBER.sub(b"", lines[i][:HEAD]).translate(None, DIGITS)
                 if detail not in finer:
