@@ -115,7 +115,12 @@ FORMS = (
         rf" [\"'`\[(]?({_PARTED})\b",
         "timed out waiting for orders-db",
     ),
-    # A name before what a server says.
+    # A name before what a client or a server says of it.
+    (
+        r"(?<![\w./@-])([a-z][a-z0-9-]+): (?:[Cc]onnection (?:reset|refused|timed out|closed)"
+        r"|i/o timeout|no route to host|(?:[Tt]emporary failure in )?[Nn]ame (?:resolution|or))",
+        "no vectors for 630114d3: embedder: connection reset",
+    ),
     (
         r"(?<![\w./@-])([a-z][a-z0-9-]+) (?:said|answer(?:s|ed)|returned|replied|responded)"
         r"(?: with)?(?: HTTP)?(?: status)? [45]\d\d\b",

@@ -32,6 +32,10 @@ NO_NAMES = re.compile(
     r"|pod|job|health|error|exception|loaded|closing|opened)$"
 )
 THREAD = re.compile(r"(?i)thread|exec|worker|pool|nio|scheduler|executor|dispatcher|^[\dA-Fa-f]+$")
+CLASS = re.compile(r"[a-z][A-Z]|^[A-Z][a-z]+[A-Z]|\.\w+\.|\.(?:go|py|js|rb|java|rs|c|ts)$|\$|@")
+HOST = re.compile(
+    r"(?i)^(?:ip-|node|host|worker|vm|i-0|gke-|aks-|srv)|\.(?:local|internal|com|net)$"
+)
 # A name that says what kind of service it is of.
 KIND = re.compile(r"(?i)[a-z0-9][-_](?:service|svc|api|db|database|cache|queue|gateway|proxy)$")
 # What a field's name says of it: a speaker, or somebody else.
@@ -143,17 +147,20 @@ def score_of(
     if not said or len(counts) > MOST_NAMES or said < 0.5 * len(lines):
         return -9.0, False
     often = sum(count for count in counts.values() if count >= min(3, len(lines))) / said
-    threads = sum(count for name, count in counts.items() if THREAD.search(name)) / said
+    share = {
+        pattern: sum(count for name, count in counts.items() if pattern.search(name)) / said
+        for pattern in (THREAD, CLASS, HOST, KIND)
+    }
     score = 2.0 * said / len(lines) + 2.0 * often - 2.0
-    score += -3.0 * threads + (1.0 if len(counts) > 1 else -1.0)
+    score -= 3.0 * share[THREAD] + 2.0 * share[CLASS] + 1.0 * share[HOST]
+    score += 1.0 if len(counts) > 1 else -1.0
     graph = sum(counts[name] for name in counts if name in known) / said
     platform = sum(counts[name] for name in counts if PLATFORM.match(name)) / said
     score += 5.0 * graph + 2.0 * platform
     if score + 4.0 < ENOUGH:
         return score, False
     named, called = _named_by_others(names, lines)
-    told = sum(counts[name] for name in counts if KIND.search(name)) / said
-    proven = called or graph > 0.0 or platform > 0.0 or told > 0.5
+    proven = called or graph > 0.0 or platform > 0.0 or share[KIND] > 0.5
     return score + _variety(names, values, lines) + 2.0 * named, proven
 
 
