@@ -27,7 +27,7 @@ from .objects import (
     second_of,
 )
 from .speakers import Headed, best_key, best_place
-from .tally import HEAD, HEXADECIMAL, Batch, Record
+from .tally import HEAD, HEXADECIMAL, TIMED, Batch, Record
 from .times import LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones
 
 SAMPLE = 1_000  # lines or records by which a file is understood
@@ -96,7 +96,7 @@ class TextLayout:
             near: a time near the first one; None where none is known.
             ordered: whether the order of lines stands for their times.
         """
-        stamps = Stamps(self.forms, near)
+        stamps, last = Stamps(self.forms, near), -1
         for lines in blocks(parts, reading):
             numbers: Sequence[int] = range(reading.lines - len(lines), reading.lines)
             if not self.forms:
@@ -104,28 +104,28 @@ class TextLayout:
             else:
                 seconds = stamps.seconds(lines)
                 if MISSING in seconds:
-                    seconds, lines, numbers = self._joined(seconds, lines, numbers)
+                    seconds, lines, numbers = self._joined(seconds, lines, numbers, last)
             if lines:
+                last = seconds[-1]
                 yield self._batch(seconds, lines, numbers, stamps.span)
 
     def _joined(
-        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int]
+        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int], last: int
     ) -> tuple[list[int], list[bytes], list[int]]:
         """Records, with the lines that go on with them; what goes on with a line of an earlier
-        block is left out.
+        block is left out. `last` is the second of that line.
         """
         headed = self.place if self.place and self.place.before_time else None
-        joined: tuple[list[int], list[bytes], list[int]] = [], [], []
+        times, texts, places = list[int](), list[bytes](), list[int]()
         for second, line, number in zip(seconds, lines, numbers, strict=True):
-            before = joined[1][-1] if joined[1] else None
             if second != MISSING or not number or (headed and headed.pattern.match(line)):
-                last = joined[0][-1] if before is not None else -1
-                second = last if second == MISSING else second
-                for column, value in zip(joined, (second, line, number), strict=True):
-                    column.append(value)  # type: ignore[attr-defined]
-            elif before is not None and len(before) <= MOST_TEXT and not FRAME.match(line):
-                joined[1][-1] = before + b" " + line.strip()
-        return joined
+                last = last if second == MISSING else second
+                times.append(last)
+                texts.append(line)
+                places.append(number)
+            elif texts and len(texts[-1]) <= MOST_TEXT and not FRAME.match(line):
+                texts[-1] += b" " + line.strip()
+        return times, texts, places
 
     def _batch(
         self,
@@ -135,7 +135,7 @@ class TextLayout:
         span: tuple[int, int] | None,
     ) -> Batch:
         """Some records; `span` tells where all of them have their time, if at one place."""
-        heads = b"\n".join([line[:HEAD] for line in lines])
+        heads = b"\n".join([line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
             keys = [*zip(self._speakers(lines, span), keys, strict=True)]

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 
 CHUNK = 1 << 20  # bytes read at once
 MOST_LINE = 1 << 16  # bytes kept of a line; a stack trace on one line has some thousand
+MOST_LINES = 20_000  # handed on together
 COLOURS = re.compile(rb"\x1b\[[0-9;]*m|#033\[[0-9;]*m")  # of a terminal; nothing else is taken off
 SHOWN = 300  # characters of a line that an answer repeats
 # What a chat template could take for the end of a turn, a call or a role: `<|im_end|>`,
@@ -64,6 +65,7 @@ def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
     stays bounded whatever it holds. `reading` is kept up to date.
     """
     rest, dropping = b"", False  # of the line that the last part ended in
+    held: list[bytes] = []  # lines to which the last one of the file may belong
     for chunk in parts:
         if b"\x1b" in chunk or b"#033" in chunk:
             chunk = COLOURS.sub(b"", chunk)
@@ -78,17 +80,20 @@ def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
             last, dropping = b"", True
         rest = last
         if lines:
-            yield _bounded(lines, reading)
-    if rest:
-        yield _bounded([rest], reading)
+            yield from _bounded(held, reading)
+            held = lines
+    yield from _bounded([*held, rest] if rest else held, reading)
 
 
-def _bounded(lines: list[bytes], reading: Reading) -> list[bytes]:
-    reading.lines += len(lines)
-    if max(map(len, lines)) > MOST_LINE:
-        reading.cut += sum(len(line) > MOST_LINE for line in lines)
-        lines = [line[:MOST_LINE] for line in lines]
-    return lines
+def _bounded(lines: list[bytes], reading: Reading) -> Iterator[list[bytes]]:
+    """Lines cut to `MOST_LINE`, `MOST_LINES` at a time."""
+    for start in range(0, len(lines), MOST_LINES):
+        some = lines[start : start + MOST_LINES]
+        reading.lines += len(some)
+        if max(map(len, some)) > MOST_LINE:
+            reading.cut += sum(len(line) > MOST_LINE for line in some)
+            some = [line[:MOST_LINE] for line in some]
+        yield some
 
 
 def visible(text: bytes | str, most: int = SHOWN) -> str:

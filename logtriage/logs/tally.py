@@ -36,6 +36,7 @@ class Batch(NamedTuple):
 BY_DIGITS, BY_STATUS = -1, -2
 
 HEAD = 240  # bytes of a text by which its shape is told
+TIMED = HEAD + 32  # of a text with its time
 EXAMPLE = 1_000  # characters kept of a line
 MOST_SHAPES = 20_000  # beyond them, lines are counted by level and service alone
 REST = b"(others)"  # the text of those
@@ -110,7 +111,7 @@ class Tally:
                 if shapes[i] == BY_STATUS:
                     detail = keys[i], status_of(lines[i][:EXAMPLE])
                 else:
-                    detail = keys[i], NUMBER.sub(b"", lines[i][:HEAD]).translate(None, DIGITS)
+                    detail = keys[i], NUMBER.sub(b"", lines[i][:TIMED]).translate(None, DIGITS)
                 if detail not in finer:
                     finer[detail] = self._shape(record(i), service, file)
                 shapes[i] = finer[detail]

@@ -27,7 +27,7 @@ ZONES = {"EST": -5, "EDT": -4, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CDT"
 ZONES |= {"CEST": 2, "EET": 2, "EEST": 3, "JST": 9, "Z": 0, "UTC": 0, "GMT": 0}
 ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
 # What a time consists of; the part of a second is left out.
-PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{MONTH}|[AP]M".encode())
+PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{MONTH}|\b[AP]M\b".encode())
 
 
 Groups = tuple[bytes, bytes | None]  # of a form's pattern: a time to the second, and its zone
@@ -97,7 +97,7 @@ class Clock:
             return second
         period = self.form.period + DAY * (self.form.period > DAY and isleap(self._year))
         last = second if self._last is None else self._last
-        self._last = second + round((last - second) / period) * period
+        self._last = max(0, second + round((last - second) / period) * period)
         return self._last
 
     def _parsed(self, time: bytes, zone: bytes | None) -> int:
@@ -105,17 +105,17 @@ class Clock:
             return number_to_second(float(time))
         parts = dict(zip(self.form.order, PART.findall(time), strict=False))
         half = parts.pop("p", None)
-        told = {
-            key: MONTHS.index(part) + 1 if part in MONTHS else int(part)
-            for key, part in parts.items()
-        }
-        if "k" in told:
-            told["m"], told["d"] = divmod(told["k"], 100)
-        year = told["y"] + 2000 if "y" in told else told.get("Y", self._year)
-        hour = told["H"] if half is None else told["H"] % 12 + 12 * (half == b"PM")
         try:
+            told = {
+                key: MONTHS.index(part) + 1 if part in MONTHS else int(part)
+                for key, part in parts.items()
+            }
+            if "k" in told:
+                told["m"], told["d"] = divmod(told["k"], 100)
+            year = told["y"] + 2000 if "y" in told else told.get("Y", self._year)
+            hour = told["H"] if half is None else told["H"] % 12 + 12 * (half == b"PM")
             date = datetime(year, told.get("m", 1), told.get("d", 1), hour, told["M"], told["S"])
-        except ValueError:
+        except (ValueError, KeyError):
             return -1
         second = int(date.replace(tzinfo=UTC).timestamp())
         return second - zone_seconds(zone) if 0 <= second < END else -1

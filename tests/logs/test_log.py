@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logtriage.logs import tally
+from logtriage.logs import lines, tally
 from logtriage.logs.answer import answer_of
 from logtriage.logs.levels import ERROR, WARN
 from logtriage.logs.log import read_log, read_named, read_text
@@ -99,6 +99,23 @@ def test_of_a_stack_trace_what_happened_is_kept_with_its_line():
     assert "Cart.java" not in example and "12 more" not in example
 
 
+def test_a_last_line_without_an_end_goes_on_with_the_one_before():
+    rows = "2026-11-22 03:04:05 INFO web: up\n2026-11-22 03:04:06 ERROR web: lost\n"
+    log = read_text(rows + "ConnectionError: connection refused to db:5432")
+    assert log.tally.records == 2 and log.files[0].untimed == 0
+    assert any("db:5432" in shape.example for shape in log.tally.shapes)
+
+
+def test_who_speaks_without_a_time_has_that_of_the_block_before(monkeypatch):
+    monkeypatch.setattr(lines, "MOST_LINES", 7)
+    rows = "".join(
+        f"web-{i % 2} | 2026-11-22 03:04:05 INFO done {i}\nweb-{i % 2} | up {i}\n"
+        for i in range(60)
+    )
+    log = read_text(rows)
+    assert log.tally.records == 120 and log.files[0].untimed == 0
+
+
 def test_trouble_with_another_number_in_it_is_one_shape_and_another_name_is_not():
     row = "2026-11-22 03:04:05 ERROR [main] web: {} refused, trace {}\n"
     traces = ("9f86d081884c7d65", "6b86b273ff34fce1", "4e07408562bedb8b")
@@ -114,10 +131,10 @@ def test_a_log_is_read_alike_wherever_its_times_stand(apart):
     rows = [f"{'x' * (i % (apart + 1))}2026-11-22 03:04:{i % 60:02d} INFO cart-{i % 3} done {i}\n"
             for i in range(300)]  # fmt: skip
     tally = read_text("".join(rows), ["cart-0", "cart-1", "cart-2"]).tally
-    lines = dict.fromkeys(tally.services, 0)
+    counts = dict.fromkeys(tally.services, 0)
     for (_, shape), count in tally.counts.items():
-        lines[tally.services[tally.shapes[shape].service]] += count
-    assert lines == {"cart-0": 100, "cart-1": 100, "cart-2": 100}
+        counts[tally.services[tally.shapes[shape].service]] += count
+    assert counts == {"cart-0": 100, "cart-1": 100, "cart-2": 100}
     assert len({bucket for bucket, _ in tally.counts}) == 60
 
 

@@ -190,3 +190,9 @@ def test_a_time_is_read_where_it_stands_and_in_its_own_zone(moved):
         ]
         told = [AT + shift for shift in zones.values() for _ in range(3)]
         assert Stamps([FORMS[0]], None).seconds([*lines, b"\tat x"]) == [*told, times.MISSING]
+
+
+def test_a_zone_that_no_table_has_is_no_half_of_a_day():
+    lines = [b"Nov 22 03:04:05 AMT 2026 web: hi"] * 5
+    forms = find_forms(lines)
+    assert Stamps(forms, None).seconds(lines) == [AT] * 5
