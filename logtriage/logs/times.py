@@ -17,6 +17,7 @@ MOST_KNOWN = 50_000  # times remembered of a file
 LEAST = 0.05  # share of lines that a form needs
 DAY = 86_400
 MOST_STRAYS = 50  # lines of a block with their time elsewhere, from which each is searched
+BLANK_ZONE = 4  # bytes after a blank by which a zone, such as ` +0500`, differs from other words
 MISSING = -2  # the second of a line without a time
 END = 7_258_118_400  # the year 2200: no time is later
 MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
@@ -194,10 +195,13 @@ class Stamps:
 
 def _place_of(found: re.Match[bytes]) -> tuple[int, int, int, int]:
     """Where a time begins and ends, where its zone begins, and the end of what tells it from other
-    times: the sign that follows tells one without a zone from one with a zone.
+    times: what follows tells one without a zone from one with a zone.
     """
     zone = found.start(2) if found[2] else found.end()
-    return *found.span(1), zone, max(found.end(), zone + 1)
+    after = max(found.end(), zone + 1)
+    if not found[2] and found.string[zone:after] == b" ":
+        after += BLANK_ZONE
+    return *found.span(1), zone, after
 
 
 def zone_seconds(zone: bytes | None) -> int:

@@ -196,3 +196,10 @@ def test_a_zone_that_no_table_has_is_no_half_of_a_day():
     lines = [b"Nov 22 03:04:05 AMT 2026 web: hi"] * 5
     forms = find_forms(lines)
     assert Stamps(forms, None).seconds(lines) == [AT] * 5
+
+
+@pytest.mark.parametrize("zone", ["+0500", "+05:00"])
+def test_a_zone_after_a_blank_is_its_own_line_s(zone):
+    rows = [b"2026-11-22 03:04:05 INFO a", f"2026-11-22 03:04:05 {zone} INFO a".encode()]
+    found = Stamps([FORMS[0]], None).seconds([*rows, rows[0]])
+    assert found == [AT, AT - 5 * 3600, AT]
