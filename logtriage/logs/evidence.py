@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from math import log2
 from typing import NamedTuple
 
+from .dependencies import targets
 from .levels import FAILED, FATAL, WARN
-from .names import Namer, targets
+from .names import Namer
 from .tally import OTHERS, Tally, speakers_of
 from .window import FATAL_LINES, Window, gain
 

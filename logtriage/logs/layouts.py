@@ -150,11 +150,8 @@ class TextLayout:
         """Who speaks in each line, see `_batch`."""
         if not span:
             return [self.speaker_in(self.headed(line).text) for line in lines]
-        texts = [line[: span[0]] + line[span[1] :] for line in lines]
-        if self.place and not self._services:
-            match = self.place.pattern.match
-            return [found and found[1] for found in map(match, texts)]
-        return [self.speaker_in(text) for text in texts]
+        begin, end = span
+        return [self.speaker_in(line[:begin] + line[end:]) for line in lines]
 
     def speaker_in(self, text: bytes) -> bytes | None:
         """Who speaks in a line without its time; with a call graph, one of it where it can be."""

@@ -90,11 +90,11 @@ def stated_level(text: bytes) -> int | None:
     return numbered_level(int(priority[1]) & 7) if priority else None
 
 
-def level_of(text: bytes) -> int:
-    """The level of a line: of a request, by its status; else the one that it states, else by its
-    words.
+def level_of(text: bytes, status: bytes) -> int:
+    """The level of a line: of a request, by its status (`status_of`); else the one that it states,
+    else by its words.
     """
-    stated, status = stated_level(text), status_of(text)
+    stated = stated_level(text)
     if status and (stated is None or stated < WARN):
         return level_of_status(status)
     return judged_level(text) if stated is None else stated

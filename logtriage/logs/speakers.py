@@ -10,8 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from .dependencies import PLATFORM, targets
 from .levels import LEVELS
-from .names import PLATFORM, REPLICA, Namer, service_name, targets
+from .names import REPLICA, Namer, service_name
 
 MOST_NAMES = 100  # that a place may have in a sample
 ENOUGH = 3.0  # score from which a place is taken

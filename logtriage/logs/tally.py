@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
 
+from .dependencies import PLATFORM, subject
 from .levels import ERROR, WARN, level_of, status_of
 from .lines import visible
-from .names import PLATFORM, REPLICA, Namer, service_name, subject
+from .names import REPLICA, Namer, service_name
 
 # (who speaks or None, level or None, text, line). A level of None is read from the text; a speaker
 # of None is the file's.
@@ -40,7 +41,7 @@ TIMED = HEAD + 32  # of a text with its time
 EXAMPLE = 1_000  # characters kept of a line
 MOST_SHAPES = 20_000  # beyond them, lines are counted by level and service alone
 REST = b"(others)"  # the text of those
-MOST_KNOWN = 50_000  # keys and spellings of services remembered
+MOST_KNOWN = 50_000  # keys remembered
 MOST_SERVICES = 500
 SPELLING = 240  # bytes of a service's name
 MOST_CELLS = 200_000  # counts kept; beyond them buckets are made wider
@@ -113,7 +114,8 @@ class Tally:
                 else:
                     detail = keys[i], NUMBER.sub(b"", lines[i][:TIMED]).translate(None, DIGITS)
                 if detail not in finer:
-                    finer[detail] = self._shape(record(i), service, file)
+                    one = record(i)
+                    finer[detail] = self._shape(one, *_judged(one), service, file)
                 shapes[i] = finer[detail]
             self._count(seconds, shapes)
         self.records += read
@@ -130,18 +132,19 @@ class Tally:
 
     def _told_by(self, record: Record, file_service: str, file: int) -> int:
         """The shape of all records with the key of this one, or what tells those apart."""
-        _, stated, text, _ = record
-        if stated is None and status_of(text[:EXAMPLE]):
+        level, status = _judged(record)
+        if status:
             return BY_STATUS
-        level = level_of(text[:EXAMPLE]) if stated is None else stated
-        return BY_DIGITS if level >= WARN else self._shape(record, file_service, file)
+        if level >= WARN:
+            return BY_DIGITS
+        return self._shape(record, level, status, file_service, file)
 
-    def _shape(self, record: Record, file_service: str, file: int) -> int:
+    def _shape(
+        self, record: Record, level: int, status: bytes, file_service: str, file: int
+    ) -> int:
         """The shape of a record; beyond `MOST_SHAPES` the one of all of its service and level."""
-        raw, stated, text, line = record
-        level = level_of(text[:EXAMPLE]) if stated is None else stated
-        answers = stated is None and status_of(text[:EXAMPLE])
-        varying = DIGITS if level >= WARN and not answers else HEXADECIMAL
+        raw, _, text, line = record
+        varying = DIGITS if level >= WARN and not status else HEXADECIMAL
         owner = self._number(self._speaker(raw, file_service))
         head = NUMBER.sub(b"", text[:HEAD]).translate(None, varying)
         exact = self.services[owner], level, head
@@ -239,6 +242,15 @@ class Tally:
         long, brief = Namer(used), Namer(name.removeprefix(prefix) for name in used)
         if sum(len(brief.all(text)) > len(long.all(text)) for text in texts) > 0:
             self.services = [name.removeprefix(prefix) for name in self.services]
+
+
+def _judged(record: Record) -> tuple[int, bytes]:
+    """The level of a record, and the status that its text notes where it states no level."""
+    _, stated, text, _ = record
+    if stated is not None:
+        return stated, b""
+    status = status_of(text[:EXAMPLE])
+    return level_of(text[:EXAMPLE], status), status
 
 
 def speakers_of(tally: Tally) -> set[str]:

@@ -30,7 +30,6 @@ ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
 # What a time consists of; the part of a second is left out.
 PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{MONTH}|\b[AP]M\b".encode())
 
-
 Groups = tuple[bytes, bytes | None]  # of a form's pattern: a time to the second, and its zone
 
 
@@ -134,8 +133,7 @@ class Stamps:
         self._clocks = [Clock(form, near if form.period else None) for form in forms]
         # What stands at the place of a time and its zone, to both.
         self._known: dict[bytes, Groups] = {}
-        self._place = 0, 0, 0, 0  # where a time begins and ends, its zone, and what follows
-        self._end = 0  # of all that belongs to a time there
+        self._place = 0, 0, 0, 0, 0  # see `_place_of`
         self.span: tuple[int, int] | None = None
 
     def seconds(self, lines: Sequence[bytes]) -> list[int]:
@@ -154,7 +152,7 @@ class Stamps:
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._move(lines[0])
-        begin, end, zone, after = self._place
+        begin, end, zone, after, whole = self._place
         if zone == end:
             stamps = [line[begin:after] for line in lines]
         else:
@@ -168,19 +166,19 @@ class Stamps:
                 search = self._clocks[0].form.pattern.search
                 found = (search(line, 0, LOOK) for line in lines)
                 return [one and (one[1], one[2]) for one in found]
-        self.span = None if strays else (begin, self._end)
+        self.span = None if strays else (begin, whole)
         return [*map(self._known.get, stamps)]
 
     def _move(self, line: bytes) -> None:
         """Take the place where a line has its time for that of all lines."""
         found = self._clocks[0].form.pattern.search(line, 0, LOOK)
         if found:
-            self._place, self._end = _place_of(found), found.end()
+            self._place = _place_of(found)
 
     def _learn(self, stamp: bytes, line: bytes) -> bool:
         """Remember what stands at the place in a line, if that is its time. Says whether it is."""
         found = self._clocks[0].form.pattern.search(line, 0, LOOK)
-        if not found or (_place_of(found), found.end()) != (self._place, self._end):
+        if not found or _place_of(found) != self._place:
             return False
         self._known[stamp] = found[1], found[2]
         return True
@@ -193,15 +191,15 @@ class Stamps:
         return MISSING
 
 
-def _place_of(found: re.Match[bytes]) -> tuple[int, int, int, int]:
-    """Where a time begins and ends, where its zone begins, and the end of what tells it from other
-    times: what follows tells one without a zone from one with a zone.
+def _place_of(found: re.Match[bytes]) -> tuple[int, int, int, int, int]:
+    """Where a time begins and ends, where its zone begins, the end of what tells it from other
+    times (what follows tells one without a zone from one with a zone), and the end of all of it.
     """
     zone = found.start(2) if found[2] else found.end()
     after = max(found.end(), zone + 1)
     if not found[2] and found.string[zone:after] == b" ":
         after += BLANK_ZONE
-    return *found.span(1), zone, after
+    return *found.span(1), zone, after, found.end()
 
 
 def zone_seconds(zone: bytes | None) -> int:

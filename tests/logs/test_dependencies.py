@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from logtriage.logs.dependencies import FORMS, subject, targets
 from logtriage.logs.levels import WARN
 from logtriage.logs.log import read_text
-from logtriage.logs.names import FORMS, subject, targets
 
 
 @pytest.mark.parametrize(("pattern", "example"), FORMS)

@@ -33,7 +33,7 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "level"), CASES)
 def test_the_level_that_is_stated_counts_and_then_the_words(text, level):
-    assert level_of(text.encode()) == level
+    assert level_of(text.encode(), status_of(text.encode())) == level
 
 
 @pytest.mark.parametrize("text", [b"took 503 ms", b"port 500", b'"GET /x" 2000', b"code 5031", b""])
