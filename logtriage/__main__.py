@@ -36,17 +36,32 @@ app = typer.Typer(
 
 @app.command("triage")
 def triage_command(
-    logs: Annotated[list[Path], typer.Argument(help="Log files; - for standard input.")],
+    logs: Annotated[
+        list[Path] | None, typer.Argument(help="Log files; - for standard input.")
+    ] = None,
     graph: Annotated[Path | None, typer.Option(help="Their call graph, in YAML.")] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(help="Metrics in CSV, in the place of logs; needs --graph.")
+    ] = None,
+    began: Annotated[
+        str, typer.Option(help="When the trouble began, for --metrics; else three samples ago.")
+    ] = "",
     policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
     model: Annotated[str, typer.Option(help="Ask a trained model too: folder or hub name.")] = "",
     endpoint: Annotated[str, typer.Option(help="Ask a model at an OpenAI-like server too.")] = "",
     endpoint_model: Annotated[str, typer.Option(help="Its name; key: OPENAI_API_KEY.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Read logs and say where the trouble began. Nothing is executed, and nobody is called but the
-    model or the server that is named. Exit status: 0 found, 1 error, 3 not enough evidence.
+    """Read logs, or metrics, and say where the trouble began. Nothing is executed, and nobody is
+    called but the model or the server that is named. Exit status: 0 found, 1 error, 3 not enough
+    evidence.
     """
+    if metrics is not None:
+        with errors_in_a_line(1):
+            if logs or policy or model or endpoint or endpoint_model or graph is None:
+                raise ValueError("--metrics goes with --graph, without logs or a model; ask twice")
+            _triage_metrics(metrics, graph, began, as_json)
+        return
     from .logs.answer import findings_of, told_of
     from .logs.log import read_log
     from .logs.log_episode import LogEpisode
@@ -56,6 +71,8 @@ def triage_command(
 
     asked, failure = None, ""
     try:
+        if not logs or began:
+            raise ValueError("name log files, - for standard input, or --metrics, with --began")
         agent = _agent(policy, model, endpoint, endpoint_model)
         call_graph = None if graph is None else load_call_graph(graph)
         log = read_log(logs, call_graph.names if call_graph else ())
@@ -83,6 +100,16 @@ def triage_command(
     if failure:
         raise fail(ConnectionError(failure), 1)
     if answer.sure == UNSURE:
+        raise typer.Exit(3)
+
+
+def _triage_metrics(metrics: Path, graph: Path, began: str, as_json: bool) -> None:
+    from .production.metrics_file import rank_metrics
+    from .world.topology_file import load_call_graph
+
+    answer = rank_metrics(metrics, load_call_graph(graph), began)
+    typer.echo(json.dumps(answer._asdict(), indent=1) if as_json else answer.text())
+    if not answer.root:
         raise typer.Exit(3)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from production_tables import (
     ablations_table,
     conformal_table,
+    metrics_alone_table,
     production_facts,
     production_policies_table,
     realism_table,
@@ -59,6 +60,7 @@ TABLES = {
         "transfer": transfer_table,
         "seeds": seeds_table,
         "sets": conformal_table,
+        "metrics_alone": metrics_alone_table,
         "dials": ablations_table,
         "beside": realism_table,
     },

@@ -10,7 +10,12 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from logtriage.bench.production_results import conformal, draw_production, play_production
+from logtriage.bench.production_results import (
+    conformal,
+    draw_production,
+    metrics_alone,
+    play_production,
+)
 from logtriage.bench.real_results import RANKED, RECORDED_POLICIES
 from logtriage.bench.registry import make_policy
 from logtriage.production.production_policies import CEILING, RankerPolicy
@@ -51,6 +56,7 @@ def main() -> None:
     pd.concat(frames).to_parquet(RESULTS / "episodes.parquet", index=False)
     sets = [conformal(one).assign(seed=seed) for seed, one in zip(SEEDS, rankers, strict=True)]
     pd.concat(sets).to_csv(RESULTS / "conformal.csv", index=False)
+    metrics_alone(rankers[SHIPPED]).to_csv(RESULTS / "metrics_alone.csv", index=False)
     draw_production(RESULTS)
 
 

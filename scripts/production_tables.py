@@ -146,6 +146,20 @@ def conformal_table() -> str:
     return markdown(rows)
 
 
+def metrics_alone_table() -> str:
+    """What `triage --metrics` is worth: the shipped ranker, by metrics and call graph alone."""
+    rows = [
+        {
+            "where": TITLES.get(row.place, f"`{row.place}`"),
+            "likeliest answer right": f"{row.right:.2f}",
+            "a service named": f"{row.named:.2f}",
+            "of these right": f"{row.sure:.2f}",
+        }
+        for row in pd.read_csv(RESULTS / "metrics_alone.csv").itertuples()
+    ]
+    return markdown(rows)
+
+
 def ablations_table() -> str:
     """Rankers that learned where one dial was narrow, over their seeds."""
     means = pd.read_csv(RESULTS / "ablations.csv").groupby("narrow").mean(numeric_only=True)

@@ -30,12 +30,12 @@ def fail(error: Exception, status: int = 2) -> typer.Exit:
 
 
 @contextmanager
-def errors_in_a_line() -> Iterator[None]:
+def errors_in_a_line(status: int = 2) -> Iterator[None]:
     """End a command that was asked for what cannot be by `fail`."""
     try:
         yield
     except (ValueError, OSError) as error:
-        raise fail(error) from None
+        raise fail(error, status) from None
 
 
 @errors_in_a_line()

@@ -4,15 +4,17 @@ frame = play_production(make_policy("ceiling", known=RECORDED_POLICIES), 500)
 production_table(frame)
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..catalogue import open_incident
+from ..logs.suspects import POSSIBLE_FROM
 from ..policies.policy import Policy
 from ..production.failures import NO_FAULT
-from ..production.features import arrays_of_block, arrays_of_evidence
+from ..production.features import Arrays, arrays_of_block, arrays_of_evidence
 from ..production.generator import draw_block
 from ..production.mesh import BLOCK
 from ..production.production_episode import PRODUCTION
@@ -93,27 +95,64 @@ def conformal(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def metrics_alone(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
+    """What the ranker makes of metrics and the call graph alone, as `triage --metrics` does.
+
+    Returns one row per place: `right`, the share of incidents whose likeliest answer is true;
+    `named`, the share in which a service is likelier than not; `sure`, how many of those are right.
+    """
+    places = {PRODUCTION: _simulated(ranker, "test", blocks, _alone)}
+    places |= {source: _recorded(ranker, source, _alone) for source in SOURCES}
+    rows = []
+    for place, answers in places.items():
+        right = np.concatenate([chance.max(1) == truth for chance, truth in answers])
+        named = np.concatenate([chance[:, :-1].max(1) >= POSSIBLE_FROM for chance, _ in answers])
+        rows.append(
+            {
+                "place": place,
+                "right": right.mean(),
+                "named": named.mean(),
+                "sure": right[named].mean(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _alone(seen: Arrays) -> Arrays:
+    """Without alerts, what callers wait, and counts of log lines."""
+    return seen._replace(
+        waits=np.full_like(seen.waits, np.nan),
+        counts=np.full_like(seen.counts, np.nan),
+        alerts=np.zeros_like(seen.alerts),
+    )
+
+
 Answers = list[tuple[np.ndarray, np.ndarray]]  # chances [B, N + 1], and that of the truth [B]
+Shown = Callable[[Arrays], Arrays]  # what of an incident the ranker reads
 
 
-def _simulated(ranker: Ranker, split: str, blocks: int) -> Answers:
+def _all(seen: Arrays) -> Arrays:
+    return seen
+
+
+def _simulated(ranker: Ranker, split: str, blocks: int, shown: Shown = _all) -> Answers:
     first = CALIBRATION if split == "train" else 0
     found = []
     for number in range(first, first + blocks):
         block = draw_block(split, number)
-        chance, _ = chances(ranker, arrays_of_block(block))
+        chance, _ = chances(ranker, shown(arrays_of_block(block)))
         truth = np.where(block.kind == NO_FAULT, chance.shape[1] - 1, block.root)
         found.append((chance, chance[np.arange(BLOCK), truth]))
     return found
 
 
-def _recorded(ranker: Ranker, source: str) -> Answers:
+def _recorded(ranker: Ranker, source: str, shown: Shown = _all) -> Answers:
     found = []
     for index in range(len(load_source(source).cases)):
         episode = RealEpisode.open(source, index)
         graph = episode.incident.topology
         seen = gather(graph, [episode.opening, episode.act(ASK_ALL)])
-        chance, _ = chances(ranker, arrays_of_evidence(seen))
+        chance, _ = chances(ranker, shown(arrays_of_evidence(seen)))
         root = graph.position[episode.incident.case.truth.root]
         found.append((chance, chance[:, root]))
     return found

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from logtriage.bench.production_results import metrics_alone
 from logtriage.production.dials import USUAL
 from logtriage.production.features import arrays_of_block, features
 from logtriage.production.generator import draw_block
 from logtriage.production.ranker import Ranker, chances, load_ranker, save_ranker
 from logtriage.production.ranker_training import train_ranker
+from logtriage.real.cases import SOURCES
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,13 @@ def test_chances_sum_to_one_in_clusters_of_any_size(ranker):
         assert chance.shape[1] == seen.calls.shape[1] + 1
         assert np.allclose(chance.sum(1), 1.0, atol=1e-5)
         assert np.allclose(kinds.sum(2), 1.0, atol=1e-5)
+
+
+def test_what_metrics_alone_are_worth_is_measured_everywhere():
+    table = metrics_alone(load_ranker(), blocks=2).set_index("place")
+    assert list(table.index) == ["production", *SOURCES]
+    assert table.loc["production", "right"] > 0.5  # one root of 10 to 45
+    assert (table["named"] <= 1.0).all() and table.loc["production", "sure"] > 0.8
 
 
 def test_features_are_finite_whatever_is_missing():

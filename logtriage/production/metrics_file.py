@@ -1,0 +1,176 @@
+"""A cluster's own metrics: a CSV file, read as an incident, and what the ranker makes of it.
+
+    time,service,metric,value
+    2026-06-20T13:50:00Z,cart,p95,231
+
+    print(rank_metrics("metrics.csv", load_call_graph("graph.yaml")).text())
+
+Six samples are the incident's window; those before it tell what is usual.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..logs.suspects import POSSIBLE, POSSIBLE_FROM, UNSURE
+from ..real.observed import Evidence, Measure, z_score
+from ..world.call_graph import CallGraph
+from .features import arrays_of_evidence
+from .mesh import METRICS
+from .noise import SAMPLES
+from .production_cases import UNITS
+from .ranker import chances, load_ranker
+
+COLUMNS = ["time", "service", "metric", "value"]
+AFTER = 3  # samples of the window that follow the one in which the trouble began
+LEAST_BEFORE = 12  # samples before the window
+SHOWN, UNUSUAL = 3, 3.0  # suspects, metrics of the first; sigmas from which a metric is shown
+
+
+class MetricsAnswer(NamedTuple):
+    """What the ranker says of a file of metrics. It is never more than *possible*: its chances are
+    calibrated on simulated incidents alone.
+    """
+
+    root: str  # empty where the evidence is not enough
+    sure: str  # `possible` or `not enough evidence`
+    suspects: list[tuple[str, float]]  # services and their chances, the likeliest first
+    nothing: float  # the chance that nothing is wrong
+    unusual: list[str]  # metrics of the first suspect, the most unusual first
+    read: str
+
+    def text(self) -> str:
+        """The answer as somebody reads it in a terminal."""
+        first, chance = self.suspects[0]
+        head = f"{first}: {self.sure} ({chance:.0%}), by its metrics and the call graph"
+        if not self.root:
+            head = f"{self.sure}: no service's metrics make it the root more likely than not"
+        told = ", ".join(f"{name} {chance:.0%}" for name, chance in self.suspects)
+        rows = [f"  {one}" for one in self.unusual]
+        suspects = f"suspects: {told}; nothing is wrong {self.nothing:.0%}"
+        return "\n".join([head, *rows, suspects, f"read {self.read}"])
+
+
+def rank_metrics(path: str | Path, graph: CallGraph, began: str = "") -> MetricsAnswer:
+    """The ranker's answer to a file of metrics; see `read_metrics`."""
+    evidence, read = read_metrics(path, graph, began)
+    chance = chances(load_ranker(), arrays_of_evidence(evidence))[0][0]
+    order = np.argsort(-chance[:-1], kind="stable")[:SHOWN]
+    suspects = [(graph.names[at], float(chance[at])) for at in order]
+    first, most = suspects[0]
+    found = most >= POSSIBLE_FROM
+    strange = sorted(evidence.measured(first), key=lambda one: -abs(z_score(one)))
+    return MetricsAnswer(
+        root=first if found else "",
+        sure=POSSIBLE if found else UNSURE,
+        suspects=suspects,
+        nothing=float(chance[-1]),
+        unusual=[one.text for one in strange[:SHOWN] if abs(z_score(one)) >= UNUSUAL],
+        read=read,
+    )
+
+
+def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[Evidence, str]:
+    """The evidence in a file of metrics, and a line about what was read.
+
+    Args:
+        path: CSV with the columns `COLUMNS`: ISO 8601 or Unix seconds; a service of `graph`; one of
+            `METRICS` (times in ms, shares in %); a number, or nothing for a missing sample.
+        graph: who calls whom.
+        began: when the trouble began; if empty, within the last three samples.
+
+    Raises:
+        ValueError: for a file that cannot be read so, or without `LEAST_BEFORE` earlier samples.
+    """
+    frame = _rows(path)
+    for column, known in (("service", graph.names), ("metric", METRICS)):
+        strange = [one for one in frame[column].unique() if one not in known]
+        if strange:
+            raise ValueError(
+                f"{path}: unknown {column} {strange[0]!r:.60}; known are {', '.join(known)}; "
+                "leave out its rows or add it to the call graph"
+            )
+    step = frame.groupby(["service", "metric"])["time"].diff().median()
+    if not step > 0.0:
+        raise ValueError(f"{path}: no metric has samples of two times; give an hour of each")
+    end = frame["time"].max()
+    if began:
+        later = frame["time"][frame["time"] >= _seconds(path, pd.Series([began]))[0]]
+        if later.empty:
+            raise ValueError(f"{path}: no sample is as late as {began!r:.60}, its last {_iso(end)}")
+        end = min(end, later.min() + AFTER * step)
+    # Samples are numbered from the end of the window: 0 to `SAMPLES` - 1 are in it.
+    frame["number"] = np.floor((end - frame["time"]) / step + 0.5).astype(int)
+    before = frame["number"].max() + 1 - SAMPLES
+    if before < LEAST_BEFORE:
+        raise ValueError(
+            f"{path}: {max(before, 0)} samples before the window of {SAMPLES}, at least "
+            f"{LEAST_BEFORE} are needed to tell what is usual; give an hour or more from before"
+        )
+    measures: dict[str, dict[str, Measure]] = {}
+    for (service, metric), rows in frame.groupby(["service", "metric"]):
+        measures.setdefault(service, {})[metric] = _measure(service, metric, rows)
+    start = _iso(end - (SAMPLES - 1) * step)
+    read = f"{path}: {SAMPLES} samples, one every {step:g} s from {start} on, and {before} before"
+    return Evidence(graph, (), measures, (), ()), read
+
+
+def _rows(path: str | Path) -> pd.DataFrame:
+    """The rows of a file by time, which is in Unix seconds."""
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (ValueError, pd.errors.ParserError) as error:
+        raise ValueError(f"{path}: no CSV in UTF-8: {error}") from None
+    if list(frame.columns) != COLUMNS or frame.empty:
+        raise ValueError(
+            f"{path}: expected rows under the header {','.join(COLUMNS)}, got "
+            f"{len(frame)} under {','.join(map(str, frame.columns))!r:.60}"
+        )
+    frame["time"] = _seconds(path, frame["time"])
+    values = pd.to_numeric(frame["value"], errors="coerce")
+    wrong = frame["value"][(values.isna() & (frame["value"] != "")) | np.isinf(values)]
+    if len(wrong):
+        raise ValueError(
+            f"{path}: {wrong.iloc[0]!r:.60} is no value; give a number, or nothing where a sample "
+            "is missing"
+        )
+    frame["value"] = values
+    return frame.sort_values("time", kind="stable")
+
+
+def _seconds(path: str | Path, texts: pd.Series) -> pd.Series:
+    """Times in Unix seconds."""
+    numbers = pd.to_numeric(texts, errors="coerce")
+    if numbers.notna().all():
+        return numbers.astype(float)
+    times = pd.to_datetime(texts, utc=True, format="ISO8601", errors="coerce")
+    if times.isna().any():
+        wrong = texts[times.isna()].iloc[0]
+        raise ValueError(f"{path}: {wrong!r:.60} is no time; write ISO 8601 or Unix seconds")
+    return (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+
+
+def _iso(seconds: float) -> str:
+    return pd.Timestamp(seconds, unit="s", tz="UTC").strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _measure(service: str, metric: str, rows: pd.DataFrame) -> Measure:
+    """A metric of a service in the window, beside what was usual before."""
+    by_number = rows.groupby("number")["value"].mean().dropna()
+    values = [by_number.get(number) for number in reversed(range(SAMPLES))]
+    usual = by_number[by_number.index >= SAMPLES]
+    return Measure(
+        service,
+        metric,
+        UNITS[metric],
+        tuple(None if one is None else float(one) for one in values),
+        *([] if usual.empty else _spread(usual)),
+    )
+
+
+def _spread(usual: pd.Series) -> tuple[float, float, float, float]:
+    """Median, 5th and 95th percentile, and robust deviation."""
+    low, median, high = usual.quantile([0.05, 0.5, 0.95])
+    return median, low, high, 1.4826 * (usual - median).abs().median()
