@@ -20,9 +20,11 @@ from logtriage.bench.intervals import (
     share_of_ceiling,
     stratified_mean,
 )
-from logtriage.bench.leaderboard import FEWEST, Entry, check_entry, read_entry
+from logtriage.bench.leaderboard import FEWEST, MAIN, RECORDED, Entry, check_entry, read_entry
 from logtriage.bench.score_tables import CEILING, markdown
-from logtriage.server.comparison import RECORDED
+from logtriage.production.production_episode import PRODUCTION
+from logtriage.production.production_policies import CEILING as RECORDED_CEILING
+from logtriage.server.comparison import RECORDED as RECORDED_PLAY
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,6 +32,9 @@ ENTRIES = ROOT / "results" / "leaderboard"
 PAGE = ROOT / "LEADERBOARD.md"
 # What the page at /web calls those whose entries it shows, and the names of their files.
 SHOWN = {"belief": "belief", "trained agent": "novice-grpo", "base model": "novice-base"}
+
+# What the entries of a table are measured by; each in a file of its name.
+TOPS = {MAIN: CEILING, RECORDED: RECORDED_CEILING}
 
 HOW_TO_READ = f"""\
 Mean scores of `test` with 95 % bootstrap intervals over incidents, by
@@ -41,11 +46,19 @@ an *error* counts as 0 here. *Tokens* are as the agent's side reports them: nobo
 them.\
 """
 
+RECORDED_INTRO = f"""\
+### Production
+
+[`{PRODUCTION}`](docs/production.md): the root blamed first is all that counts, or `ignore` where
+nothing is wrong. `{TOPS[RECORDED]}` is the exact posterior, which knows the clusters.\
+"""
+
 HOW_TO_SUBMIT = f"""\
 ## How to submit
 
 1. Play incidents 0 to {FEWEST - 1} or more of each task of `test`, having tuned on `train` only:
    `python -m logtriage evaluate --model NAME --split test --trajectories mine.jsonl`
+   (of `{PRODUCTION}`: `--task {PRODUCTION} --episodes {FEWEST}`).
 2. Replay the file and make an entry of it; `--name` and `--about` say what it is:
    `python -m logtriage replay mine.jsonl --entry results/leaderboard/mine.json`
 3. `make results` replays every entry of this version and writes this page. Open a pull request
@@ -59,14 +72,15 @@ def entries() -> list[Entry]:
     """All entries, those of this version of the benchmark first, then by mean score.
 
     Raises:
-        ValueError: for two entries of one name, or of names that read alike, and for a `CEILING`
+        ValueError: for two entries of one name, or of names that read alike, and for one of `TOPS`
             that is not in its own file.
     """
     found: list[Entry] = []
     for path in sorted(ENTRIES.glob("*.json")):
         entry = read_entry(path)
-        if (entry.name == CEILING) != (path.stem == CEILING):
-            raise ValueError(f"{path}: the entry of {CEILING} is {CEILING}.json; rename one")
+        top = TOPS[entry.tasks]
+        if (entry.name == top) != (path.stem == top):
+            raise ValueError(f"{path}: the entry of {top} is {top}.json; rename one")
         found.append(entry)
     for version in {one.benchmark for one in found}:
         check_names([one.name for one in found if one.benchmark == version])
@@ -88,21 +102,26 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def page(found: Sequence[Entry]) -> str:
-    """LEADERBOARD.md; one table per version of the benchmark, as numbers of two do not compare.
+    """LEADERBOARD.md; two tables per version of the benchmark, as numbers of two do not compare.
 
     Raises:
-        ValueError: where a version has no entry of `CEILING`.
+        ValueError: where a table has no entry of its `TOPS`.
     """
     parts = ["# Leaderboard", HOW_TO_READ]
     for version in dict.fromkeys(one.benchmark for one in found):
-        own = [one for one in found if one.benchmark == version]
-        ceiling = next((one for one in own if one.name == CEILING), None)
-        if ceiling is None:
-            raise ValueError(f"benchmark {version} has no entry of {CEILING}; add one")
-        rows = [table_row(one, ceiling) for one in own]
-        table = markdown([{head: cell(text) for head, text in row.items()} for row in rows])
-        about = [f"- **{cell(one.name)}**: {cell(one.about)}" for one in own if one.about]
-        parts += [f"## Benchmark {version}", table, "\n".join(about)]
+        parts.append(f"## Benchmark {version}")
+        for tasks, top in TOPS.items():
+            own = [one for one in found if one.benchmark == version and one.tasks == tasks]
+            if not own:
+                continue
+            ceiling = next((one for one in own if one.name == top), None)
+            if ceiling is None:
+                raise ValueError(f"benchmark {version} has no entry of {top}; add one")
+            rows = [table_row(one, ceiling) for one in own]
+            table = markdown([{head: cell(text) for head, text in row.items()} for row in rows])
+            about = [f"- **{cell(one.name)}**: {cell(one.about)}" for one in own if one.about]
+            intro = [RECORDED_INTRO] if tasks == RECORDED else []
+            parts += [*intro, table, "\n".join(about)]
     return "\n\n".join([*parts, HOW_TO_SUBMIT]) + "\n"
 
 
@@ -117,21 +136,24 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
         return f"{np.mean([estimate(k, attempts, won) for won in frame['solved']]):.2f}"
 
     several = f"; of {attempts} one {mean(pass_at, attempts)}, all {mean(pass_all, attempts)}"
-    return {
+    row = {
         "policy": entry.name,
         **{
             task.replace("_", " "): f"{mean_interval(own):.2f}"
-            for task, own in zip(TASKS, scores, strict=True)
+            for task, own in zip(entry.tasks, scores, strict=True)
         },
         "mean": f"{stratified_mean(scores):.2f}",
-        f"share of `{CEILING}`": f"{share_of_ceiling(*matched(frame, best)).mean:.2f}",
+        f"share of `{ceiling.name}`": f"{share_of_ceiling(*matched(frame, best)).mean:.2f}",
         "solved": mean(pass_at, 1) + (several if attempts > 1 else ""),
-        "grounded": f"{entry.grounded:.2f}",
+        "grounded": "-" if entry.grounded is None else f"{entry.grounded:.2f}",
         "attempts": str(attempts),
         "tokens per episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
         "errors": str(sum(score is None for _, _, _, score, *_ in entry.episodes)),
         "version": entry.benchmark,
     }
+    if entry.tasks == RECORDED:
+        del row["mean"], row["grounded"]  # of one task, and which nobody judges
+    return row
 
 
 def cell(text: str) -> str:
@@ -168,7 +190,7 @@ def write_page() -> None:
     if wrong:
         raise SystemExit("\n".join([*wrong[:20], f"{len(wrong)} episodes are forged"]))
     PAGE.write_text(page(found))
-    RECORDED.write_bytes(gzip.compress(json.dumps(recorded()).encode(), mtime=0))
+    RECORDED_PLAY.write_bytes(gzip.compress(json.dumps(recorded()).encode(), mtime=0))
     print(f"{sum(len(one.episodes) for one in current)} episodes of {len(current)} entries match")
 
 

@@ -84,6 +84,35 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
     assert found.exit_code == 2 and "are FORGED" in found.stderr and entry.read_bytes() == kept
 
 
+def test_production_has_a_table_of_its_own(tmp_path, monkeypatch):
+    path, entry = tmp_path / "out.jsonl", tmp_path / "entry.json"
+    played = ("evaluate", "--policy", "traversal", "--task", "production", "--split", "test")
+    assert run(*played, "--episodes", 3, "--trajectories", path).exit_code == 0
+    few = run("replay", path, "--entry", entry)
+    assert few.exit_code == 2 and "197 are missing" in few.stderr
+    monkeypatch.setattr("logtriage.bench.leaderboard.FEWEST", 3)
+    assert run("replay", path, "--entry", entry, "--name", "walks").exit_code == 0
+    own, known = read_entry(entry), read_entry(leaderboard.ENTRIES / "traversal.json")
+    assert own.episodes == known.episodes[:3] and own.grounded is None
+    assert not list(check_entry(own))
+    first, second = page([own, *entries()]).split("### Production")
+    assert "| walks |" in second and "| walks |" not in first
+    told = json.loads(entry.read_text())
+    for fields, said in (
+        ({"grounded": 0.9}, "grounded is None"),
+        ({"episodes": [[*told["episodes"][0][:3], 0.5, 0, ""], *told["episodes"][1:]]}, "score"),
+    ):
+        entry.write_text(json.dumps({**told, **fields}))
+        assert said in " ".join(check_entry(read_entry(entry)))
+    entry.write_text(json.dumps({**told, "episodes": [*told["episodes"], *known_main()[:1]]}))
+    with pytest.raises(ValueError, match="1 too many"):
+        read_entry(entry)
+
+
+def known_main():
+    return json.loads((leaderboard.ENTRIES / "constant.json").read_text())["episodes"]
+
+
 def test_the_ceiling_is_of_one_file_and_a_name_of_one_entry(tmp_path, monkeypatch):
     # Else whoever calls himself so would be what all others are measured by.
     monkeypatch.setattr(leaderboard, "ENTRIES", tmp_path)
@@ -105,7 +134,6 @@ def test_the_ceiling_is_of_one_file_and_a_name_of_one_entry(tmp_path, monkeypatc
     "field, value",
     [
         ("tokens", -5),
-        ("grounded", None),
         ("grounded", 1.5),
         ("name", "b\u0435lief"),
         ("name", "a  b"),

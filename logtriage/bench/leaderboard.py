@@ -4,7 +4,8 @@ An entry is made from a file that `replay` has confirmed. For every episode it h
 what was done, so whoever has the entries can replay the whole table.
 
 What was no valid action is kept as `?`: it cost a step and changed nothing. An episode that ended
-in an error counts as 0 here, to avoid that an agent leaves out what is hard.
+in an error counts as 0 here, to avoid that an agent leaves out what is hard. `production` has a
+table of its own, since its score is another one; no posterior judges there who knew.
 """
 
 import hashlib
@@ -16,9 +17,11 @@ from typing import Any
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
+from ..catalogue import open_incident
 from ..play.actions import Action
-from ..play.episode import BaseEpisode, Episode, final_score
+from ..play.episode import BaseEpisode, final_score
 from ..play.scoring import solved
+from ..production.production_episode import PRODUCTION
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .audit import judge
 from .episode_log import first_fault, read_trajectories
@@ -26,6 +29,7 @@ from .intervals import KEYS
 from .replay import FORGED, MATCH, UNSCORED, Replayed
 
 SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
+MAIN, RECORDED = tuple(TASKS), (PRODUCTION,)  # tasks that an entry holds together
 REFUSED = "?"  # a step that was no valid action
 
 
@@ -36,7 +40,7 @@ class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
         name: of the policy, in printable ASCII: a name in another script could look like another.
         about: what it is, or where to read of it.
         trajectories: SHA-256 of the file that it was made from.
-        grounded: share of the episodes with that verdict (see `audit`).
+        grounded: share of the episodes with that verdict (see `audit`); None for `production`.
         tokens: prompt and completion tokens per episode; None where nobody counted.
         episodes: task, index, attempt, score (None for an error), solved (0 or 1), and the actions.
     """
@@ -47,9 +51,14 @@ class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
     split: str
     settings: dict[str, Any]
     trajectories: str
-    grounded: float = Field(ge=0.0, le=1.0)
+    grounded: float | None = Field(ge=0.0, le=1.0)
     tokens: float | None = Field(ge=0.0)
     episodes: list[tuple[str, int, int, float | None, int, str]]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Those that it must hold."""
+        return RECORDED if any(task in RECORDED for task, *_ in self.episodes) else MAIN
 
     @property
     def attempts(self) -> int:
@@ -87,11 +96,12 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
         assert row is not None and episode is not None  # it was confirmed
         where = (row["task"], row["index"], row["attempt"])
         episodes.append((*where, row["score"], int(row["solved"] or 0), _done(episode)))
-        grounded.append(not row["error"] and _is_grounded(episode))
+        if row["task"] in MAIN:
+            grounded.append(not row["error"] and _is_grounded(episode))
         splits.add(row["split"])
         if row["prompt_tokens"] is not None:
             tokens.append(row["prompt_tokens"] + (row["completion_tokens"] or 0))
-    order = {task: place for place, task in enumerate(TASKS)}
+    order = {task: place for place, task in enumerate(MAIN)}
     episodes.sort(key=lambda one: (order.get(one[0], len(order)), one[2], one[1]))
     fields = {
         "name": name or names[0],
@@ -117,8 +127,8 @@ def _is_grounded(episode: BaseEpisode) -> bool:
     return bool(judge(episode, regrets=False)["verdict"] == "grounded")
 
 
-def _share(grounded: Sequence[bool]) -> float:
-    return round(sum(grounded) / max(1, len(grounded)), 4)
+def _share(grounded: Sequence[bool]) -> float | None:
+    return round(sum(grounded) / len(grounded), 4) if grounded else None
 
 
 def as_text(entry: Entry) -> str:
@@ -141,13 +151,15 @@ def _parsed(text: str | bytes, what: str | Path) -> Entry:
     played = {(task, index, attempt) for task, index, attempt, *_ in entry.episodes}
     last = max([FEWEST, *(index + 1 for _, index, _ in played)])
     # Counted and not listed: an index or an attempt may be any number.
-    asked = len(TASKS) * last * entry.attempts
+    asked = len(entry.tasks) * last * entry.attempts
     right = sum(
-        task in TASKS and 0 <= index < last and attempt >= 0 for task, index, attempt in played
+        task in entry.tasks and 0 <= index < last and attempt >= 0
+        for task, index, attempt in played
     )
     if entry.split != SPLIT or not asked == right == len(entry.episodes):
         raise ValueError(
-            f"an entry holds incidents 0 to at least {FEWEST - 1} of {', '.join(TASKS)}, of split "
+            f"an entry holds incidents 0 to at least {FEWEST - 1} of {', '.join(MAIN)}, or of "
+            f"{PRODUCTION} alone, of split "
             f"{SPLIT}, each with as many attempts and once; {asked - right} are missing and "
             f"{len(entry.episodes) - right} too many, of split {entry.split}"
         )
@@ -160,14 +172,15 @@ def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
     """
     grounded = []
     for task, index, attempt, score, won, done in entry.episodes[::every]:
-        episode = Episode.open(task, entry.split, index)
+        episode = open_incident(task, entry.split, index)
         differs = _differs(episode, done, score, won)
         if differs:
             yield f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, {differs}"
-        elif every == 1:
+        elif every == 1 and task in MAIN:
             grounded.append(score is not None and _is_grounded(episode))
     own = _share(grounded)
-    if len(grounded) == len(entry.episodes) and own != entry.grounded:
+    judged = sum(task in MAIN for task, *_ in entry.episodes)
+    if len(grounded) == judged and own != entry.grounded:
         yield f"{entry.name}: {FORGED}, grounded is {own}, the entry says {entry.grounded}"
 
 
