@@ -17,6 +17,7 @@ from production_tables import (
     production_policies_table,
     realism_table,
     seeds_table,
+    sock_shop_table,
     transfer_table,
 )
 from tables import (
@@ -61,6 +62,7 @@ TABLES = {
         "seeds": seeds_table,
         "sets": conformal_table,
         "metrics_alone": metrics_alone_table,
+        "sock_shop": sock_shop_table,
         "dials": ablations_table,
         "beside": realism_table,
     },

@@ -160,6 +160,17 @@ def metrics_alone_table() -> str:
     return markdown(rows)
 
 
+def sock_shop_table() -> str:
+    """Who names the root of incidents that nobody here had seen, where it names any."""
+    table = pd.read_csv(RESULTS / "sock-shop.csv").sort_values("named", ascending=False)
+    return markdown(
+        [
+            {"root named first": f"`{row.policy}`", "Sock Shop": f"{row.named} of {row.cases}"}
+            for row in table[table["named"] > 0].itertuples()
+        ]
+    )
+
+
 def ablations_table() -> str:
     """Rankers that learned where one dial was narrow, over their seeds."""
     means = pd.read_csv(RESULTS / "ablations.csv").groupby("narrow").mean(numeric_only=True)
