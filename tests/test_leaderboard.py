@@ -131,13 +131,7 @@ def test_the_ceiling_is_of_one_file_and_a_name_of_one_entry(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "field, value",
-    [
-        ("tokens", -5),
-        ("grounded", 1.5),
-        ("name", "b\u0435lief"),
-        ("name", "a  b"),
-    ],
+    "field, value", [("tokens", -5), ("grounded", 1.5), ("name", "b\u0435lief"), ("name", "a  b")]
 )
 def test_an_entry_claims_nothing_impossible(field, value, tmp_path):
     # A negative price, a share that nobody judged, a name with a Cyrillic letter.

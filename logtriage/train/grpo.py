@@ -41,7 +41,8 @@ from ..bench.runs import (
     step_of,
     weights_digest,
 )
-from ..play.episode import Episode, OpenEpisode
+from ..catalogue import open_incident
+from ..play.episode import OpenEpisode
 from ..play.tools import TriageTools
 from ..policies.llm.loading import (
     explained,
@@ -93,7 +94,7 @@ def train(
     if track and find_spec(track) is None:
         raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
     if open_episode is None:
-        open_episode = open_varied if config.varied else Episode.open
+        open_episode = open_varied if config.varied else open_incident
     folder = Path(folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():

@@ -9,6 +9,8 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
 from ..play.conversation import opening_messages
+from ..production.production_episode import PRODUCTION
+from ..real.real_episode import MAX_STEPS
 from ..world.tasks import TASKS, check_task, check_tasks
 from .drills import DRILL_INDEX
 
@@ -75,6 +77,13 @@ class TrainingConfig:
         """Episodes of one backward pass."""
         return self.episodes // self.micro_batches
 
+    @property
+    def most_turns(self) -> int:
+        """Of an episode: every turn takes a step at least."""
+        if PRODUCTION in self.shares:
+            return MAX_STEPS
+        return max(TASKS[task].max_steps for task in self.shares)
+
     def __post_init__(self) -> None:
         if self.episodes % self.micro_batches:
             raise ValueError(
@@ -88,8 +97,14 @@ class TrainingConfig:
                 f"seed {self.seed} would reach the incidents of the base model's drills; with "
                 f"{self.steps} steps of {self.incidents} incidents the highest is {most_seeds - 1}"
             )
-        for task in self.shares:
-            check_task(task)
+        if PRODUCTION not in self.shares:
+            for task in self.shares:
+                check_task(task)
+        elif len(self.shares) > 1 or self.varied or self.credit == "part":
+            raise ValueError(
+                f"{PRODUCTION} is scored by the root cause alone, on call graphs of its own; leave "
+                "out other tasks, and choose varied=false and credit=episode"
+            )
         if not sum(self.shares.values()):
             raise ValueError(f"shares must not all be 0, got {self.shares}")
         if self.deal == "in_turn" and len(set(self.shares.values())) > 1:
@@ -255,13 +270,14 @@ def asked_config(
     """A preset as a command asks for it; None, and no tasks, leave what is the preset's.
 
     Args:
-        tasks: names, or `all`, to be played in equal shares.
+        tasks: names, or `all`, to be played in equal shares; or `production`.
         episodes: of each task, dealt in turn (see `deal`).
         steps: optimizer steps, with `episodes` the most of them.
     """
     asked = {name: value for name, value in changes.items() if value is not None}
     if tasks:
-        asked["shares"] = dict.fromkeys(check_tasks(tasks), 1.0)
+        names = tasks if PRODUCTION in tasks else check_tasks(tasks)
+        asked["shares"] = dict.fromkeys(names, 1.0)
     if steps is not None:
         asked["steps"] = steps
     if episodes is not None:

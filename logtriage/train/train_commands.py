@@ -93,7 +93,8 @@ def train_command(
         ),
     ] = "recommended",
     task: Annotated[
-        list[str] | None, typer.Option(help="Task, or all, in equal shares. Repeat for several.")
+        list[str] | None,
+        typer.Option(help="Task, or all, in equal shares; production alone. Repeat for several."),
     ] = None,
     episodes: Annotated[
         int | None, typer.Option(min=2, help="Episodes of each task, dealt in turn.")

@@ -25,7 +25,6 @@ from ..play.observation import CLOSED
 from ..play.scoring import PARTS
 from ..play.tools import ToolSession, TriageTools
 from ..policies.policy import Played
-from ..world.tasks import TASKS
 from .settings import TrainingConfig
 
 LOGGED = ("task", "index", *OF_THE_SCORE, "steps", "closed_by")  # of an episode's row
@@ -81,7 +80,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         # The first counts a whole episode, tool answers included; the second one turn.
         "max_completion_length": config.completion_tokens,
         "generation_kwargs": {"max_new_tokens": config.turn_tokens},
-        "max_tool_calling_iterations": max(TASKS[task].max_steps for task in config.shares),
+        "max_tool_calling_iterations": config.most_turns,
         "reward_weights": [1.0],
         "logging_steps": 1,
         "report_to": [track] if track else [],  # by default to every tracker that is installed

@@ -324,3 +324,18 @@ def test_memory_or_a_disk_that_ends_is_called_that(tiny_base, tmp_path, monkeypa
     monkeypatch.setattr(grpo, "FULL", sys.maxsize)
     with pytest.raises(ValueError, match="is full; make room, and repeat the command"):
         train(tiny(tiny_base), tmp_path / "run", progress=False)
+
+
+@pytest.mark.parametrize("loop", ["kept", "trl"])
+def test_production_is_trained_on_by_the_root_cause_alone(loop, tiny_base, tmp_path):
+    made = {"credit": "episode", "constrained": False, "loop": loop, "completion_tokens": 200}
+    config = tiny(tiny_base, shares={"production": 1.0}, **made, steps=1)
+    train(config, tmp_path / "run", progress=False)
+    episodes, (completion,) = (
+        lines(tmp_path / "run" / f"{name}.jsonl") for name in ("episodes", "completions")
+    )
+    assert {row["task"] for row in episodes} == {"production"} and len(episodes) == 4
+    assert {row["score"] for row in episodes} <= {0.0, 1.0}
+    assert "the root cause alone counts" in completion["messages"][0]["content"]
+    (metrics,) = lines(tmp_path / "run" / "metrics.jsonl")
+    assert "score/production" in metrics
