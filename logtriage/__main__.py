@@ -44,7 +44,7 @@ def triage_command(
         Path | None, typer.Option(help="Metrics in CSV, in the place of logs; needs --graph.")
     ] = None,
     began: Annotated[
-        str, typer.Option(help="When the trouble began, for --metrics; else three samples ago.")
+        str, typer.Option(help="When the trouble began, for --metrics; else in the last 3 samples.")
     ] = "",
     policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
     model: Annotated[str, typer.Option(help="Ask a trained model too: folder or hub name.")] = "",
@@ -58,8 +58,10 @@ def triage_command(
     """
     if metrics is not None:
         with errors_in_a_line(1):
-            if logs or policy or model or endpoint or endpoint_model or graph is None:
-                raise ValueError("--metrics goes with --graph, without logs or a model; ask twice")
+            if graph is None:
+                raise ValueError("--metrics needs the call graph of the services; add --graph")
+            if logs or policy or model or endpoint or endpoint_model:
+                raise ValueError("--metrics is asked by itself; read logs by another command")
             _triage_metrics(metrics, graph, began, as_json)
         return
     from .logs.answer import findings_of, told_of
@@ -71,8 +73,10 @@ def triage_command(
 
     asked, failure = None, ""
     try:
-        if not logs or began:
-            raise ValueError("name log files, - for standard input, or --metrics, with --began")
+        if began:
+            raise ValueError("--began belongs to --metrics; leave it out")
+        if not logs:
+            raise ValueError("nothing to read; name log files, - for standard input, or --metrics")
         agent = _agent(policy, model, endpoint, endpoint_model)
         call_graph = None if graph is None else load_call_graph(graph)
         log = read_log(logs, call_graph.names if call_graph else ())

@@ -20,11 +20,18 @@ from logtriage.bench.intervals import (
     share_of_ceiling,
     stratified_mean,
 )
-from logtriage.bench.leaderboard import FEWEST, MAIN, RECORDED, Entry, check_entry, read_entry
+from logtriage.bench.leaderboard import (
+    FEWEST,
+    MAIN,
+    PRODUCTION_ALONE,
+    Entry,
+    check_entry,
+    read_entry,
+)
 from logtriage.bench.score_tables import CEILING, markdown
 from logtriage.production.production_episode import PRODUCTION
-from logtriage.production.production_policies import CEILING as RECORDED_CEILING
-from logtriage.server.comparison import RECORDED as RECORDED_PLAY
+from logtriage.production.production_policies import CEILING as PRODUCTION_CEILING
+from logtriage.server.comparison import RECORDED
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +41,7 @@ PAGE = ROOT / "LEADERBOARD.md"
 SHOWN = {"belief": "belief", "trained agent": "novice-grpo", "base model": "novice-base"}
 
 # What the entries of a table are measured by; each in a file of its name.
-TOPS = {MAIN: CEILING, RECORDED: RECORDED_CEILING}
+TOPS = {MAIN: CEILING, PRODUCTION_ALONE: PRODUCTION_CEILING}
 
 HOW_TO_READ = f"""\
 Mean scores of `test` with 95 % bootstrap intervals over incidents, by
@@ -46,11 +53,12 @@ an *error* counts as 0 here. *Tokens* are as the agent's side reports them: nobo
 them.\
 """
 
-RECORDED_INTRO = f"""\
+PRODUCTION_INTRO = f"""\
 ### Production
 
 [`{PRODUCTION}`](docs/production.md): the root blamed first is all that counts, or `ignore` where
-nothing is wrong. `{TOPS[RECORDED]}` is the exact posterior, which knows the clusters.\
+nothing is wrong. `{TOPS[PRODUCTION_ALONE]}` is the exact posterior, which knows the clusters;
+shares are of its mean.\
 """
 
 HOW_TO_SUBMIT = f"""\
@@ -58,7 +66,7 @@ HOW_TO_SUBMIT = f"""\
 
 1. Play incidents 0 to {FEWEST - 1} or more of each task of `test`, having tuned on `train` only:
    `python -m logtriage evaluate --model NAME --split test --trajectories mine.jsonl`
-   (of `{PRODUCTION}`: `--task {PRODUCTION} --episodes {FEWEST}`).
+   (of `{PRODUCTION}` by `--task {PRODUCTION} --episodes {FEWEST}`, into another file and entry).
 2. Replay the file and make an entry of it; `--name` and `--about` say what it is:
    `python -m logtriage replay mine.jsonl --entry results/leaderboard/mine.json`
 3. `make results` replays every entry of this version and writes this page. Open a pull request
@@ -82,8 +90,8 @@ def entries() -> list[Entry]:
         if (entry.name == top) != (path.stem == top):
             raise ValueError(f"{path}: the entry of {top} is {top}.json; rename one")
         found.append(entry)
-    for version in {one.benchmark for one in found}:
-        check_names([one.name for one in found if one.benchmark == version])
+    for table in {(one.benchmark, one.tasks) for one in found}:
+        check_names([one.name for one in found if (one.benchmark, one.tasks) == table])
     return sorted(
         found, key=lambda one: (one.benchmark != BENCHMARK_VERSION, -one.frame["score"].mean())
     )
@@ -120,7 +128,7 @@ def page(found: Sequence[Entry]) -> str:
             rows = [table_row(one, ceiling) for one in own]
             table = markdown([{head: cell(text) for head, text in row.items()} for row in rows])
             about = [f"- **{cell(one.name)}**: {cell(one.about)}" for one in own if one.about]
-            intro = [RECORDED_INTRO] if tasks == RECORDED else []
+            intro = [PRODUCTION_INTRO] if tasks == PRODUCTION_ALONE else []
             parts += [*intro, table, "\n".join(about)]
     return "\n\n".join([*parts, HOW_TO_SUBMIT]) + "\n"
 
@@ -136,24 +144,22 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
         return f"{np.mean([estimate(k, attempts, won) for won in frame['solved']]):.2f}"
 
     several = f"; of {attempts} one {mean(pass_at, attempts)}, all {mean(pass_all, attempts)}"
-    row = {
+    main = entry.tasks == MAIN  # else a single task, whose score says all of this
+    return {
         "policy": entry.name,
         **{
             task.replace("_", " "): f"{mean_interval(own):.2f}"
             for task, own in zip(entry.tasks, scores, strict=True)
         },
-        "mean": f"{stratified_mean(scores):.2f}",
+        **({"mean": f"{stratified_mean(scores):.2f}"} if main else {}),
         f"share of `{ceiling.name}`": f"{share_of_ceiling(*matched(frame, best)).mean:.2f}",
-        "solved": mean(pass_at, 1) + (several if attempts > 1 else ""),
-        "grounded": "-" if entry.grounded is None else f"{entry.grounded:.2f}",
+        **({"solved": mean(pass_at, 1) + (several if attempts > 1 else "")} if main else {}),
+        **({"grounded": f"{entry.grounded:.2f}"} if main else {}),
         "attempts": str(attempts),
         "tokens per episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
         "errors": str(sum(score is None for _, _, _, score, *_ in entry.episodes)),
         "version": entry.benchmark,
     }
-    if entry.tasks == RECORDED:
-        del row["mean"], row["grounded"]  # of one task, and which nobody judges
-    return row
 
 
 def cell(text: str) -> str:
@@ -190,7 +196,7 @@ def write_page() -> None:
     if wrong:
         raise SystemExit("\n".join([*wrong[:20], f"{len(wrong)} episodes are forged"]))
     PAGE.write_text(page(found))
-    RECORDED_PLAY.write_bytes(gzip.compress(json.dumps(recorded()).encode(), mtime=0))
+    RECORDED.write_bytes(gzip.compress(json.dumps(recorded()).encode(), mtime=0))
     print(f"{sum(len(one.episodes) for one in current)} episodes of {len(current)} entries match")
 
 

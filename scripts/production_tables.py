@@ -153,7 +153,7 @@ def metrics_alone_table() -> str:
             "where": TITLES.get(row.place, f"`{row.place}`"),
             "likeliest answer right": f"{row.right:.2f}",
             "a service named": f"{row.named:.2f}",
-            "of these right": f"{row.sure:.2f}",
+            "of these right": f"{row.named_right:.2f}",
         }
         for row in pd.read_csv(RESULTS / "metrics_alone.csv").itertuples()
     ]
@@ -161,7 +161,9 @@ def metrics_alone_table() -> str:
 
 
 def sock_shop_table() -> str:
-    """Who names the root of incidents that nobody here had seen, where it names any."""
+    """How many roots each policy names of incidents that nobody here had seen; policies that name
+    none are left out.
+    """
     table = pd.read_csv(RESULTS / "sock-shop.csv").sort_values("named", ascending=False)
     return markdown(
         [

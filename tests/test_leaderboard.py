@@ -98,12 +98,13 @@ def test_production_has_a_table_of_its_own(tmp_path, monkeypatch):
     first, second = page([own, *entries()]).split("### Production")
     assert "| walks |" in second and "| walks |" not in first
     told = json.loads(entry.read_text())
-    for fields, said in (
-        ({"grounded": 0.9}, "grounded is None"),
-        ({"episodes": [[*told["episodes"][0][:3], 0.5, 0, ""], *told["episodes"][1:]]}, "score"),
-    ):
-        entry.write_text(json.dumps({**told, **fields}))
-        assert said in " ".join(check_entry(read_entry(entry)))
+    forged = [*told["episodes"][0][:3], 0.5, 0, ""]
+    entry.write_text(json.dumps({**told, "episodes": [forged, *told["episodes"][1:]]}))
+    (said,) = check_entry(read_entry(entry))
+    assert "production 0" in said and "score" in said
+    entry.write_text(json.dumps({**told, "grounded": 0.9}))
+    with pytest.raises(ValueError, match="grounded is a share"):
+        read_entry(entry)
     entry.write_text(json.dumps({**told, "episodes": [*told["episodes"], *known_main()[:1]]}))
     with pytest.raises(ValueError, match="1 too many"):
         read_entry(entry)
@@ -128,10 +129,24 @@ def test_the_ceiling_is_of_one_file_and_a_name_of_one_entry(tmp_path, monkeypatc
         (tmp_path / "two.json").write_text(changed)
         with pytest.raises(ValueError, match=told):
             entries()
+    (tmp_path / "two.json").unlink()
+    walks = (FILES[0].parent / "traversal.json").read_text()
+    (tmp_path / "two.json").write_text(walks.replace('"traversal"', '"constant"', 1))
+    assert len(entries()) == 2  # a name of each table
+    (tmp_path / "two.json").write_text(walks.replace('"traversal"', '"ceiling"', 1))
+    with pytest.raises(ValueError, match=r"the entry of ceiling is ceiling\.json"):
+        entries()
 
 
 @pytest.mark.parametrize(
-    "field, value", [("tokens", -5), ("grounded", 1.5), ("name", "b\u0435lief"), ("name", "a  b")]
+    "field, value",
+    [
+        ("tokens", -5),
+        ("grounded", None),
+        ("grounded", 1.5),
+        ("name", "b\u0435lief"),
+        ("name", "a  b"),
+    ],
 )
 def test_an_entry_claims_nothing_impossible(field, value, tmp_path):
     # A negative price, a share that nobody judged, a name with a Cyrillic letter.

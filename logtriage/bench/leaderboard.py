@@ -5,7 +5,8 @@ what was done, so whoever has the entries can replay the whole table.
 
 What was no valid action is kept as `?`: it cost a step and changed nothing. An episode that ended
 in an error counts as 0 here, to avoid that an agent leaves out what is hard. `production` has a
-table of its own, since its score is another one; no posterior judges there who knew.
+table of its own, since its score is another one; nobody judges there whether an answer was
+grounded.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ from .intervals import KEYS
 from .replay import FORGED, MATCH, UNSCORED, Replayed
 
 SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
-MAIN, RECORDED = tuple(TASKS), (PRODUCTION,)  # tasks that an entry holds together
+MAIN, PRODUCTION_ALONE = tuple(TASKS), (PRODUCTION,)  # tasks that an entry holds together
 REFUSED = "?"  # a step that was no valid action
 
 
@@ -58,7 +59,8 @@ class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
     @property
     def tasks(self) -> tuple[str, ...]:
         """Those that it must hold."""
-        return RECORDED if any(task in RECORDED for task, *_ in self.episodes) else MAIN
+        alone = any(task == PRODUCTION for task, *_ in self.episodes)
+        return PRODUCTION_ALONE if alone else MAIN
 
     @property
     def attempts(self) -> int:
@@ -151,10 +153,12 @@ def _parsed(text: str | bytes, what: str | Path) -> Entry:
     played = {(task, index, attempt) for task, index, attempt, *_ in entry.episodes}
     last = max([FEWEST, *(index + 1 for _, index, _ in played)])
     # Counted and not listed: an index or an attempt may be any number.
-    asked = len(entry.tasks) * last * entry.attempts
+    tasks = entry.tasks
+    if (entry.grounded is None) != (tasks == PRODUCTION_ALONE):
+        raise ValueError(f"{what} is no entry: grounded is a share, of {PRODUCTION} alone null")
+    asked = len(tasks) * last * entry.attempts
     right = sum(
-        task in entry.tasks and 0 <= index < last and attempt >= 0
-        for task, index, attempt in played
+        task in tasks and 0 <= index < last and attempt >= 0 for task, index, attempt in played
     )
     if entry.split != SPLIT or not asked == right == len(entry.episodes):
         raise ValueError(

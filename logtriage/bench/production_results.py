@@ -4,7 +4,6 @@ frame = play_production(make_policy("ceiling", known=RECORDED_POLICIES), 500)
 production_table(frame)
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -96,13 +95,15 @@ def conformal(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
 
 
 def metrics_alone(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
-    """What the ranker makes of metrics and the call graph alone, as `triage --metrics` does.
+    """What the ranker makes of metrics and the call graph alone, all that `triage --metrics` reads;
+    what is usual is known here, and there estimated from earlier samples.
 
     Returns one row per place: `right`, the share of incidents whose likeliest answer is true;
-    `named`, the share in which a service is likelier than not; `sure`, how many of those are right.
+    `named`, the share in which a service is likelier than not; `named_right`, how many of those are
+    right.
     """
-    places = {PRODUCTION: _simulated(ranker, "test", blocks, _alone)}
-    places |= {source: _recorded(ranker, source, _alone) for source in SOURCES}
+    places = {PRODUCTION: _simulated(ranker, "test", blocks, alone=True)}
+    places |= {source: _recorded(ranker, source, alone=True) for source in SOURCES}
     rows = []
     for place, answers in places.items():
         right = np.concatenate([chance.max(1) == truth for chance, truth in answers])
@@ -112,14 +113,14 @@ def metrics_alone(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
                 "place": place,
                 "right": right.mean(),
                 "named": named.mean(),
-                "sure": right[named].mean(),
+                "named_right": right[named].mean(),
             }
         )
     return pd.DataFrame(rows)
 
 
-def _alone(seen: Arrays) -> Arrays:
-    """Without alerts, what callers wait, and counts of log lines."""
+def without_the_rest(seen: Arrays) -> Arrays:
+    """Metrics and calls alone: without alerts, what callers wait, and counts of log lines."""
     return seen._replace(
         waits=np.full_like(seen.waits, np.nan),
         counts=np.full_like(seen.counts, np.nan),
@@ -128,31 +129,28 @@ def _alone(seen: Arrays) -> Arrays:
 
 
 Answers = list[tuple[np.ndarray, np.ndarray]]  # chances [B, N + 1], and that of the truth [B]
-Shown = Callable[[Arrays], Arrays]  # what of an incident the ranker reads
 
 
-def _all(seen: Arrays) -> Arrays:
-    return seen
-
-
-def _simulated(ranker: Ranker, split: str, blocks: int, shown: Shown = _all) -> Answers:
+def _simulated(ranker: Ranker, split: str, blocks: int, alone: bool = False) -> Answers:
     first = CALIBRATION if split == "train" else 0
     found = []
     for number in range(first, first + blocks):
         block = draw_block(split, number)
-        chance, _ = chances(ranker, shown(arrays_of_block(block)))
+        seen = arrays_of_block(block)
+        chance, _ = chances(ranker, without_the_rest(seen) if alone else seen)
         truth = np.where(block.kind == NO_FAULT, chance.shape[1] - 1, block.root)
         found.append((chance, chance[np.arange(BLOCK), truth]))
     return found
 
 
-def _recorded(ranker: Ranker, source: str, shown: Shown = _all) -> Answers:
+def _recorded(ranker: Ranker, source: str, alone: bool = False) -> Answers:
     found = []
     for index in range(len(load_source(source).cases)):
         episode = RealEpisode.open(source, index)
         graph = episode.incident.topology
         seen = gather(graph, [episode.opening, episode.act(ASK_ALL)])
-        chance, _ = chances(ranker, shown(arrays_of_evidence(seen)))
+        arrays = arrays_of_evidence(seen)
+        chance, _ = chances(ranker, without_the_rest(arrays) if alone else arrays)
         root = graph.position[episode.incident.case.truth.root]
         found.append((chance, chance[:, root]))
     return found

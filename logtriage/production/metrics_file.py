@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..logs.suspects import POSSIBLE, POSSIBLE_FROM, UNSURE
-from ..real.observed import Evidence, Measure, z_score
+from ..real.observed import Evidence, Measure, recent, z_score
 from ..world.call_graph import CallGraph
 from .features import arrays_of_evidence
 from .mesh import METRICS
@@ -23,7 +23,8 @@ from .noise import SAMPLES
 from .production_cases import UNITS
 from .ranker import chances, load_ranker
 
-COLUMNS = ["time", "service", "metric", "value"]
+COLUMNS, SERIES = ["time", "service", "metric", "value"], ["service", "metric"]
+FIRST_TIME, LAST_TIME = 1e8, 1e11  # Unix seconds; what is earlier is a date, later milliseconds
 AFTER = 3  # samples of the window that follow the one in which the trouble began
 LEAST_BEFORE = 12  # samples before the window
 SHOWN, UNUSUAL = 3, 3.0  # suspects, metrics of the first; sigmas from which a metric is shown
@@ -76,13 +77,15 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
     """The evidence in a file of metrics, and a line about what was read.
 
     Args:
-        path: CSV with the columns `COLUMNS`: ISO 8601 or Unix seconds; a service of `graph`; one of
-            `METRICS` (times in ms, shares in %); a number, or nothing for a missing sample.
+        path: CSV with the columns `COLUMNS`: ISO 8601 (UTC where it names no zone) or Unix seconds;
+            a service of `graph`; one of `METRICS` (times in ms, shares in %); a number, or nothing
+            for a missing sample.
         graph: who calls whom.
         began: when the trouble began; if empty, within the last three samples.
 
     Raises:
-        ValueError: for a file that cannot be read so, or without `LEAST_BEFORE` earlier samples.
+        ValueError: for a file that cannot be read so, or of which no metric has `LEAST_BEFORE`
+            samples from before the window.
     """
     frame = _rows(path)
     for column, known in (("service", graph.names), ("metric", METRICS)):
@@ -92,36 +95,42 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
                 f"{path}: unknown {column} {strange[0]!r:.60}; known are {', '.join(known)}; "
                 "leave out its rows or add it to the call graph"
             )
-    step = frame.groupby(["service", "metric"])["time"].diff().median()
-    if not step > 0.0:
-        raise ValueError(f"{path}: no metric has samples of two times; give an hour of each")
-    end = frame["time"].max()
+    step, end = _clock(path, frame)
     if began:
-        later = frame["time"][frame["time"] >= _seconds(path, pd.Series([began]))[0]]
+        (onset,) = _seconds("--began", pd.Series([began]))
+        later = frame["time"][frame["time"] >= onset]
         if later.empty:
             raise ValueError(f"{path}: no sample is as late as {began!r:.60}, its last {_iso(end)}")
         end = min(end, later.min() + AFTER * step)
     # Samples are numbered from the end of the window: 0 to `SAMPLES` - 1 are in it.
     frame["number"] = np.floor((end - frame["time"]) / step + 0.5).astype(int)
-    before = frame["number"].max() + 1 - SAMPLES
+    measures: dict[str, dict[str, Measure]] = {}
+    before = 0  # samples of the metric that has most
+    for (service, metric), rows in frame[frame["number"] >= 0].groupby(SERIES):
+        values = rows.drop_duplicates("number", keep="last").set_index("number")["value"]
+        measures.setdefault(service, {})[metric] = _measure(service, metric, values)
+        before = max(before, int((values.index >= SAMPLES).sum()))
     if before < LEAST_BEFORE:
         raise ValueError(
-            f"{path}: {max(before, 0)} samples before the window of {SAMPLES}, at least "
-            f"{LEAST_BEFORE} are needed to tell what is usual; give an hour or more from before"
+            f"{path}: {before} samples before the window of {SAMPLES}, at least {LEAST_BEFORE} are "
+            "needed to tell what is usual; give an hour or more from before"
         )
-    measures: dict[str, dict[str, Measure]] = {}
-    for (service, metric), rows in frame.groupby(["service", "metric"]):
-        measures.setdefault(service, {})[metric] = _measure(service, metric, rows)
+    shown = sum(any(map(recent, own.values())) for own in measures.values())
     start = _iso(end - (SAMPLES - 1) * step)
-    read = f"{path}: {SAMPLES} samples, one every {step:g} s from {start} on, and {before} before"
+    read = (
+        f"{path}: {SAMPLES} samples, one every {step:g} s from {start} on, and up to {before} "
+        f"before; {shown} of {len(graph.names)} services have metrics then"
+    )
     return Evidence(graph, (), measures, (), ()), read
 
 
 def _rows(path: str | Path) -> pd.DataFrame:
-    """The rows of a file by time, which is in Unix seconds."""
+    """The rows of a file that have a value, by time, which is in Unix seconds."""
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (ValueError, pd.errors.ParserError) as error:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
+    except FileNotFoundError:
+        raise ValueError(f"cannot read {path}: no such file") from None
+    except (ValueError, EOFError) as error:
         raise ValueError(f"{path}: no CSV in UTF-8: {error}") from None
     if list(frame.columns) != COLUMNS or frame.empty:
         raise ValueError(
@@ -137,18 +146,44 @@ def _rows(path: str | Path) -> pd.DataFrame:
             "is missing"
         )
     frame["value"] = values
-    return frame.sort_values("time", kind="stable")
+    twice = frame[frame.duplicated([*SERIES, "time"])]
+    if len(twice):
+        first = twice.iloc[0]
+        raise ValueError(
+            f"{path}: two values of {first['metric']} of {first['service']} at "
+            f"{_iso(first['time'])}; combine those of its instances first"
+        )
+    return frame.dropna(subset="value").sort_values("time", kind="stable")
 
 
-def _seconds(path: str | Path, texts: pd.Series) -> pd.Series:
+def _clock(path: str | Path, frame: pd.DataFrame) -> tuple[float, float]:
+    """Seconds from one sample to the next, and the time of the last: of most metrics."""
+    series = frame.groupby(SERIES)["time"]
+    steps = series.apply(lambda times: times.diff().median()).dropna()
+    if steps.empty:
+        raise ValueError(f"{path}: no metric has samples of two times; give an hour of each")
+    step = float(steps.median())
+    others = steps[(steps > 1.5 * step) | (steps < step / 1.5)]
+    if len(others):
+        service, metric = others.index[0]
+        raise ValueError(
+            f"{path}: {metric} of {service} has a sample every {others.iloc[0]:g} s, most metrics "
+            f"every {step:g} s; bring all to one interval"
+        )
+    return step, float(series.max().median())
+
+
+def _seconds(where: str | Path, texts: pd.Series) -> pd.Series:
     """Times in Unix seconds."""
     numbers = pd.to_numeric(texts, errors="coerce")
-    if numbers.notna().all():
+    if numbers.notna().all() and numbers.between(FIRST_TIME, LAST_TIME).all():
         return numbers.astype(float)
     times = pd.to_datetime(texts, utc=True, format="ISO8601", errors="coerce")
     if times.isna().any():
         wrong = texts[times.isna()].iloc[0]
-        raise ValueError(f"{path}: {wrong!r:.60} is no time; write ISO 8601 or Unix seconds")
+        raise ValueError(
+            f"{where}: {wrong!r:.60} is no time; write ISO 8601 or Unix seconds (not milliseconds)"
+        )
     return (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
 
 
@@ -156,9 +191,8 @@ def _iso(seconds: float) -> str:
     return pd.Timestamp(seconds, unit="s", tz="UTC").strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _measure(service: str, metric: str, rows: pd.DataFrame) -> Measure:
+def _measure(service: str, metric: str, by_number: pd.Series) -> Measure:
     """A metric of a service in the window, beside what was usual before."""
-    by_number = rows.groupby("number")["value"].mean().dropna()
     values = [by_number.get(number) for number in reversed(range(SAMPLES))]
     usual = by_number[by_number.index >= SAMPLES]
     return Measure(
@@ -166,7 +200,7 @@ def _measure(service: str, metric: str, rows: pd.DataFrame) -> Measure:
         metric,
         UNITS[metric],
         tuple(None if one is None else float(one) for one in values),
-        *([] if usual.empty else _spread(usual)),
+        *(_spread(usual) if len(usual) >= LEAST_BEFORE else []),
     )
 
 

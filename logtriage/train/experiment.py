@@ -38,6 +38,7 @@ from ..play.conversation import Message
 from ..play.episode import Episode, final_score
 from ..policies.llm.language_models import TURN_TOKENS
 from ..policies.llm.loading import located, quantised_name, runnable
+from ..production.production_episode import PRODUCTION
 from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 from .base_model import build_base, build_expert
@@ -198,6 +199,15 @@ def incidents_told(evaluation: pd.DataFrame) -> str:
     return " to ".join(map(str, sorted({counts.min(), counts.max()})))
 
 
+def refuse_production(run: Path) -> None:
+    """Raise `ValueError` for a run on `production`, of which nothing here measures anything."""
+    if PRODUCTION in record_of(run)["settings"]["shares"]:
+        raise ValueError(
+            f"{run} was trained on {PRODUCTION}; play it by `evaluate --task {PRODUCTION} --model "
+            f"BASE --adapter {run}/model`"
+        )
+
+
 def weights_of(player: Player) -> str:
     """The digest of the weights that were trained; empty for a script."""
     return player.settings.get("adapter") or player.settings.get("weights", "")
@@ -221,6 +231,7 @@ def evaluate_run(
         have played, with the columns `weights` and `key`. They are kept in `evaluation.parquet`,
         beside other splits.
     """
+    refuse_production(Path(run))
     deadline = time.perf_counter() + 3600 * hours
     path = Path(run) / "evaluation.parquet"
     models = list(before_and_after(path.parent).values())

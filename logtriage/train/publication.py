@@ -22,6 +22,7 @@ from ..play.tools import ToolSession, tool_schemas
 from ..policies.llm.loading import WHOLE
 from ..policies.llm.path_names import names_for
 from .drills import HOLDOUT_INDEX
+from .experiment import refuse_production
 from .model_card import QWEN_RESEARCH, Subject, make_card
 
 # Of `model/`: the other files say where it was trained, or are TRL's.
@@ -91,11 +92,12 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     return it; an adapter is `merged` into its base in 16 bit, or not.
 
     Raises:
-        ValueError: when `name` is none, the run is not finished, nobody else could load the
-            adapter, or the results are not of these weights.
+        ValueError: when `name` is none, the run is not finished, or of `production`, nobody else
+            could load the adapter, or the results are not of these weights.
     """
     check_name(name)
     subject = _subject(run, name, merged)
+    refuse_production(run)
     folder = run / "hub"
     if folder.exists() and any(folder.iterdir()) and not (folder / "run.json").exists():
         raise ValueError(f"{folder} holds something else; move it away")

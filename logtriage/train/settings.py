@@ -78,8 +78,8 @@ class TrainingConfig:
         return self.episodes // self.micro_batches
 
     @property
-    def most_turns(self) -> int:
-        """Of an episode: every turn takes a step at least."""
+    def most_steps(self) -> int:
+        """Of an episode, and so the most turns."""
         if PRODUCTION in self.shares:
             return MAX_STEPS
         return max(TASKS[task].max_steps for task in self.shares)
@@ -100,10 +100,10 @@ class TrainingConfig:
         if PRODUCTION not in self.shares:
             for task in self.shares:
                 check_task(task)
-        elif len(self.shares) > 1 or self.varied or self.credit == "part":
+        elif len(self.shares) > 1 or self.varied or self.credit == "part" or self.warm_up:
             raise ValueError(
                 f"{PRODUCTION} is scored by the root cause alone, on call graphs of its own; leave "
-                "out other tasks, and choose varied=false and credit=episode"
+                "out other tasks, and choose varied=false, credit=episode and warm_up=0"
             )
         if not sum(self.shares.values()):
             raise ValueError(f"shares must not all be 0, got {self.shares}")

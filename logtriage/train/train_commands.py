@@ -94,7 +94,9 @@ def train_command(
     ] = "recommended",
     task: Annotated[
         list[str] | None,
-        typer.Option(help="Task, or all, in equal shares; production alone. Repeat for several."),
+        typer.Option(
+            help="A task, or all three in equal shares, or production by itself. Repeat it."
+        ),
     ] = None,
     episodes: Annotated[
         int | None, typer.Option(min=2, help="Episodes of each task, dealt in turn.")

@@ -52,7 +52,7 @@ def test_the_window_is_the_last_samples_and_the_rest_tells_what_is_usual(tmp_pat
     assert measure.values == (100.0, None, 101.0, 240.0, 250.0, 260.0)
     assert (measure.usual, measure.low, measure.high) == (100.0, 91.0, 109.0)
     assert measure.deviation == pytest.approx(1.4826 * 5)
-    assert "6 samples, one every 60 s from 2026-06-20 13:21:00Z on, and 21 before" in read
+    assert "6 samples, one every 60 s from 2026-06-20 13:21:00Z on, and up to 21 before" in read
 
 
 def test_where_the_trouble_began_can_be_said(tmp_path):
@@ -65,15 +65,44 @@ def test_where_the_trouble_began_can_be_said(tmp_path):
     assert again == evidence
 
 
-def test_a_simulated_incident_is_ranked_as_its_case_would_be(tmp_path):
+def test_a_simulated_incident_is_read_as_its_case_and_ranked(tmp_path):
     right = []
     for index in range(12):
         case, graph, rows = whole_case(index)
-        answer = rank_metrics(written(tmp_path / "m.csv", rows), graph)
+        path = written(tmp_path / "m.csv", rows)
+        evidence, _ = read_metrics(path, graph)
+        for one in case.measures:
+            read = evidence.measures.get(one.service, {}).get(one.name)
+            assert (read.values if read else (None,) * 6) == pytest.approx(one.values)
+            if read and one.low is not None:
+                assert one.low <= read.low <= read.usual <= read.high <= one.high
+        answer = rank_metrics(path, graph)
         right.append(answer.suspects[0][0] == case.truth.root)
-        assert sum(chance for _, chance in answer.suspects) + answer.nothing <= 1.0 + 1e-5
         assert (answer.root != "") == (answer.suspects[0][1] >= 0.5) == (answer.sure == "possible")
     assert sum(right) >= 6  # a guess among 10 to 45 services finds one
+
+
+def test_who_has_no_past_is_not_compared_with_it(tmp_path):
+    # A pod that is new: one earlier sample says nothing of what is usual.
+    rows = [*series([100, 101] * 20, "web"), *((at(33 + n), "cart", "p95", 100) for n in range(7))]
+    evidence, read = read_metrics(written(tmp_path / "m.csv", rows), SHOP)
+    assert evidence.measures["cart"]["p95"].usual is None
+    assert evidence.measures["web"]["p95"].usual == 100.5
+    assert read.endswith("up to 34 before; 2 of 2 services have metrics then")
+
+
+def test_one_service_that_lags_or_runs_ahead_does_not_move_the_window(tmp_path):
+    slow = [*[100] * 34, 100, 100, *[240] * 4]
+    late = [(at(39 + n), "web", "p95", value) for n, value in enumerate([100, "", "", 100])]
+    rows = [
+        *series(slow),
+        *series([100] * 40, metric="latency"),
+        *series([100] * 40, "web"),
+        *late[1:],
+    ]
+    evidence, _ = read_metrics(written(tmp_path / "m.csv", rows), SHOP)
+    assert evidence.measures["cart"]["p95"].values == (100.0, 100.0, *[240.0] * 4)
+    assert evidence.measures["web"]["p95"].values == (100.0,) * 6
 
 
 def test_triage_prints_it(tmp_path):
@@ -91,9 +120,18 @@ def test_triage_prints_it(tmp_path):
     assert f"suspects: {answer.suspects[0][0]} " in told.stdout
     found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert found["suspects"][0][0] == answer.suspects[0][0] and found["read"] == answer.read
-    for more in (["app.log"], ["--policy", "trace"]):
-        refused = CliRunner().invoke(app, [*command, *more])
-        assert refused.exit_code == 1 and "--metrics goes with --graph" in refused.stderr
+    assert told.stdout.splitlines()[-1].startswith(f"read {path}: 6 samples, one every 60 s from ")
+    for arguments, says in (
+        ([*command, "app.log"], "--metrics is asked by itself"),
+        ([*command, "--policy", "trace"], "--metrics is asked by itself"),
+        (command[:3], "--metrics needs the call graph"),
+        (["triage", "app.log", "--began", at(0)], "--began belongs to --metrics"),
+        (["triage"], "nothing to read; name log files"),
+        ([*command, "--began", "noon"], "--began: 'noon' is no time"),
+        ([*command[:2], "gone.csv", *command[3:]], "cannot read gone.csv: no such file"),
+    ):
+        refused = CliRunner().invoke(app, arguments)
+        assert refused.exit_code == 1 and says in refused.stderr, refused.output
 
 
 def test_a_quiet_cluster_is_not_enough_evidence(tmp_path):
@@ -105,13 +143,20 @@ def test_a_quiet_cluster_is_not_enough_evidence(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (series([100] * 17), "11 samples before the window of 6, at least 12 are needed"),
+        (series([100] * 17), "11 samples before the window of 6, at least 12 are"),
         (series([100]), "no metric has samples of two times"),
         (series([100] * 30, "shop"), "unknown service 'shop'; known are web, cart"),
         (series([100] * 30, metric="p99"), "unknown metric 'p99'; known are latency, p95"),
         (series([*[100] * 30, "inf"]), "'inf' is no value; give a number"),
         (series([*[100] * 30, "fast"]), "'fast' is no value; give a number"),
         ([("noon", "cart", "p95", 1)], "'noon' is no time; write ISO 8601"),
+        ([(1_781_960_000_000, "cart", "p95", 1)], "or Unix seconds (not milliseconds)"),
+        ([("inf", "cart", "p95", 1)], "'inf' is no time"),
+        (series([100] * 30) * 2, "two values of p95 of cart at 2026-06-20 13:00:00Z; combine"),
+        (
+            [*series([1] * 90), *series([1] * 90, "web"), *series([1] * 90, metric="cpu")[::5]],
+            "cpu of cart has a sample every 300 s, most metrics every 60 s; bring all to one",
+        ),
         ([], "expected rows under the header time,service,metric,value"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from logtriage.bench.production_results import metrics_alone
+from logtriage.bench.production_results import metrics_alone, without_the_rest
 from logtriage.production.dials import USUAL
 from logtriage.production.features import arrays_of_block, features
 from logtriage.production.generator import draw_block
@@ -51,7 +51,12 @@ def test_what_metrics_alone_are_worth_is_measured_everywhere():
     table = metrics_alone(load_ranker(), blocks=2).set_index("place")
     assert list(table.index) == ["production", *SOURCES]
     assert table.loc["production", "right"] > 0.5  # one root of 10 to 45
-    assert (table["named"] <= 1.0).all() and table.loc["production", "sure"] > 0.8
+    seen = arrays_of_block(draw_block("test", 0))
+    changed = seen._replace(
+        waits=seen.waits + 9.0, counts=seen.counts * 3.0, alerts=1.0 - seen.alerts
+    )
+    assert np.array_equal(*(features(without_the_rest(one)) for one in (seen, changed)))
+    assert not np.array_equal(features(seen), features(changed))
 
 
 def test_features_are_finite_whatever_is_missing():

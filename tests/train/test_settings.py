@@ -39,7 +39,7 @@ RESULTS = Path(__file__).parents[2] / "results"
         ({"learning_rate": "8e-4"}, "learning_rate: .* number, got '8e-4'"),
         ({"micro_batches": 7}, "micro_batches must divide"),
         ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
-        ({"shares": {"production": 1.0}}, "choose varied=false and credit=episode"),
+        ({"shares": {"production": 1.0}}, "choose varied=false, credit=episode and"),
         ({"shares": {"production": 1.0, "single_crash": 1.0}}, "leave out other tasks"),
         ({"shares": {"single_crash": 0.0}}, "not all be 0"),
         ({"seed": 2840, "steps": 44}, "the highest is 2839"),
