@@ -38,6 +38,7 @@ class ToolSession:
     With `names`, the agent reads and calls services by these, and never sees their real names.
 
     Attributes:
+        names: real name to the name that the agent reads; empty where they are the same.
         services: their names, as the agent reads them.
         opening: what the agent reads first.
         malformed: calls that were no valid action. Whoever sees calls that never get here, as a
@@ -49,9 +50,9 @@ class ToolSession:
     def __init__(self, episode: BaseEpisode, names: Names | None = None) -> None:
         self.episode = episode
         graph = episode.incident.topology
-        self._names = names(episode) if names else {}
-        self._real = {name: real for real, name in self._names.items()}
-        shown = renamed_graph(graph, self._names) if self._names else graph
+        self.names = names(episode) if names else {}
+        self._real = {name: real for real, name in self.names.items()}
+        shown = renamed_graph(graph, self.names) if self.names else graph
         self.services = shown.names
         self.opening = self._rendered(episode.opening, shown)
         self.malformed = 0
@@ -77,7 +78,7 @@ class ToolSession:
         except TypeError as error:
             takes = ", ".join(ACTION_ARGUMENTS[name]) or "nothing"
             return self.refuse(f"{name}: {error}; it takes {takes}")
-        if {*map(str, bound.args)} & (self._names.keys() - self._real.keys()):
+        if {*map(str, bound.args)} & (self.names.keys() - self._real.keys()):
             # A real name, which is not repeated: the agent does not read it.
             return self.refuse(f"unknown service; choose one of {', '.join(self.services)}")
         began = time.perf_counter()
@@ -96,9 +97,9 @@ class ToolSession:
 
     def _rendered(self, observation: Observation, opening: CallGraph | None = None) -> str:
         """An observation as the agent reads it, below the call graph in the `opening`."""
-        if self._names:
+        if self.names:
             graph = self.episode.incident.topology
-            observation = renamed_observation(observation, graph, self._names)
+            observation = renamed_observation(observation, graph, self.names)
         return render(observation, opening)
 
     def reward(self) -> float:

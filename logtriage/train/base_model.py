@@ -22,6 +22,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from joblib import Parallel, delayed
+
 from ..bench.runs import locked, weights_digest, write_text
 from ..play.conversation import Message
 from ..play.tools import tool_schemas
@@ -110,7 +112,7 @@ def build_base(
 
 
 def build_expert(
-    folder: str | Path, base: str | Path, seed: int = 0, shown: int = 3000, own: int = 6000
+    folder: str | Path, base: str | Path, seed: int = 0, shown: int = 1500, own: int = 10_000
 ) -> Path:
     """Teach a base model what `belief` would do, and save it; a finished folder is returned as it
     is. `ValueError` when it has other settings, or `base` is none.
@@ -137,7 +139,8 @@ def build_expert(
         model, tokenizer = load_language_model(base)
         model.float()  # on a GPU it comes in half precision, which is too little to train in
         schemas = tool_schemas()
-        examples = [encode(tokenizer, expert_episode(i), schemas) for i in range(shown)]
+        episodes = Parallel(n_jobs=-1)(delayed(expert_episode)(i) for i in range(shown))
+        examples = [encode(tokenizer, one, schemas) for one in episodes]
         _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
         together = own_examples(model, tokenizer, shown, own, seed)
         train_on(model, together, math.ceil(own / BATCH), seed, EXPERT_RATE, "own", log)

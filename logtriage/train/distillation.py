@@ -8,7 +8,8 @@ as its own agrees with it, and the first token where it does not; of several ans
 for itself. What it has seen afterwards is what its own turn brought.
 
 The expert knows how incidents are drawn, and the posterior of what has been seen. It never reads an
-incident's truth.
+incident's truth. It reads every log line as it is, where the model reads some with words that are
+missing or made up (`drills.NoisySession`); nothing but this lesson has such noise.
 """
 
 import math
@@ -26,8 +27,7 @@ from ..ceiling.posterior import Posterior
 from ..play.actions import Action
 from ..play.tools import ToolSession
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy
-from ..policies.llm.path_names import incident_names
-from .drills import EPISODE_SHARES, EXPERT_INDEX, draw_task, open_varied
+from .drills import EPISODE_SHARES, EXPERT_INDEX, NoisySession, draw_task, open_varied
 from .settings import TrainingConfig
 from .supervised import Example, batches
 
@@ -106,7 +106,7 @@ def _play(
 ) -> list[Example]:
     """The examples of these numbers."""
     rows = [(draw_task(random, EPISODE_SHARES), EXPERT_INDEX + index) for index in indices]
-    sessions = [ToolSession(open_varied(task, "train", at), incident_names) for task, at in rows]
+    sessions = [NoisySession(open_varied(task, "train", at)) for task, at in rows]
     policy.model.eval()
     streams = [Random(f"distillation/{at}") for _, at in rows]
     conversations = policy.converse(sessions, streams)
@@ -135,7 +135,7 @@ def _example(
     advice: list[list[Turn]],
 ) -> Example:
     """A conversation, with the expert's targets for each turn before which nothing was answered."""
-    grammar, names = policy.grammar, incident_names(session.episode)
+    grammar, names = policy.grammar, session.names
     assert grammar is not None
 
     def spelled(turn: Turn) -> Option:

@@ -7,26 +7,31 @@ incidents are drawn. Every example is a function of its number alone: another dr
 random stream, makes another base model.
 
 Some examples are of the default call graph in the words of `train`; the others are on random call
-graphs, in varied wording, or both. In all of them services have path names. Words of the split that
+graphs, in varied wording, or both. In all of them services have path names. Lines of the split that
 holds such out occur in none.
 """
 
+import re
+from collections.abc import Container
+from functools import cache
 from random import Random
 from typing import Any
 
 from ..ceiling.belief import BeliefPolicy
 from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
-from ..play.episode import Episode
+from ..play.episode import Episode, incident_id
 from ..play.observation import Observation, call_graph_line, render
-from ..play.renaming import Names, renamed_graph
+from ..play.renaming import renamed_graph
 from ..play.tools import ToolSession
 from ..policies.llm.path_names import incident_names, path_names
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
+from ..world.call_graph import CallGraph
 from ..world.incidents import sample_incident
 from ..world.tasks import Task, check_task
 from ..world.topology import random_topology
+from ..world.wording import VARIED_BOOKS, read_line
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
 DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
@@ -54,6 +59,10 @@ SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 PLAIN_SHARE = 0.4  # of examples; the others vary in one of these ways, each as often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
 REWORDED = 0.6  # of questions about lines; words are many, and drills are cheap
+# Of an expert's log lines in varied wording: shares that stay clear, of words that are unknown or
+# missing in the others, and of lines of chatter without any known word.
+CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
+CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
 GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
 
 
@@ -237,28 +246,82 @@ def novice_episode(index: int) -> list[Message]:
     random = Random(f"novice/{index}")
     task = draw_task(random, EPISODE_SHARES)
     episode = open_varied(task, "train", NOVICE_INDEX + index)
-    return transcript(NovicePolicy(random), episode, incident_names)
+    return transcript(NovicePolicy(random), ToolSession(episode, incident_names))
+
+
+class NoisySession(ToolSession):
+    """A session under path names. Where the wording is varied, words of log lines are missing or
+    unknown, as in the logs of software that nobody here has met.
+    """
+
+    def __init__(self, episode: Episode) -> None:
+        self._random = Random(f"noise/{incident_id(episode)}")
+        self._noise = episode.incident.varied_wording
+        super().__init__(episode, incident_names)
+
+    def _rendered(self, observation: Observation, opening: CallGraph | None = None) -> str:
+        text = super()._rendered(observation, opening)
+        if not self._noise:
+            return text
+        return "\n".join(noisy(line, self.services, self._random) for line in text.split("\n"))
+
+
+def noisy(line: str, kept: Container[str], random: Random) -> str:
+    """A line of a log with some words left out and some made up, those of `kept` aside; now and
+    then a line that says nothing has no word that is known. Other lines, and half of the log's,
+    stay as they are.
+    """
+    level, *words = line.split(" ")
+    if not level.isupper() or len(words) < 2 or random.random() < CLEAR_LINES:
+        return line
+    unknown = UNKNOWN_WORDS
+    if read_line(line)[1].kind in CHATTER and random.random() < UNKNOWN_LINES:
+        unknown = 1.0
+    told = [level, words[0]]
+    for word in words[1:]:
+        if word.strip(PUNCTUATION) in kept or not any(char.isalpha() for char in word):
+            told.append(word)
+        elif random.random() < unknown:
+            told.append(made_up_word(random))
+        elif random.random() >= MISSING_WORDS:
+            told.append(word)
+    return " ".join(told)
+
+
+def made_up_word(random: Random) -> str:
+    """The beginning of a word of the varied wording, and the end of another."""
+    first, second = random.choices(varied_words(), k=2)
+    return first[: random.randint(1, len(first) - 1)] + second[random.randint(1, len(second) - 1) :]
+
+
+@cache
+def varied_words() -> list[str]:
+    """All words of the varied wording, of three letters and more."""
+    templates = [
+        one for book in VARIED_BOOKS.values() for section in book.values() for one in section
+    ]
+    return sorted({word for one in templates for word in re.findall("[A-Za-z]{3,}", one)})
 
 
 def expert_episode(index: int) -> list[Message]:
     """An episode of `belief`: what the track `expert` imitates first."""
     task = draw_task(Random(f"expert/{index}"), EPISODE_SHARES)
     episode = open_varied(task, "train", EXPERT_INDEX + index)
-    return transcript(BeliefPolicy(), episode, incident_names)
+    return transcript(BeliefPolicy(), NoisySession(episode))
 
 
 def trace_episode(index: int) -> list[Message]:
     """An episode of `trace`, with real names: what a large model imitates before GRPO."""
     task = draw_task(Random(f"trace/{index}"), EPISODE_SHARES)
-    return transcript(TracePolicy(), Episode.open(task, "train", EXPERT_INDEX + index))
+    episode = Episode.open(task, "train", EXPERT_INDEX + index)
+    return transcript(TracePolicy(), ToolSession(episode))
 
 
-def transcript(
-    policy: ReadingPolicy | BeliefPolicy, episode: Episode, names: Names | None = None
-) -> list[Message]:
-    """An episode, played and written down under `names`; what is decided at once is one turn."""
-    session = ToolSession(episode, names)
-    called = names(episode) if names else {}
+def transcript(policy: ReadingPolicy | BeliefPolicy, session: ToolSession) -> list[Message]:
+    """An episode, played and written down as the session tells it; what is decided at once is one
+    turn.
+    """
+    episode, called = session.episode, session.names
     policy.open(episode)
     messages, calls = opening_messages(session.opening), list[dict[str, Any]]()
     while not episode.done:

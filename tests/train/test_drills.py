@@ -9,6 +9,8 @@ import pytest
 
 from logtriage.play import episode
 from logtriage.play.episode import Episode
+from logtriage.play.tools import ToolSession
+from logtriage.policies.llm.path_names import incident_names
 from logtriage.train import drills
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
@@ -98,6 +100,31 @@ def test_the_examples_stay_what_they_are():
 def test_nothing_is_measured_on_varied_episodes():
     with pytest.raises(ValueError, match="choose split train, not test"):
         drills.open_varied("single_crash", "test", 0)
+
+
+def test_noise_hides_words_of_the_experts_log_lines_and_nothing_else():
+    clear_lines, lines, kept, words = 0, 0, 0, 0
+    for index in range(60):
+        varied = drills.open_varied("single_crash", "train", drills.EXPERT_INDEX + index)
+        noisy = drills.NoisySession(varied)
+        assert drills.NoisySession(varied).opening == noisy.opening  # the same for ever
+        clear = ToolSession(varied, incident_names).opening
+        assert varied.incident.varied_wording or clear == noisy.opening
+        for line, hidden in zip(clear.split("\n"), noisy.opening.split("\n"), strict=True):
+            level, service = line.split(" ")[:2]
+            assert hidden.split(" ")[:2] == [level, service]
+            if not (level.isupper() and varied.incident.varied_wording):
+                assert line == hidden
+                continue
+            for name in noisy.services:  # of whom it speaks
+                spoken = re.compile(rf"(?<![\w-]){name}(?![\w-])")
+                assert len(spoken.findall(line)) <= len(spoken.findall(hidden))
+            clear_lines, lines = clear_lines + (line == hidden), lines + 1
+            if line != hidden:
+                kept += len({*line.split()[2:]} & {*hidden.split()[2:]})
+                words += len({*line.split()[2:]})
+    assert lines > 100 and 0.4 < clear_lines / lines < 0.65
+    assert 0.45 < kept / words < 0.75
 
 
 def test_examples_name_services_by_their_paths():
