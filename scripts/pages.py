@@ -70,7 +70,7 @@ TABLES = {
     "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
 }
 # Tables of finished studies, whose code has left the tree: they stay as they were written.
-FINISHED = ("estimators", "realism")
+FINISHED = ("estimators", "realism", "words")
 # History, which stays as it was written, and what other scripts write whole.
 NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md", "LEADERBOARD.md")
 # Every other file whose sentences may hold facts.
