@@ -192,8 +192,9 @@ def evaluate_run_command(
 ) -> None:
     """Play a run's model on held-out incidents of `test`, before training and after its end."""
     from ..bench.score_tables import score_table, summary_table
-    from .experiment import evaluate_run, summarise_run
+    from .experiment import evaluate_run, refuse_production, summarise_run
 
+    refuse_production(run)
     frame = evaluate_run(run, episodes, batch=batch, hours=hours)
     if (frame["policy"] == "trained").any():
         rows = summarise_run(run, frame)

@@ -339,5 +339,4 @@ def test_production_is_trained_on_by_the_root_cause_alone(loop, tiny_base, tmp_p
     assert "the root cause alone counts" in completion["messages"][0]["content"]
     (metrics,) = lines(tmp_path / "run" / "metrics.jsonl")
     assert "score/production" in metrics
-    with pytest.raises(ValueError, match="play it by `evaluate --task production"):
-        evaluate_run(tmp_path / "run")
+    assert "play it by `evaluate --task production" in refusal("evaluate-run", tmp_path / "run")
