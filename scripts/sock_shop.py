@@ -16,7 +16,7 @@ import pandas as pd
 import typer
 from tables import ROOT
 
-from logtriage.production.metrics_file import COLUMNS, rank_metrics, read_metrics
+from logtriage.production.metrics_file import COLUMNS, rank_evidence, read_metrics
 from logtriage.real.rules import RULES
 from logtriage.world.call_graph import CallGraph, Service
 
@@ -72,8 +72,8 @@ def main(checkout: Annotated[Path, typer.Argument(help="A checkout of azamikram/
         for case in cases:
             root = case.parent.name.rpartition("-")[0]
             began = write_metrics(case, path)
-            named["ranker"] += rank_metrics(path, GRAPH, began).root == root
-            evidence, _ = read_metrics(path, GRAPH, began)
+            evidence, read = read_metrics(path, GRAPH, began)
+            named["ranker"] += rank_evidence(evidence, read).root == root
             for name, rule in RULES.items():
                 named[name] += rule(evidence)[:1] == [root]
     table = pd.DataFrame(named.items(), columns=["policy", "named"]).assign(cases=len(cases))

@@ -163,9 +163,9 @@ def _parsed(text: str | bytes, what: str | Path) -> Entry:
     if entry.split != SPLIT or not asked == right == len(entry.episodes):
         raise ValueError(
             f"an entry holds incidents 0 to at least {FEWEST - 1} of {', '.join(MAIN)}, or of "
-            f"{PRODUCTION} alone, of split "
-            f"{SPLIT}, each with as many attempts and once; {asked - right} are missing and "
-            f"{len(entry.episodes) - right} too many, of split {entry.split}"
+            f"{PRODUCTION} alone, of split {SPLIT}, each with as many attempts and once; "
+            f"{asked - right} are missing and {len(entry.episodes) - right} too many, of split "
+            f"{entry.split}"
         )
     return entry
 
@@ -174,17 +174,16 @@ def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
     """What an entry says that is not so, a line per episode, after replaying one in `every`; only
     all of them can tell whether `grounded` is so.
     """
-    grounded = []
+    grounded, main = [], entry.tasks == MAIN
     for task, index, attempt, score, won, done in entry.episodes[::every]:
         episode = open_incident(task, entry.split, index)
         differs = _differs(episode, done, score, won)
         if differs:
             yield f"{entry.name}, {task} {index}, attempt {attempt}: {FORGED}, {differs}"
-        elif every == 1 and task in MAIN:
+        elif every == 1 and main:
             grounded.append(score is not None and _is_grounded(episode))
     own = _share(grounded)
-    judged = sum(task in MAIN for task, *_ in entry.episodes)
-    if len(grounded) == judged and own != entry.grounded:
+    if len(grounded) == len(entry.episodes) and own != entry.grounded:
         yield f"{entry.name}: {FORGED}, grounded is {own}, the entry says {entry.grounded}"
 
 

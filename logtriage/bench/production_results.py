@@ -78,10 +78,8 @@ def conformal(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
     of_truth = np.concatenate([truth for _, truth in _simulated(ranker, "train", blocks)])
     rank = int(np.floor((1.0 - COVERAGE) * (len(of_truth) + 1))) - 1
     threshold = np.sort(of_truth)[max(rank, 0)]
-    places = {PRODUCTION: _simulated(ranker, "test", blocks)}
-    places |= {source: _recorded(ranker, source) for source in SOURCES}
     rows = []
-    for place, answers in places.items():
+    for place, answers in _everywhere(ranker, blocks).items():
         found = [(truth >= threshold, chance >= threshold) for chance, truth in answers]
         rows.append(
             {
@@ -102,10 +100,8 @@ def metrics_alone(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
     `named`, the share in which a service is likelier than not; `named_right`, how many of those are
     right.
     """
-    places = {PRODUCTION: _simulated(ranker, "test", blocks, alone=True)}
-    places |= {source: _recorded(ranker, source, alone=True) for source in SOURCES}
     rows = []
-    for place, answers in places.items():
+    for place, answers in _everywhere(ranker, blocks, alone=True).items():
         right = np.concatenate([chance.max(1) == truth for chance, truth in answers])
         named = np.concatenate([chance[:, :-1].max(1) >= POSSIBLE_FROM for chance, _ in answers])
         rows.append(
@@ -129,6 +125,12 @@ def without_the_rest(seen: Arrays) -> Arrays:
 
 
 Answers = list[tuple[np.ndarray, np.ndarray]]  # chances [B, N + 1], and that of the truth [B]
+
+
+def _everywhere(ranker: Ranker, blocks: int, alone: bool = False) -> dict[str, Answers]:
+    """The ranker's answers on `test` and on the real cases, by place; `alone`, without the rest."""
+    places = {PRODUCTION: _simulated(ranker, "test", blocks, alone)}
+    return places | {source: _recorded(ranker, source, alone) for source in SOURCES}
 
 
 def _simulated(ranker: Ranker, split: str, blocks: int, alone: bool = False) -> Answers:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..logs.suspects import POSSIBLE, POSSIBLE_FROM, UNSURE
+from ..logs.times import told
 from ..real.observed import Evidence, Measure, recent, z_score
 from ..world.call_graph import CallGraph
 from .features import arrays_of_evidence
@@ -48,18 +49,22 @@ class MetricsAnswer(NamedTuple):
         head = f"{first}: {self.sure} ({chance:.0%}), by its metrics and the call graph"
         if not self.root:
             head = f"{self.sure}: no service's metrics make it the root more likely than not"
-        told = ", ".join(f"{name} {chance:.0%}" for name, chance in self.suspects)
+        names = ", ".join(f"{name} {chance:.0%}" for name, chance in self.suspects)
         rows = [f"  {one}" for one in self.unusual]
-        suspects = f"suspects: {told}; nothing is wrong {self.nothing:.0%}"
+        suspects = f"suspects: {names}; nothing is wrong {self.nothing:.0%}"
         return "\n".join([head, *rows, suspects, f"read {self.read}"])
 
 
 def rank_metrics(path: str | Path, graph: CallGraph, began: str = "") -> MetricsAnswer:
     """The ranker's answer to a file of metrics; see `read_metrics`."""
-    evidence, read = read_metrics(path, graph, began)
+    return rank_evidence(*read_metrics(path, graph, began))
+
+
+def rank_evidence(evidence: Evidence, read: str) -> MetricsAnswer:
+    """The ranker's answer to what `read_metrics` has read."""
     chance = chances(load_ranker(), arrays_of_evidence(evidence))[0][0]
     order = np.argsort(-chance[:-1], kind="stable")[:SHOWN]
-    suspects = [(graph.names[at], float(chance[at])) for at in order]
+    suspects = [(evidence.graph.names[at], float(chance[at])) for at in order]
     first, most = suspects[0]
     found = most >= POSSIBLE_FROM
     strange = sorted(evidence.measured(first), key=lambda one: -abs(z_score(one)))
@@ -100,7 +105,7 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
         (onset,) = _seconds("--began", pd.Series([began]))
         later = frame["time"][frame["time"] >= onset]
         if later.empty:
-            raise ValueError(f"{path}: no sample is as late as {began!r:.60}, its last {_iso(end)}")
+            raise ValueError(f"{path}: no sample is as late as {began!r:.60}, its last {_utc(end)}")
         end = min(end, later.min() + AFTER * step)
     # Samples are numbered from the end of the window: 0 to `SAMPLES` - 1 are in it.
     frame["number"] = np.floor((end - frame["time"]) / step + 0.5).astype(int)
@@ -116,7 +121,7 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
             "needed to tell what is usual; give an hour or more from before"
         )
     shown = sum(any(map(recent, own.values())) for own in measures.values())
-    start = _iso(end - (SAMPLES - 1) * step)
+    start = _utc(end - (SAMPLES - 1) * step)
     read = (
         f"{path}: {SAMPLES} samples, one every {step:g} s from {start} on, and up to {before} "
         f"before; {shown} of {len(graph.names)} services have metrics then"
@@ -128,8 +133,8 @@ def _rows(path: str | Path) -> pd.DataFrame:
     """The rows of a file that have a value, by time, which is in Unix seconds."""
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
-    except FileNotFoundError:
-        raise ValueError(f"cannot read {path}: no such file") from None
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path}: no CSV in UTF-8: {error}") from None
     if list(frame.columns) != COLUMNS or frame.empty:
@@ -151,7 +156,7 @@ def _rows(path: str | Path) -> pd.DataFrame:
         first = twice.iloc[0]
         raise ValueError(
             f"{path}: two values of {first['metric']} of {first['service']} at "
-            f"{_iso(first['time'])}; combine those of its instances first"
+            f"{_utc(first['time'])}; combine those of its instances first"
         )
     return frame.dropna(subset="value").sort_values("time", kind="stable")
 
@@ -187,8 +192,8 @@ def _seconds(where: str | Path, texts: pd.Series) -> pd.Series:
     return (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
 
 
-def _iso(seconds: float) -> str:
-    return pd.Timestamp(seconds, unit="s", tz="UTC").strftime("%Y-%m-%d %H:%M:%SZ")
+def _utc(seconds: float) -> str:
+    return told(int(seconds), zone="Z")
 
 
 def _measure(service: str, metric: str, by_number: pd.Series) -> Measure:
