@@ -22,9 +22,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent / "corpus"))
 
-import formats_seen
-import formats_unseen
-from incident import Entry
+from corpus import FORMATS, Entry
 
 from logtriage.bench.intervals import calibration_error
 from logtriage.logs.answer import Answer, answer_of
@@ -87,7 +85,6 @@ def varied(first: int, incidents: int, split: str = "train") -> Iterator[tuple[A
     """Answers to logs that differ in format, call graph, words, length, and in who has no log, each
     with the root.
     """
-    formats = {**formats_seen.FORMATS, **formats_unseen.FORMATS}
     for index in range(first, first + incidents):
         random = Random(f"own logs/{split}/{index}")
         task = random.choice(TASKS)
@@ -104,7 +101,7 @@ def varied(first: int, incidents: int, split: str = "train") -> Iterator[tuple[A
             if service not in gone:
                 level = {"CRIT": "FATAL", "PANIC": "FATAL", "LOG": "INFO"}.get(level, level)
                 entries.append(Entry(time, service, level, text))
-        files = formats[random.choice(sorted(formats))](entries)
+        files = FORMATS[random.choice(sorted(FORMATS))](entries)
         yield answer_of(read_named(files)), root
 
 

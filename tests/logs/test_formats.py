@@ -1,29 +1,19 @@
 """Logs of many kinds, written for this test and half of them never looked at while the reader was
-made (`*_unseen`): whose trouble it was is found in whatever form they are written.
+made: whose trouble it was is found in whatever form they are written.
 """
 
 from functools import cache
 
-import clients_seen
-import clients_unseen
-import formats_seen
-import formats_unseen
-import incident
 import pytest
-import scenarios_seen
-import scenarios_unseen
-import silent
+from corpus import CLIENTS, FORMATS, ROOT, incident, scenarios, silent
 
 from logtriage.logs.answer import answer_of
 from logtriage.logs.log import read_named
 from logtriage.logs.names import REPLICA
 from logtriage.logs.suspects import LIKELY
 
-FORMATS = {**formats_seen.FORMATS, **formats_unseen.FORMATS}
-CLIENTS = {one.name: one for one in (*clients_seen.CLIENTS, *clients_unseen.CLIENTS)}
-SCENARIOS = {one.name: one for one in (*scenarios_seen.SCENARIOS, *scenarios_unseen.SCENARIOS)}
-ROOT, ONSET = "orders-db", ":48:1"  # minute and seconds, which are the same in all zones
-INCIDENT = incident.incident()
+ONSET = ":48:1"  # minute and seconds, which are the same in all zones
+INCIDENT, SCENARIOS = incident(), scenarios()
 
 
 @cache
@@ -33,7 +23,7 @@ def in_format(name):
 
 @cache
 def of_client(name):
-    return answer_of(read_named({"app.log": silent.log(CLIENTS[name])}))
+    return answer_of(read_named(silent(name)))
 
 
 @cache
