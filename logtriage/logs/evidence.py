@@ -2,55 +2,25 @@
 printed, which trouble is new or more than usual, and whom it complains of.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
-from typing import NamedTuple
 
-from .dependencies import targets
 from .levels import FAILED, FATAL, WARN
-from .names import Namer
+from .names import Namer, targets
 from .tally import OTHERS, Tally, speakers_of
-from .window import FATAL_LINES, Window, gain
+from .window import Window, gain, weight
+from .words import WORDS, any_of
 
-# Words by which a line tells of a cause at home, and those by which it suffers from others.
-CAUSES = re.compile(
-    r"(?i)out ?of ?memory|\boom|segfault|segmentation|sigsegv|core dumped|panic|no space left"
-    r"|disk full|read-only file system|too many (?:open files|connections|clients)"
-    r"|remaining connection slots|deadlock|corrupt|nullpointer|null pointer|nil pointer|typeerror"
-    r"|keyerror|index out of|exit(?:ed)? (?:with )?(?:code|status)|crashloop|back-?off restarting"
-    r"|terminated by signal|certificate has expired|permission denied|migration|rollout|release"
-    r"|config(?:uration)?\b|heap|garbage|gc overhead|throttl|cache (?:miss|evict)|runaway|lock wait"
-    r"|killed|code=(?:exited|killed|dumped)|disk quota|enospc|canceling statement"
-    r"|deadlock timeout|shutting down|aborting|assert"
-)
-SYMPTOMS = re.compile(
-    r"(?i)timed? ?out|timeout|refused|unreachable|unavailable|upstream|connection reset"
-    r"|reset by peer|broken pipe|\b50[234]\b|circuit ?breaker|retry|retries|no route to host"
-    r"|deadline exceeded|(?:failed|unable|cannot|could not|can't) to? ?(?:connect|call|fetch|reach)"
-    r"|not responding|downstream|dependency|enotfound|unknownhost|no such host|eai_again|econn"
-    r"|name or service not known|name resolution|no servers|not available|closed the connection"
-    r"|connection .{0,40}(?:closed|lost|failed)|bad gateway|disconnected|unexpected eof"
-    r"|serverselection"
-)
-# Words that complain of whomever the line mentions.
-COMPLAINTS = re.compile(
-    r"(?i)fail|\bno (?:\w+ )?(?:answer|reply|response)|not answer|\bslow|\blate\b|stale|missing"
-    r"|lost|gave up|reject|\b4\d\d\b|\b5\d\d\b|without|wait"
-)
-# Words of a line that tells of a change.
-CHANGES = re.compile(
-    r"(?i)\b(?:releas|deploy|roll(?:ed|ing)?[ -]?(?:out|back)|upgrad|migrat|restart|reload|started"
-    r"|starting|reconfigur|feature flag|flag \S+ |switched|enabled|disabled|version \S*\d"
-    r"|config\w* (?:changed|updated))"
+CAUSES, SYMPTOMS, COMPLAINTS, CHANGES = (
+    any_of(words, "(?i)") for words in WORDS["trouble"].values()
 )
 BEFORE = 180  # seconds before the trouble, in which a change may be its cause
 CAUSE_WEIGHT, SYMPTOM_WEIGHT = 2.0, 0.5
 SILENT = 0.2  # share of its usual lines below which a service has gone silent
 SILENT_LINES = 10  # that it should have printed, at least
-SILENCE = 8.0  # what that weighs, as lines of trouble do in `Window.gain`
+SILENCE = 8.0  # what that weighs, as lines of trouble do in `window.gain`
 LEAST_GAIN = 4.0  # of trouble in the window, from which it counts as more than usual
 MOST_TARGETS = 50  # services that are only named by others
 
@@ -135,28 +105,44 @@ class ServiceEvidence:
         return {name: share * more for name, share in named.items()}
 
 
+class Counts:
+    """Lines of each shape in a window (without one, in the whole log) and in the stretch that tells
+    what is usual.
+    """
+
+    def __init__(self, tally: Tally, window: Window | None) -> None:
+        self.inside, self.before = Counter[int](), Counter[int]()
+        self.first: dict[int, int] = {}  # the second of the first line in the window
+        start, end, usual = window[:3] if window else (-1, 1 << 62, (0, 0))
+        self.length, self.rest = end - start, usual[1] - usual[0]  # seconds
+        for (bucket, number), lines in tally.counts.items():
+            second = bucket * tally.width if bucket >= 0 else -1
+            if start <= second < end:
+                self.inside[number] += lines
+                self.first[number] = min(self.first.get(number, second), second)
+            elif usual[0] <= second < usual[1]:
+                self.before[number] += lines
+
+
 def weigh(
     tally: Tally, window: Window | None, services: Sequence[str] = ()
 ) -> dict[str, ServiceEvidence]:
     """The evidence on every service, by name: those that the log has lines of, those that are
-    known, and those that lines of trouble name.
-
-    Args:
-        window: without one, the whole log is taken, and nothing is usual.
-        services: names that are known of the cluster.
+    known (`services`), and those that lines of trouble name. Without a window, the whole log is
+    taken, and nothing is usual.
     """
-    counts = _counts(tally, window)
-    inside, before, _, length, rest = counts
+    counts = Counts(tally, window)
     known = sorted({*speakers_of(tally), *services})
-    named = _named(tally, inside, known, find=not services)
+    named = _named(tally, counts.inside, known, find=not services)
     everybody = (*known, *(one for names in named.values() for one in names))
     found = {name: ServiceEvidence(name) for name in dict.fromkeys(everybody)}
-    minutes, usual_minutes = (length / 60.0, max(1, rest) / 60.0) if window else (1.0, 1.0)
+    minutes = counts.length / 60.0 if window else 1.0
+    usual_minutes = max(1, counts.rest) / 60.0 if window else 1.0
     kinds: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for number in {**inside, **before}:
+    for number in {**counts.inside, **counts.before}:
         shape = tally.shapes[number]
         one = found[tally.services[shape.service]]
-        now, then = inside[number] / minutes, before[number] / usual_minutes
+        now, then = counts.inside[number] / minutes, counts.before[number] / usual_minutes
         one.lines += now
         one.usual_lines += then
         if shape.level == WARN:
@@ -168,7 +154,7 @@ def weigh(
         if shape.level >= WARN:
             kinds[one.name, shape.template].append(number)
     for (name, _), numbers in kinds.items():
-        if any(inside[number] for number in numbers):
+        if any(counts.inside[number] for number in numbers):
             trouble = _trouble(tally, numbers, counts, named)
             died = trouble.level == FATAL and not trouble.usual
             if window is None or died or trouble.gain >= LEAST_GAIN:
@@ -177,46 +163,7 @@ def weigh(
         one.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
         expected = one.usual_lines * minutes
         fell_silent = expected >= SILENT_LINES and one.lines < SILENT * one.usual_lines
-        one.silent = rest > 0 and fell_silent
-    return found
-
-
-def changes(tally: Tally, window: Window) -> dict[str, str]:
-    """Services to a line about a change of theirs (a release, a restart, a setting) that first came
-    shortly before the trouble.
-    """
-    first: dict[int, int] = {}
-    for bucket, number in tally.counts:
-        second = bucket * tally.width
-        if bucket >= 0 and second < first.get(number, second + 1):
-            first[number] = second
-    near = range(window.start - BEFORE, window.start + tally.width)
-    shapes = [tally.shapes[number] for number, second in first.items() if second in near]
-    found = [shape for shape in shapes if CHANGES.search(shape.example)]
-    return {tally.services[shape.service]: shape.example for shape in found}
-
-
-class Counts(NamedTuple):
-    """Lines of each shape in the window, and in the stretch that tells what is usual."""
-
-    inside: Counter[int]
-    before: Counter[int]
-    first: dict[int, int]  # the second of the first line in the window
-    length: int  # seconds of the window
-    rest: int  # seconds of the other stretch; 0 for none
-
-
-def _counts(tally: Tally, window: Window | None) -> Counts:
-    """The counts of a window; without one, of the whole log."""
-    length, usual = (window.end - window.start, window.usual) if window else (1, (0, 0))
-    found = Counts(Counter(), Counter(), {}, length, usual[1] - usual[0])
-    for (bucket, number), lines in tally.counts.items():
-        second = bucket * tally.width if bucket >= 0 else -1
-        if window is None or window.start <= second < window.end:
-            found.inside[number] += lines
-            found.first[number] = min(found.first.get(number, second), second)
-        elif usual[0] <= second < usual[1]:
-            found.before[number] += lines
+        one.silent = counts.rest > 0 and fell_silent
     return found
 
 
@@ -224,28 +171,26 @@ def _trouble(
     tally: Tally, numbers: Sequence[int], counts: Counts, named: Mapping[int, Sequence[str]]
 ) -> Trouble:
     """One template of trouble of a service, from its shapes."""
-    inside, before, first, length, rest = counts
-
-    def weighted(lines: Counter[int]) -> int:
-        # Both sides weigh alike: else a steady line of a level like FATAL would be unusual.
-        weights = {n: FATAL_LINES if tally.shapes[n].level == FATAL else 1 for n in numbers}
-        return sum(lines[number] * weight for number, weight in weights.items())
-
+    inside, before, rest = counts.inside, counts.before, counts.rest
     now = [number for number in numbers if inside[number]]
     shape = tally.shapes[max(now, key=lambda number: (tally.shapes[number].level, inside[number]))]
     names: dict[str, float] = defaultdict(float)
     for number in now:
         for name in named[number]:
             names[name] += inside[number] / len(named[number])
-    usual, lines = weighted(before), weighted(inside)
+    # Both sides weigh alike: else a steady line of a level like FATAL would be unusual.
+    lines, usual = (
+        sum(side[number] * weight(tally.shapes[number].level) for number in numbers)
+        for side in (inside, before)
+    )
     return Trouble(
         sum(inside[number] for number in now),
-        sum(before[number] for number in numbers) * length / rest if rest else 0.0,
-        gain(lines, length, usual, rest) if rest else log2(1.0 + lines),
+        sum(before[number] for number in numbers) * counts.length / rest if rest else 0.0,
+        gain(lines, counts.length, usual, rest) if rest else log2(1.0 + lines),
         shape.example,
         shape.at,
         shape.level,
-        min(first[number] for number in now),
+        min(counts.first[number] for number in now),
         dict(names),
     )
 
@@ -266,13 +211,23 @@ def _named(
         text = shape.example
         called = [one for one in targets(text, known) if find or one in known]
         suffers = shape.level == FAILED or SYMPTOMS.search(text) or COMPLAINTS.search(text)
-        complains = suffers and not CAUSES.search(text)
-        mentioned = namer.all(text) if complains else ()
-        names = [
-            one
-            for one in dict.fromkeys((*mentioned, *called))
-            if one in met or len(met) < MOST_TARGETS
-        ]
+        mentioned = namer.all(text) if suffers and not CAUSES.search(text) else ()
+        everybody = dict.fromkeys((*mentioned, *called))
+        names = [one for one in everybody if one in met or len(met) < MOST_TARGETS]
         met.update(one for one in names if one not in known)
         named[number] = [one for one in names if one != tally.services[shape.service]]
     return named
+
+
+def changes(tally: Tally, window: Window) -> dict[str, str]:
+    """Services to a line about a change of theirs (a release, a restart, a setting) that first came
+    shortly before the trouble.
+    """
+    first: dict[int, int] = {}
+    for bucket, number in tally.counts:
+        if bucket >= 0:
+            first[number] = min(bucket * tally.width, first.get(number, bucket * tally.width))
+    near = range(window.start - BEFORE, window.start + tally.width)
+    shapes = [tally.shapes[number] for number, second in first.items() if second in near]
+    found = [shape for shape in shapes if CHANGES.search(shape.example)]
+    return {tally.services[shape.service]: shape.example for shape in found}

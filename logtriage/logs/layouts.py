@@ -12,20 +12,7 @@ from typing import Any
 
 from .lines import Reading, blocks
 from .names import Namer, service_name
-from .objects import (
-    MOST_TEXT,
-    at,
-    find_fields,
-    flat,
-    flattened,
-    level_in,
-    message_in,
-    objects_in,
-    objects_of,
-    records_in,
-    rows_in,
-    second_of,
-)
+from .objects import MOST_TEXT, Fields, at, flat, flattened, objects_in, objects_of, records_in, rows_in
 from .speakers import Headed, best_key, best_place
 from .tally import HEAD, HEXADECIMAL, TIMED, Batch, Record
 from .times import LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones
@@ -87,12 +74,10 @@ class TextLayout:
     def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
     ) -> Iterator[Batch]:
-        """The records of a file. A line without a time and a speaker, where others have them, goes
-        on with the one before.
+        """The records of a file that comes in parts, unpacked; `reading` is kept up to date. A line
+        without a time and a speaker, where others have them, goes on with the one before.
 
         Args:
-            parts: of the file, unpacked.
-            reading: is kept up to date.
             near: a time near the first one; None where none is known.
             ordered: whether the order of lines stands for their times.
         """
@@ -138,20 +123,15 @@ class TextLayout:
         heads = b"\n".join([line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
-            keys = [*zip(self._speakers(lines, span), keys, strict=True)]
+            begin, end = span or (0, 0)
+            texts = (line[:begin] + line[end:] if span else self.headed(line).text for line in lines)
+            keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
 
         def record(i: int) -> Record:
             text = self.headed(lines[i]).text
-            return self.speaker_in(text), None, text, numbers[i]
+            return Record(self.speaker_in(text), None, text, numbers[i])
 
         return Batch(seconds, keys, lines, record)
-
-    def _speakers(self, lines: Sequence[bytes], span: tuple[int, int] | None) -> list[bytes | None]:
-        """Who speaks in each line, see `_batch`."""
-        if not span:
-            return [self.speaker_in(self.headed(line).text) for line in lines]
-        begin, end = span
-        return [self.speaker_in(line[:begin] + line[end:]) for line in lines]
 
     def speaker_in(self, text: bytes) -> bytes | None:
         """Who speaks in a line without its time; with a call graph, one of it where it can be."""
@@ -168,20 +148,18 @@ class ObjectLayout:
     def __init__(
         self, kind: str, sample: Sequence[dict[str, Any]], services: Sequence[str], items: Items
     ) -> None:
-        self.kind, self._items = kind, items
-        fields = find_fields(sample)
-        texts = [message_in(one, fields) for one in sample]
+        self.kind, self._items, self._text = kind, items, None
+        self._fields = fields = Fields(sample)
+        texts = [fields.message_of(one) for one in sample]
         rows = [{path: flat(value) for path, value in flattened(one)} for one in sample]
-        service, self.proven = best_key(rows, texts, services)
-        self.speaker = ".".join(service[0]) if service else ""
-        self._fields, self._text = fields._replace(service=service), None
-        if not service:
+        self._service, self.proven = best_key(rows, texts, services)
+        self.speaker = ".".join(self._service[0]) if self._service else ""
+        if not self._service:
             lines = [_line(one, text) for one, text in zip(sample, texts, strict=True)]
             self._text = TextLayout(lines, services)
             self.proven = self._text.proven
             self.speaker = "its text" if self._text.place else ""
-        seconds = [second_of(one, fields) for one in sample]
-        self.begins = next((second for second in seconds if second >= 0), -1)
+        self.begins = next((one for one in map(fields.second_of, sample) if one >= 0), -1)
         self.periods = [0] if self.begins >= 0 else []
         times = [str(at(one, fields.time) or "").encode("utf-8", "replace") for one in sample]
         self.zoned = say_zones(times, [clock.form for clock in fields.clocks])
@@ -197,7 +175,7 @@ class ObjectLayout:
                 (service, level, text[:HEAD].translate(None, HEXADECIMAL))
                 for service, level, text, _ in records
             ]
-            lines = [text for _, _, text, _ in records]
+            lines = [record.text for record in records]
             yield Batch([second for second, _ in some], keys, lines, records.__getitem__)
 
     def _records(
@@ -206,15 +184,15 @@ class ObjectLayout:
         """Records with their times; one without a time is of the time of the one before."""
         fields, last = self._fields, -1
         for one, line in self._items(parts, reading):
-            second = second_of(one, fields)
+            second = fields.second_of(one)
             if second < 0 and fields.time and fields.message and at(one, fields.message) is None:
                 continue  # no record, but something else in the document
             last = second if second >= 0 else line if ordered else last
-            text = message_in(one, fields)
-            service: bytes | str | None = flat(at(one, fields.service)) or None
+            text = fields.message_of(one)
+            service: bytes | str | None = flat(at(one, self._service)) or None
             if service is None and self._text:
                 service = self._text.speaker_in(self._text.headed(_line(one, text)).text)
-            yield last, (service, level_in(one, fields), text.encode("utf-8", "replace"), line)
+            yield last, Record(service, fields.level_of(one), text.encode("utf-8", "replace"), line)
 
 
 def _line(record: dict[str, Any], text: str) -> bytes:
@@ -253,29 +231,22 @@ def csv_rows(delimiter: str, parts: Iterable[bytes], reading: Reading) -> Record
 
 
 def layout_of(head: bytes, services: Sequence[str], of_file: bool) -> TextLayout | ObjectLayout:
-    """How a file is read, by its beginning.
-
-    Args:
-        services: names that a call graph tells.
-        of_file: whether the file's name tells a service, too.
+    """How a file is read, by its beginning. `services` are names that a call graph tells; `of_file`
+    says whether the file's name tells a service, too.
     """
     lines = list(chain.from_iterable(blocks([head], Reading())))
     lines = [line.removeprefix(BOM) for line in (lines[:-1] or lines) if line.strip()]
-    kind, items = _items(head.removeprefix(BOM).lstrip(), lines)
+    lines_of_all = lines[:: max(1, len(lines) // SAMPLE)][:SAMPLE]
+    kind, items = _items(head.removeprefix(BOM).lstrip(), lines_of_all)
     if items is None:
-        return TextLayout(_spread(lines), services, OF_FILE if of_file else 0.0)
+        return TextLayout(lines_of_all, services, OF_FILE if of_file else 0.0)
     sample = [one for one, _ in islice(items([head], Reading()), SAMPLE)]
     return ObjectLayout(kind, sample, services, items)
 
 
-def _spread(lines: Sequence[bytes]) -> list[bytes]:
-    """`SAMPLE` of some lines, from all of them."""
-    return list(lines[:: max(1, len(lines) // SAMPLE)][:SAMPLE])
-
-
 def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
     """What a file of records is, and what takes it apart; None for one of text."""
-    some = [(line, PAYLOAD.match(line)) for line in _spread(lines)[:100]]
+    some = [(line, PAYLOAD.match(line)) for line in lines[:100]]
     parsed = [
         bool(found and objects_of(line[found.end() :].decode("utf-8", "replace")))
         for line, found in some

@@ -70,12 +70,9 @@ class Log:
 def read_log(
     paths: Sequence[str | Path], services: Sequence[str] = (), stdin: BinaryIO | None = None
 ) -> Log:
-    """Read files; `-` is standard input. What gzip, bzip2 or xz packed is unpacked on the way.
-
-    Args:
-        services: names that are known of the cluster. They settle who speaks; without them, it is
-            found in the lines.
-        stdin: what `-` reads.
+    """Read files; `-` is standard input (`stdin`). What gzip, bzip2 or xz packed is unpacked on the
+    way. `services` are names that are known of the cluster: they settle who speaks, which is found
+    in the lines otherwise.
 
     Raises:
         ValueError: for a file that is broken, zipped or text in UTF-16, with what to do.

@@ -21,6 +21,7 @@ from .levels import LEVELS, NAMES, WARN
 from .lines import defused, visible
 from .log import Log
 from .tally import OTHERS, speakers_of
+from .words import WORDS
 
 MAX_STEPS = 12
 SHOWN = 20  # lines of an opening, at most
@@ -30,13 +31,6 @@ NOBODY = "no calls are known"
 # A level with which a text begins.
 STATED = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
 SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")  # levels of its lines
-# What a name says of the kind of a service, where no call graph does.
-KIND_WORDS = {
-    "database": r"db|database|postgres\w*|pg|mysql\w*|maria\w*|mongo\w*|redis|cassandra|sql\w*",
-    "queue": r"queue|kafka|rabbit\w*|mq|nats|sqs|pulsar|zookeeper",
-    "edge": r"gateway|nginx|ingress|envoy|haproxy|traefik|edge|proxy|lb|frontend|web|httpd|apache",
-    "app": r"service|svc|api|app|server|worker|backend",
-}
 
 
 @dataclass(frozen=True)
@@ -144,7 +138,7 @@ def _count(one: ServiceEvidence) -> LineCount:
 
 def guessed_kind(name: str) -> str:
     """The kind of a service by its name; unknown where it tells none."""
-    for kind, words in KIND_WORDS.items():
+    for kind, words in WORDS["kinds"].items():
         if re.search(rf"(?i)(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", name):
             return kind
     return UNKNOWN_KIND

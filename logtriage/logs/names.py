@@ -1,31 +1,33 @@
-"""Names of services: how they are written, and whom a text names."""
+"""Names of services: how they are written, and whom a line names or calls."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import PurePath
 
 from ..world.call_graph import RESERVED_NAME
 from .lines import defused, visible
+from .words import WORDS, any_of, word_of
 
 MOST_NAME = 60  # characters
 MOST_SPELLED = 20_000  # spellings remembered
 # What an orchestrator adds to a name: `web-7d9c5b7c9f-x2b4q`, `web.service`, and to the name of a
 # file: `pod_namespace_container-<64 digits>`.
-_POD = re.compile(r"-[a-f0-9]{6,10}-[a-z0-9]{5}$|-(?=[a-z]*\d)[bcdfghjklmnpqrstvwxz2456789]{5}$")
-_NODE_FILE = re.compile(r"^([a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9-]+-[0-9a-f]{64}$")
+POD = re.compile(r"-[a-f0-9]{6,10}-[a-z0-9]{5}$|-(?=[a-z]*\d)[bcdfghjklmnpqrstvwxz2456789]{5}$")
+NODE_FILE = re.compile(r"^([a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9-]+-[0-9a-f]{64}$")
 REPLICA = re.compile(r"[-_.]\d{1,3}$")
-_HASH = re.compile(r"^(?=.*\d)[0-9a-f-]{8,}$|^\d+$")
-# Of the name of a file: what says that it is a log, how it is packed, when it was turned over.
-_LOG = re.compile(
-    r"\.(?:log|txt|out|err|jsonl?|ndjson|csv|tsv|gz|bz2|xz)$|[._-]?\d{4}-?\d\d-?\d\d$|\.\d+$"
-    r"|[._-](?:production|prod|staging|stdout|stderr|out|err)$"
+HASH = re.compile(r"^(?=.*\d)[0-9a-f-]{8,}$|^\d+$")
+OF_FILE, NO_FILE = any_of(WORDS["files"]["marks"]), word_of(WORDS["files"]["nobody"])
+
+HOST = r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z][A-Za-z0-9-]*)*"
+PARTED = r"[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)+"
+CLIENTS = any_of(
+    [one["pattern"].replace("HOST", HOST).replace("PARTED", PARTED) for one in WORDS["clients"]]
 )
-# Names of files that say nothing of who speaks.
-_NO_SERVICE = re.compile(
-    r"(?i)^(?:logs?|app|application|all|out|output|export|messages?|syslog|console|dump|stdout|stderr"
-    r"|data|access|error|combined|current|events?|journal|kern|incident|cluster|pods?|k8s|docker|compose)?$"
-)
+SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hosts"]["public"])
+NOBODY = word_of(WORDS["hosts"]["words"])
+PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
+SUBJECTS = any_of(WORDS["platform"]["subjects"])
 
 
 @lru_cache(MOST_SPELLED)
@@ -35,10 +37,10 @@ def service_name(raw: bytes | str) -> str:
     """
     text = visible(raw, 2 * MOST_NAME).strip("/.-")
     if "/" in text:  # a file, a stream or a pod by its path
-        parts = [part for part in text.split("/") if not _HASH.match(part)]
-        text = _LOG.sub("", parts[-1] if parts else text)
+        parts = [part for part in text.split("/") if not HASH.match(part)]
+        text = OF_FILE.sub("", parts[-1] if parts else text)
     text = text.removesuffix(".service")[:MOST_NAME]
-    text = defused(_POD.sub("", re.sub(r"[\s:;<>]+", "_", text)))
+    text = defused(POD.sub("", re.sub(r"[\s:;<>]+", "_", text)))
     return text if text and text != RESERVED_NAME else f"{text}_"
 
 
@@ -48,11 +50,11 @@ def file_service(name: str) -> str:
     stem = path.name
     if stem in ("0.log", "current", "stdout", "stderr", "output.log") and path.parent.name:
         stem = path.parent.name  # /var/log/pods/<pod>/<container>/0.log, and the like
-    while _LOG.search(stem):
-        stem = _LOG.sub("", stem)
-    node = _NODE_FILE.match(stem)
+    while OF_FILE.search(stem):
+        stem = OF_FILE.sub("", stem)
+    node = NODE_FILE.match(stem)
     stem = node[1] if node else stem
-    return "" if _NO_SERVICE.match(stem) else service_name(stem.encode("utf-8", "replace"))
+    return "" if NO_FILE.match(stem) else service_name(stem.encode("utf-8", "replace"))
 
 
 class Namer:
@@ -63,18 +65,38 @@ class Namer:
         # have a replica's mark.
         self._known = set(names)
         longest = "|".join(map(re.escape, sorted(self._known, key=len, reverse=True)))
-        self._pattern = (
-            re.compile(rf"(?<![\w-])(?:{longest})(?:[-_]\d+)?(?![A-Za-z0-9])(?!-[A-Za-z])")
-            if longest
-            else None
+        self._pattern = re.compile(
+            rf"(?<![\w-])(?:{longest})(?:[-_]\d+)?(?![A-Za-z0-9])(?!-[A-Za-z])"
         )
 
     def all(self, text: str) -> Sequence[str]:
         """The services that it names, each once, in order."""
-        found = self._pattern.findall(text) if self._pattern else []
+        found = self._pattern.findall(text) if self._known else []
         names = (one if one in self._known else REPLICA.sub("", one) for one in found)
         return list(dict.fromkeys(names))
 
     def first(self, text: str) -> str:
         """The service that it names first; empty for none."""
         return next(iter(self.all(text)), "")
+
+
+def targets(text: str, known: Collection[str] = ()) -> list[str]:
+    """The services that a line of trouble names as called, each once, in order. `known` are names
+    of services: of a host's name, the part that is one of them is meant.
+    """
+    found = []
+    for groups in CLIENTS.findall(text):
+        host = next(filter(None, groups))
+        if SOURCE_FILE.search(host) or NOBODY.match(host):
+            continue
+        first = re.split(r"[._]", host)[0]
+        if first in known or ".svc" in host or host.count(".") > 2:
+            host = first  # a name within a cluster
+        found.append(service_name(host))
+    return list(dict.fromkeys(host for host in found if not PUBLIC.search(host)))
+
+
+def subject(text: str) -> str:
+    """The process, container or pod that a line of the platform is about; empty for none."""
+    found = SUBJECTS.search(text)
+    return REPLICA.sub("", service_name(next(filter(None, found.groups())))) if found else ""

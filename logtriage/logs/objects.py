@@ -5,49 +5,31 @@ level, the speaker and the message.
 import codecs
 import csv
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 from .levels import CALM, WARN, level_of_status, named_level
 from .lines import Reading
 from .times import FORMS, Clock, find_forms, time_of
+from .words import WORDS
 
 MOST_OBJECT = 4 << 20  # characters of an object; a larger one is read by its inner objects
 MOST_STEPS = 50  # into an object that is no whole one
 MOST_KEYS = 4_096  # names of fields remembered
 MOST_TEXT = 2_000  # characters of a message
+SAMPLE = 200  # values of a field, and fields of a file, that are looked at
 DEEP = 6  # levels of a value that are looked into
 DECODER = json.JSONDecoder()
 
-# Names of fields in small letters, `_`, `-`, `@` and `.` left out; the more telling first.
-_NAMES = {
-    "time": "timestamp time ts datetime date asctime eventtime t timeunixnano realtimetimestamp"
-    " timegenerated observedtimeunixnano",
-    "level": "level severity lvl levelname loglevel severitytext l priority severitynumber"
-    " severitylevel status",
-    "message": "message msg log event text body shortmessage m mt textpayload line raw rendered"
-    " content description fullmessage",
-    "error": "error err exception errormessage exceptionmessage excinfo stack stacktrace cause",
-    "status": "status statuscode httpstatuscode httpresponsestatuscode responsestatus",
-}
-TIMES, LEVELS, MESSAGES, ERRORS, STATUSES = (names.split() for names in _NAMES.values())
-REQUESTS = {"method", "path", "url", "uri", "request", "route", "httpmethod", "httprequestmethod"}
+# Names of fields, as `short` has them; the more telling first.
+TIMES, LEVELS, MESSAGES, ERRORS, STATUSES, REQUESTS = (
+    names.split() for names in WORDS["fields"].values()
+)
 
 Path = tuple[str, ...]  # keys from the outer object to the inner
-
-
-class Fields(NamedTuple):
-    """Where the parts of a record stand, each place by the paths to try in turn."""
-
-    time: Sequence[Path]
-    level: Sequence[Path]
-    message: Sequence[Path]
-    error: Sequence[Path]
-    status: Sequence[Path]
-    clocks: Sequence[Clock]  # of times that are text
-    service: Sequence[Path] = ()
 
 
 def objects_of(text: str) -> list[Any]:
@@ -69,30 +51,27 @@ def objects_in(parts: Iterable[bytes], reading: Reading) -> Iterator[tuple[Any, 
     ended = False
     while True:
         start = text.find("{", place)
-        whole = start < 0 or len(text) - start >= 2 * tried or ended
-        if start >= 0 and whole:
+        while start >= 0 and (ended or len(text) - start >= 2 * tried):
+            line += text.count("\n", place, start)
             try:
-                value, end = DECODER.raw_decode(text, start)
+                value, place = DECODER.raw_decode(text, start)
             except (ValueError, RecursionError) as error:
                 size = len(text) - start
                 near = size - (getattr(error, "pos", start) - start) < 100
                 unfinished = near or "Unterminated" in str(error)
                 if unfinished and not ended and size < MOST_OBJECT:
-                    tried = size
-                else:
-                    steps += 1
-                    skip = 1 if steps < MOST_STEPS else 10_000
-                    line += text.count("\n", place, start + skip)
-                    place, tried = start + skip, 0
-                    continue
+                    place, tried = start, size
+                    break
+                steps += 1
+                place = min(len(text), start + (1 if steps < MOST_STEPS else 10_000))
             else:
-                line += text.count("\n", place, start)
                 yield value, line
-                line += text.count("\n", start, end)
-                place, tried, steps = end, 0, 0
-                continue
+                steps = 0
+            line += text.count("\n", start, place)
+            tried = 0
+            start = text.find("{", place)
         if ended:
-            break
+            return
         keep = place if start >= 0 else len(text)
         line += text.count("\n", place, keep)
         chunk = next(parts, b"")
@@ -114,17 +93,16 @@ def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, 
             continue
         if row is None:
             return
-        if not header:
-            header = row
-        else:
+        if header:
             yield dict(zip(header, row, strict=False)), line
+        header = header or row
 
 
-def records_in(value: Any, context: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
     """The records of a value: the innermost objects of its lists, each with what stands around it,
     as batches of OTLP, Loki, CloudWatch and Elasticsearch have them.
     """
-    around = dict(context or {})
+    around = around or {}
     if isinstance(value, list):
         for one in value:
             if isinstance(one, list) and len(one) == 2:  # of Loki: a time and a line
@@ -136,23 +114,26 @@ def records_in(value: Any, context: Mapping[str, Any] | None = None) -> Iterator
             yield _unwrapped(value)
             return
         plain = {key: _plain(one) for key, one in value.items()}
-        lists = {} if _has(plain, MESSAGES) else _inner(plain)
-        if lists:
-            rest = {key: one for key, one in plain.items() if key not in lists}
-            for one in lists.values():
-                yield from records_in(one, {**around, **rest})
-        else:
+        lists = _lists(plain)
+        rest = {key: one for key, one in plain.items() if key not in lists}
+        for one in lists.values():
+            yield from records_in(one, {**around, **rest})
+        if not lists:
             yield _unwrapped({**around, **plain})
 
 
-def _inner(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The lists of records among the fields of an object, or what holds them."""
-    found = {}
-    for key, one in value.items():
-        holds = isinstance(one, list) and one and isinstance(one[0], dict | list)
-        if holds or (isinstance(one, dict) and not _has(one, MESSAGES) and _inner(one)):
-            found[key] = one
-    return found
+def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The lists of records among the fields of an object, or what holds them; none in one that has
+    a message.
+    """
+    if any(short(key) in MESSAGES for key in value):
+        return {}
+    return {
+        key: one
+        for key, one in value.items()
+        if (isinstance(one, list) and one and isinstance(one[0], dict | list))
+        or (isinstance(one, dict) and _lists(one))
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -172,8 +153,7 @@ def _plain(value: Any) -> Any:
 
 def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
     """A record with the fields of the record that its message is, where it is JSON again."""
-    for key in record:
-        text = record[key]
+    for key, text in record.items():
         if isinstance(text, str) and text[:2] in ('{"', "{ ") and short(key) in MESSAGES:
             for inner in objects_of(text):
                 if isinstance(inner, dict):
@@ -183,12 +163,8 @@ def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(MOST_KEYS)
 def short(key: str) -> str:
-    """The name of a field as the tables here have it."""
-    return key.lower().replace("_", "").replace("-", "").replace("@", "").replace(".", "")
-
-
-def _has(value: Mapping[str, Any], names: Sequence[str]) -> bool:
-    return any(short(key) in names for key in value)
+    """The name of a field as the tables have it."""
+    return key.lower().translate(str.maketrans("", "", "_-@."))
 
 
 def flattened(value: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -211,51 +187,81 @@ def at(one: Any, paths: Sequence[Path]) -> Any:
     return None
 
 
-def find_fields(sample: Sequence[Mapping[str, Any]]) -> Fields:
-    """Where records have their parts, but for the speaker."""
-    values: dict[Path, list[Any]] = {}
-    for one in sample:
-        for path, value in flattened(one):
-            values.setdefault(path, []).append(value)
-    counts = Counter({path: len(found) for path, found in values.items()})
-    common = [path for path, count in counts.most_common(200)]
+class Fields:
+    """Where records have their parts but for the speaker: each part by the paths to try in turn,
+    found in a sample of records.
+    """
 
-    def named(names: Sequence[str]) -> list[Path]:
-        """The paths with one of these names, by their last part or their last two."""
-        ranks = {
-            path: min(names.index(name) for name in _names(path) if name in names)
-            for path in common
-            if set(_names(path)) & set(names)
-        }
-        return sorted(ranks, key=lambda path: (ranks[path], len(path)))
+    def __init__(self, sample: Sequence[Mapping[str, Any]]) -> None:
+        values: dict[Path, list[Any]] = defaultdict(list)
+        for one in sample:
+            for path, value in flattened(one):
+                values[path].append(value)
+        common = sorted(values, key=lambda path: -len(values[path]))[:SAMPLE]
 
-    everything = partial(time_of, clocks=[Clock(form) for form in FORMS])
-    timed = [path for path in common if _share(values[path], everything, -1) > 0.8]
-    time = [path for path in named(TIMES) if path in timed] or timed[:1]
-    stated = {path: partial(named_level, field=short(path[-1])) for path in named(LEVELS)}
-    levels = [path for path in stated if _share(values[path], stated[path], None) > 0.8]
-    worded = [path for path in common if _share(values[path], worded_level, None) > 0.95]
-    message = [path for path in named(MESSAGES) if isinstance(values[path][0], str)]
-    requests = any(_names(path)[0] in REQUESTS for path in common)
-    written = [str(one).encode("utf-8", "replace") for path in time[:1] for one in values[path]]
-    return Fields(
-        time,
-        levels or worded,
-        message,
-        [path for path in named(ERRORS) if path not in message][:2],
-        named(STATUSES) if requests or not message else [],
-        [Clock(form) for form in find_forms(written[:200])],
-    )
+        def named(names: Sequence[str]) -> list[Path]:
+            """The paths with one of these names, by their last part or their last two."""
+            ranks = {
+                path: min(names.index(name) for name in _names(path) if name in names)
+                for path in common
+                if set(_names(path)) & set(names)
+            }
+            return sorted(ranks, key=lambda path: (ranks[path], len(path)))
+
+        def share(path: Path, read: Callable[[Any], Any], nothing: Any) -> float:
+            """The share of the values at a path of which something is read."""
+            some = values[path][:SAMPLE]
+            return sum(bool(read(value) != nothing) for value in some) / len(some)
+
+        everything = partial(time_of, clocks=[Clock(form) for form in FORMS])
+        timed = [path for path in common if share(path, everything, -1) > 0.8]
+        self.time = [path for path in named(TIMES) if path in timed] or timed[:1]
+        written = [str(one).encode("utf-8", "replace") for one in values[self.time[0]]] if timed else []
+        self.clocks = [Clock(form) for form in find_forms(written[:SAMPLE])]  # of times as text
+        levels = [
+            path
+            for path in named(LEVELS)
+            if share(path, partial(named_level, field=short(path[-1])), None) > 0.8
+        ]
+        self.level = levels or [path for path in common if share(path, worded_level, None) > 0.95]
+        self.message = [path for path in named(MESSAGES) if isinstance(values[path][0], str)]
+        self.error = [path for path in named(ERRORS) if path not in self.message][:2]
+        requests = any(_names(path)[0] in REQUESTS for path in common)
+        self.status = named(STATUSES) if requests or not self.message else []
+
+    def second_of(self, one: Any) -> int:
+        """When a record was made; -1 where it does not say."""
+        return time_of(at(one, self.time), self.clocks)
+
+    def level_of(self, one: Any) -> int | None:
+        """The level that a record states, of a request by its status; None where it states none."""
+        level = None
+        for path in self.level:
+            name = short(path[-1])
+            level = named_level(at(one, (path,)), name)
+            if name == "priority" and level == CALM:
+                level = None  # of what a program prints, its text may say more
+            if level is not None:
+                break
+        status = str(at(one, self.status) or "")
+        if len(status) == 3 and status.isdecimal() and (level is None or level < WARN):
+            return level_of_status(status.encode())
+        return level
+
+    def message_of(self, one: Any) -> str:
+        """What a record says, with the error that it tells of."""
+        value = at(one, self.message)
+        if isinstance(value, list) and all(type(byte) is int for byte in value):  # of the journal
+            value = bytes(byte & 255 for byte in value).decode("utf-8", "replace")
+        text = flat(one if value is None else value)
+        for path in self.error:
+            error = at(one, (path,))
+            text += f" {flat(error)}" if error is not None and error != value else ""
+        return text[:MOST_TEXT]
 
 
 def _names(path: Path) -> tuple[str, str]:
     return short(path[-1]), short("".join(path[-2:]))
-
-
-def _share(values: Sequence[Any], read: Callable[[Any], Any], nothing: Any) -> float:
-    """The share of values of which something is read."""
-    some = values[:200]
-    return sum(bool(read(value) != nothing) for value in some) / len(some)
 
 
 def worded_level(value: Any) -> int | None:
@@ -263,47 +269,12 @@ def worded_level(value: Any) -> int | None:
     return None if not isinstance(value, str) or value.isdecimal() else named_level(value)
 
 
-def second_of(one: Any, fields: Fields) -> int:
-    """When a record was made; -1 where it does not say."""
-    return time_of(at(one, fields.time), fields.clocks)
-
-
-def level_in(one: Any, fields: Fields) -> int | None:
-    """The level that a record states, of a request by its status; None where it states none."""
-    level = None
-    for path in fields.level:
-        name = short(path[-1])
-        level = named_level(at(one, (path,)), name)
-        if name == "priority" and level == CALM:
-            level = None  # of what a program prints, its text may say more
-        if level is not None:
-            break
-    status = str(at(one, fields.status) or "") if fields.status else ""
-    if len(status) == 3 and status.isdecimal() and (level is None or level < WARN):
-        return level_of_status(status.encode())
-    return level
-
-
-def message_in(one: Any, fields: Fields) -> str:
-    """What a record says, with the error that it tells of."""
-    value = at(one, fields.message)
-    if isinstance(value, list) and all(type(byte) is int for byte in value):  # of the journal
-        value = bytes(byte & 255 for byte in value).decode("utf-8", "replace")
-    text = flat(one if value is None else value)
-    for path in fields.error:
-        error = at(one, (path,))
-        text += f" {flat(error)}" if error is not None and error != value else ""
-    return text[:MOST_TEXT]
-
-
 def flat(value: object, deep: int = DEEP) -> str:
     """A value of a record as text of bounded length."""
-    if isinstance(value, str):
-        return value[:MOST_TEXT]
     if value is None or deep == 0:
         return ""
     if isinstance(value, dict):
-        parts = [f"{key}={flat(one, deep - 1)}" for key, one in list(value.items())[:50]]
+        parts = [f"{key}={flat(one, deep - 1)}" for key, one in islice(value.items(), 50)]
         return " ".join(parts)[:MOST_TEXT]
     if isinstance(value, list):
         return " ".join(flat(one, deep - 1) for one in value[:50])[:MOST_TEXT]

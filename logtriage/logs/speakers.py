@@ -10,49 +10,25 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from .dependencies import PLATFORM, targets
 from .levels import LEVELS
-from .names import REPLICA, Namer, service_name
+from .names import PLATFORM, REPLICA, Namer, service_name, targets
+from .words import WORDS, word_of
 
 MOST_NAMES = 100  # that a place may have in a sample
 ENOUGH = 3.0  # score from which a place is taken
-TELLING = 2.0  # of a field's name, from which it names services and nothing else
 MOST_WORDS = 10  # places after the start of a line, or after its time
 MOST_TEXT = 400  # bytes of a line that are looked at
 MOST_COMPARED = 300  # lines in which the names of others are looked for
 
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.@$-]{1,59}$")
-# Words that stand at the head of lines and are no names; a month or day is none, either.
-NO_NAMES = re.compile(
-    r"(?i)^(?:get|put|post|patch|delete|head|options|http|https|true|false|null|none|stdout|stderr"
-    r"|main|root|thread|localhost|utc|gmt|am|pm|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-    r"|mon|tue|wed|thu|fri|sat|sun|the|a|an|in|on|at|to|of|for|and|is|no|not|with|from|by|failed"
-    r"|request|response|connection|connected|starting|started|stopping|received|sent|processing"
-    r"|user|handled|completed|slow|retry|retrying|using|timeout|timed|upstream|query|served|cache"
-    r"|checkpoint|accepted|curl|mozilla|wget|okhttp|go-http-client|python-requests|client|server"
-    r"|pod|job|health|error|exception|loaded|closing|opened)$"
+NO_NAMES = word_of(WORDS["speakers"]["nobody"])
+THREAD, CLASS, HOST, KIND = (
+    re.compile(WORDS["speakers"][name]) for name in ("thread", "class", "host", "kind")
 )
-THREAD = re.compile(r"(?i)thread|exec|worker|pool|nio|scheduler|executor|dispatcher|^[\dA-Fa-f]+$")
-CLASS = re.compile(r"[a-z][A-Z]|^[A-Z][a-z]+[A-Z]|\.\w+\.|\.(?:go|py|js|rb|java|rs|c|ts)$|\$|@")
-HOST = re.compile(
-    r"(?i)^(?:ip-|node|host|worker|vm|i-0|gke-|aks-|srv)|\.(?:local|internal|com|net)$"
-)
-# A name that says what kind of service it is of.
-KIND = re.compile(r"(?i)[a-z0-9][-_](?:service|svc|api|db|database|cache|queue|gateway|proxy)$")
-# What a field's name says of it: a speaker, or somebody else.
-KEYS = {
-    3.0: "service servicename svc app application container containername component deployment unit"
-    " systemdunit program appname syslogidentifier workload microservice microservicename taskname",
-    2.0: "pod podname job process processname source system module tag identifier project resource"
-    " logstream logstreamname stream function functionname ident comm cloudrolename rolename",
-    0.0: "logger loggername name category sourcecontext host hostname instance node computer scope",
-    -9.0: "level severity message msg thread threadname method path url user userid traceid spanid"
-    " requestid status error err exception namespace cluster env environment region version file"
-    " caller logtag image upstream target peer dependency remote destination callee host_ip"
-    " uri route request remoteaddr referer useragent agent clientip client ip address query"
-    " errorlevel levelname priority event action type kind op operation",
-}
-KEY_PRIOR = {word: prior for prior, words in KEYS.items() for word in words.split()}
+# What is known of a field by its name: that it names services and nothing else, or never.
+TELLING, UNKNOWN = 2.0, 1.0
+PRIORS = {"speaker": TELLING, "unlikely": 0.0, "other": -9.0}
+KEY_PRIOR = {word: PRIORS[kind] for kind, words in WORDS["keys"].items() for word in words.split()}
 
 Path = tuple[str, ...]  # keys from the outer object to the inner
 
@@ -75,6 +51,7 @@ class Headed(NamedTuple):
 
 _WORD, _SIGNS = rb"[A-Za-z0-9_][\w.@$-]*+", rb"[^\w@$]++"
 _LEVEL = b"|".join(word.encode() for word in sorted(LEVELS, key=len, reverse=True))
+_STATED = re.compile(rb"(?i)\W*(?:%s)\b" % _LEVEL)
 FIELD = re.compile(rb"(?<![\w.@-])([A-Za-z_@][\w.@-]{1,40})=")
 
 
@@ -97,7 +74,7 @@ def places(sample: Sequence[Headed]) -> list[Place]:
 def key_prior(key: str) -> float:
     """What the name of a field says of whether it names the speaker; of a path, its last part."""
     parts = re.sub(r"[_-]", "", key.lower()).split(".")
-    return KEY_PRIOR.get("".join(parts[-2:]), KEY_PRIOR.get(parts[-1], 1.0))
+    return KEY_PRIOR.get("".join(parts[-2:]), KEY_PRIOR.get(parts[-1], UNKNOWN))
 
 
 def best_place(
@@ -115,12 +92,11 @@ def best_place(
         pairs = zip(matches, sample, strict=True)
         ahead = sum(bool(found and found.end() <= one.begin) for found, one in pairs)
         before = 2 * ahead > len(sample)
-        score, proof = score_of(names, lines, known)
-        score += place.prior + before
+        score, proven = score_of(names, lines, known, place.prior)
+        score += before
         if score > most - 2.5:
             score += _signs([found.string[found.end() :] for found in matches if found])
         if score > most:
-            proven = proof or place.prior >= TELLING
             best, most = place._replace(before_time=before, proven=proven), score
     return best
 
@@ -130,15 +106,38 @@ def _signs(rest: Sequence[bytes]) -> float:
     texts = [text.lstrip() for text in rest if text]
     enough = 0.9 * max(1, len(texts))
     signs = Counter(text[:1] for text in texts if text and not text[:1].isalnum())
-    levels = sum(bool(re.match(rb"(?i)\W*(?:%s)\b" % _LEVEL, text)) for text in texts)
+    levels = sum(bool(_STATED.match(text)) for text in texts)
     return float(max(signs.values(), default=0) >= enough) + float(levels >= enough)
 
 
+def best_key(
+    records: Sequence[Mapping[Path, str]], texts: Sequence[str], known: Collection[str]
+) -> tuple[list[Path], bool]:
+    """The fields of records that name their speaker, the best first, none where none is good
+    enough; and whether that one names services for certain.
+    """
+    keys = Counter(key for record in records for key in record)
+    good = []
+    for key, count in keys.items():
+        prior = key_prior(".".join(key))
+        if count < 0.3 * len(records) or prior < -1.0:
+            continue
+        here = [i for i, record in enumerate(records) if key in record]
+        values = [records[i][key] for i in here]
+        score, proven = score_of(values, [texts[i] for i in here], known, prior)
+        score += count / len(records)
+        if score >= ENOUGH:
+            good.append((score, key, proven))
+    good.sort(key=lambda one: -one[0])
+    return [key for _, key, _ in good], bool(good) and good[0][2]
+
+
 def score_of(
-    values: Sequence[str], lines: Sequence[str], known: Collection[str]
+    values: Sequence[str], lines: Sequence[str], known: Collection[str], prior: float = 0.0
 ) -> tuple[float, bool]:
-    """How well a place parts lines among speakers, from below 0 to about 7, and whether what stands
-    there is for certain the name of a service. `values` are what stands there, empty for nothing.
+    """How well a place parts lines among speakers, besides what is known of it, from below 0 to
+    about 7; and whether what stands there is for certain the name of a service. `values` are what
+    stands there, empty for nothing.
     """
     names = [service_name(value) for value in values]
     names = [name if NAME.match(name) else "" for name in names]
@@ -147,21 +146,23 @@ def score_of(
     said = sum(counts.values())
     if not said or len(counts) > MOST_NAMES or said < 0.5 * len(lines):
         return -9.0, False
-    often = sum(count for count in counts.values() if count >= min(3, len(lines))) / said
-    share = {
-        pattern: sum(count for name, count in counts.items() if pattern.search(name)) / said
-        for pattern in (THREAD, CLASS, HOST, KIND)
-    }
-    score = 2.0 * said / len(lines) + 2.0 * often - 2.0
-    score -= 3.0 * share[THREAD] + 2.0 * share[CLASS] + 1.0 * share[HOST]
+
+    def share(alike: Collection[str]) -> float:
+        return sum(counts[name] for name in alike) / said
+
+    often = share([name for name in counts if counts[name] >= min(3, len(lines))])
+    score = prior + 2.0 * said / len(lines) + 2.0 * often - 2.0
     score += 1.0 if len(counts) > 1 else -1.0
-    graph = sum(counts[name] for name in counts if name in known) / said
-    platform = sum(counts[name] for name in counts if PLATFORM.match(name)) / said
+    for pattern, cost in ((THREAD, 3.0), (CLASS, 2.0), (HOST, 1.0)):
+        score -= cost * share([name for name in counts if pattern.search(name)])
+    graph = share(counts.keys() & set(known))
+    platform = share([name for name in counts if PLATFORM.match(name)])
     score += 5.0 * graph + 2.0 * platform
-    if score + 4.0 < ENOUGH:
+    if score - prior + 4.0 < ENOUGH:
         return score, False
     named, called = _named_by_others(names, lines)
-    proven = called or graph > 0.0 or platform > 0.0 or share[KIND] > 0.5
+    kind = share([name for name in counts if KIND.search(name)])
+    proven = called or graph > 0.0 or platform > 0.0 or kind > 0.5 or prior >= TELLING
     return score + _variety(names, values, lines) + 2.0 * named, proven
 
 
@@ -198,25 +199,3 @@ def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float,
         numbered = numbered or bool({*exact.all(line)} & replicas - {name})
     share = 0.5 * (len(named) + len(called)) / len(known)
     return share + 1.5 * numbered, bool(called) or 3 * len(named) >= len(known)
-
-
-def best_key(
-    records: Sequence[Mapping[Path, str]], texts: Sequence[str], known: Collection[str]
-) -> tuple[list[Path], bool]:
-    """The fields of records that name their speaker, the best first, none where none is good
-    enough; and whether that one names services for certain.
-    """
-    keys = Counter(key for record in records for key in record)
-    good = []
-    for key, count in keys.items():
-        prior = key_prior(".".join(key))
-        if count < 0.3 * len(records) or prior < -1.0:
-            continue
-        here = [i for i, record in enumerate(records) if key in record]
-        values = [records[i][key] for i in here]
-        score, proof = score_of(values, [texts[i] for i in here], known)
-        score += prior + count / len(records)
-        if score >= ENOUGH:
-            good.append((score, key, proof or prior >= TELLING))
-    good.sort(key=lambda one: -one[0])
-    return [key for _, key, _ in good], bool(good) and good[0][2]

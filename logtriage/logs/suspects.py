@@ -15,7 +15,7 @@ from math import exp, log
 from .evidence import ServiceEvidence
 from .levels import WARN
 
-ROUNDS = 30
+ROUNDS = 8
 STAYS = 0.1  # share of its mass that a service keeps whatever it says: who complains is in trouble
 SILENT_GUILT = 0.25  # share that flows on to callees in trouble, of a symptom that names nobody
 # The logarithm of the odds that the first suspect is right: fitted to logs that the simulator made
@@ -50,11 +50,11 @@ def rank(
     for _ in range(ROUNDS):
         later: dict[str, float] = defaultdict(float)
         for name, amount in moving.items():
-            out = flows[name]
-            leaving = (1.0 - STAYS) * min(1.0, sum(out.values()))
+            out = sum(flows[name].values())
+            leaving = (1.0 - STAYS) * min(1.0, out)
             kept[name] += amount * (1.0 - leaving)
-            for other, share in out.items():
-                later[other] += amount * leaving * share / sum(out.values())
+            for other, share in flows[name].items():
+                later[other] += amount * leaving * share / out
         moving = later
     total = sum(kept.values())
     found = [Suspect(name, amount / total) for name, amount in kept.items() if amount > 0.0]
@@ -69,10 +69,10 @@ def _flow(
     unnamed = 1.0 - min(1.0, sum(flow.values()))
     callees = calls.get(one.name, ())
     troubled = {name: mass[name] for name in callees if mass.get(name, 0.0) > 0.0}
-    if troubled and unnamed > 0.0 and any(trouble.symptom for trouble in one.troubles):
-        total = sum(troubled.values())
+    if unnamed > 0.0 and any(trouble.symptom for trouble in one.troubles):
         for callee, amount in troubled.items():
-            flow[callee] = flow.get(callee, 0.0) + SILENT_GUILT * unnamed * amount / total
+            guilt = SILENT_GUILT * unnamed * amount / sum(troubled.values())
+            flow[callee] = flow.get(callee, 0.0) + guilt
     return flow
 
 
@@ -82,15 +82,11 @@ def chain_to(root: str, evidence: Mapping[str, ServiceEvidence]) -> list[str]:
     """
     found = [root]
     while len(found) < MOST_HOPS:
-        blames = {
-            name: one.names.get(found[-1], 0.0) * one.mass
-            for name, one in evidence.items()
-            if name not in found
-        }
-        most = max(blames, key=lambda name: (blames[name], name), default="")
-        if not most or blames[most] <= 0.0:
+        blames = {one.name: one.names.get(found[-1], 0.0) * one.mass for one in evidence.values()}
+        others = [name for name in blames if name not in found and blames[name] > 0.0]
+        if not others:
             break
-        found.append(most)
+        found.append(max(others, key=lambda name: (blames[name], name)))
     return found
 
 
@@ -103,10 +99,8 @@ def confidence(
     suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence], gain: float
 ) -> float:
     """The probability that the first suspect is the root, by whether its own lines tell of a cause,
-    whether others complain of it, how far the next is behind, and how clear the window is.
-
-    Args:
-        gain: of the window, see `window.Window`.
+    whether others complain of it, how far the next is behind, and how clear the window is (its
+    `gain`).
     """
     if not suspects:
         return 0.0

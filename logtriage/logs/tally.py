@@ -10,17 +10,21 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from os.path import commonprefix
 from typing import NamedTuple
 
-from .dependencies import PLATFORM, subject
 from .levels import ERROR, WARN, level_of, status_of
 from .lines import visible
-from .names import REPLICA, Namer, service_name
+from .names import PLATFORM, REPLICA, Namer, service_name, subject
 
-# (who speaks or None, level or None, text, line). A level of None is read from the text; a speaker
-# of None is the file's.
-Record = tuple[bytes | str | None, int | None, bytes, int]
+
+class Record(NamedTuple):
+    """A line, or an object, of a log."""
+
+    speaker: bytes | str | None  # None for the file's
+    level: int | None  # None for one that the text tells
+    text: bytes
+    line: int  # from 0
 
 
 class Batch(NamedTuple):
@@ -86,24 +90,19 @@ class Tally:
         self._templates: dict[tuple[str, ...], int] = {}
 
     def add(self, batches: Iterable[Batch], file: int, service: str) -> tuple[int, int]:
-        """Count the records of a file; gives how many there were, and how many without a time.
-
-        Args:
-            file: its number.
-            service: who speaks where neither a record nor its text says.
+        """Count the records of a file, by its number; gives how many there were, and how many
+        without a time. `service` speaks where neither a record nor its text says who.
         """
         known: dict[Hashable, int] = {}  # shapes, or how to tell them apart, by keys
         finer: dict[Hashable, int] = {}  # shapes by keys and by what tells them apart
         read = untimed = 0
-        for batch in batches:
+        for seconds, keys, lines, record in batches:
             if len(known) + len(finer) > MOST_KNOWN:
                 known.clear()
                 finer.clear()
-            seconds, keys, lines, record = batch
             read += len(keys)
             untimed += seconds.count(-1)
-            met = set(keys)
-            if not known.keys() >= met:
+            if not known.keys() >= set(keys):
                 for i, key in enumerate(keys):
                     if key not in known:
                         known[key] = self._told_by(record(i), service, file)
@@ -130,31 +129,36 @@ class Tally:
         while len(self.counts) > MOST_CELLS and self.width < WIDTHS[-1]:
             self._widen()
 
+    def _widen(self) -> None:
+        """Count by the next wider bucket."""
+        wider = WIDTHS[WIDTHS.index(self.width) + 1]
+        counts: dict[tuple[int, int], int] = defaultdict(int)
+        for (bucket, shape), lines in self.counts.items():
+            counts[bucket * self.width // wider if bucket >= 0 else -1, shape] += lines
+        self.counts, self.width = dict(counts), wider
+
     def _told_by(self, record: Record, file_service: str, file: int) -> int:
         """The shape of all records with the key of this one, or what tells those apart."""
         level, status = _judged(record)
         if status:
             return BY_STATUS
-        if level >= WARN:
-            return BY_DIGITS
-        return self._shape(record, level, status, file_service, file)
+        return BY_DIGITS if level >= WARN else self._shape(record, level, b"", file_service, file)
 
     def _shape(
         self, record: Record, level: int, status: bytes, file_service: str, file: int
     ) -> int:
         """The shape of a record; beyond `MOST_SHAPES` the one of all of its service and level."""
-        raw, _, text, line = record
         varying = DIGITS if level >= WARN and not status else HEXADECIMAL
-        owner = self._number(self._speaker(raw, file_service))
-        head = NUMBER.sub(b"", text[:HEAD]).translate(None, varying)
+        owner = self._number(self._speaker(record.speaker, file_service))
+        head = NUMBER.sub(b"", record.text[:HEAD]).translate(None, varying)
         exact = self.services[owner], level, head
         if exact not in self._exact and len(self.shapes) >= MOST_SHAPES:
             exact = self.services[owner], level, REST
         if exact not in self._exact:
             self._exact[exact] = len(self.shapes)
-            example = visible(text if level >= WARN else text[:HEAD], EXAMPLE)
+            example = visible(record.text if level >= WARN else record.text[:HEAD], EXAMPLE)
             template = self._template(example if exact[2] != REST else "")
-            self.shapes.append(Shape(owner, level, template, example, (file, line)))
+            self.shapes.append(Shape(owner, level, template, example, (file, record.line)))
         return self._exact[exact]
 
     def _template(self, text: str) -> int:
@@ -171,21 +175,13 @@ class Tally:
         return self._namer.first(name) or name if self.known and name not in self.known else name
 
     def _number(self, name: str) -> int:
-        number = self._numbers.get(name, -1)
-        if number < 0:
-            if len(self.services) >= MOST_SERVICES and name != OTHERS:
-                return self._number(OTHERS)
-            number = self._numbers[name] = len(self.services)
+        """The number of a service."""
+        if name not in self._numbers and len(self.services) >= MOST_SERVICES and name != OTHERS:
+            return self._number(OTHERS)
+        if name not in self._numbers:
+            self._numbers[name] = len(self.services)
             self.services.append(name)
-        return number
-
-    def _widen(self) -> None:
-        """Count by the next wider bucket."""
-        wider = WIDTHS[WIDTHS.index(self.width) + 1]
-        counts: dict[tuple[int, int], int] = defaultdict(int)
-        for (bucket, shape), lines in self.counts.items():
-            counts[bucket * self.width // wider if bucket >= 0 else -1, shape] += lines
-        self.counts, self.width = dict(counts), wider
+        return self._numbers[name]
 
     def settle(self) -> None:
         """Once all is read: give lines of the platform to whom they are about, and take off what
@@ -199,6 +195,17 @@ class Tally:
                 if about:
                     shape.service = self._number(about)
         self._shorten()
+
+    def _shorten(self) -> None:
+        """Take off what all names begin with, where lines name services without it."""
+        used = sorted(speakers_of(self) - {OTHERS})
+        prefix = re.sub(r"[^-_./]*$", "", commonprefix(used))
+        if len(used) < 3 or not prefix or any(name in self.known for name in used):
+            return
+        texts = [shape.example for shape in self.shapes if shape.level >= WARN]
+        long, brief = Namer(used), Namer(name.removeprefix(prefix) for name in used)
+        if any(len(brief.all(text)) > len(long.all(text)) for text in texts):
+            self.services = [name.removeprefix(prefix) for name in self.services]
 
     def merge_replicas(self, start: int, end: int) -> bool:
         """Give the lines of replicas to their service, but for those of which one has the trouble
@@ -214,43 +221,30 @@ class Tally:
         for number, name in enumerate(self.services):
             if name not in self.known:
                 replicas[REPLICA.sub("", name)].append(number)
-        namer, said, merged = Namer({*self.services, *replicas}), set(), False
+        namer, said = Namer({*self.services, *replicas}), set[str]()
         for shape in self.shapes:
             said |= set(namer.all(shape.example)) - {self.services[shape.service]}
+        into: dict[int, int] = {}
         for base, numbers in replicas.items():
-            total, most = sum(lines[one] for one in numbers), max(lines[one] for one in numbers)
+            troubles = [lines[one] for one in numbers]
             if len(numbers) > 1:
-                apart = most >= ONE_REPLICA * total > 0
+                apart = max(troubles) >= ONE_REPLICA * sum(troubles) > 0
             else:
                 apart = base not in said or self.services[numbers[0]] in said
             if not apart:
-                into = self._number(base)
-                for shape in self.shapes:
-                    if shape.service in numbers:
-                        merged = merged or shape.service != into
-                        shape.service = into
-        return merged
-
-    def _shorten(self) -> None:
-        """Take off what all names begin with, where lines name services without it."""
-        used = sorted(speakers_of(self) - {OTHERS})
-        same = takewhile(lambda signs: len(set(signs)) == 1, zip(*used, strict=False))
-        prefix = re.sub(r"[^-_./]*$", "", "".join(signs[0] for signs in same))
-        if len(used) < 3 or not prefix or any(name in self.known for name in used):
-            return
-        texts = [shape.example for shape in self.shapes if shape.level >= WARN]
-        long, brief = Namer(used), Namer(name.removeprefix(prefix) for name in used)
-        if sum(len(brief.all(text)) > len(long.all(text)) for text in texts) > 0:
-            self.services = [name.removeprefix(prefix) for name in self.services]
+                into |= dict.fromkeys(numbers, self._number(base))
+        moved = [shape for shape in self.shapes if into.get(shape.service) not in (None, shape.service)]
+        for shape in moved:
+            shape.service = into[shape.service]
+        return bool(moved)
 
 
 def _judged(record: Record) -> tuple[int, bytes]:
     """The level of a record, and the status that its text notes where it states no level."""
-    _, stated, text, _ = record
-    if stated is not None:
-        return stated, b""
-    status = status_of(text[:EXAMPLE])
-    return level_of(text[:EXAMPLE], status), status
+    if record.level is not None:
+        return record.level, b""
+    status = status_of(record.text[:EXAMPLE])
+    return level_of(record.text[:EXAMPLE], status), status
 
 
 def speakers_of(tally: Tally) -> set[str]:

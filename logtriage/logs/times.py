@@ -122,8 +122,8 @@ class Clock:
 
 
 class Stamps:
-    """Reads the times of the lines of one file: each at the place where the line before had it, as
-    a rule, else by the first of the forms that it has.
+    """Reads the times of the lines of one file: each at the place where the first of some lines has
+    it, as a rule, else by the first of the forms that it has.
 
     Attributes:
         span: where the lines last read have their time, if all have it at one place, else None.
@@ -131,8 +131,6 @@ class Stamps:
 
     def __init__(self, forms: Sequence[Form], near: int | None) -> None:
         self._clocks = [Clock(form, near if form.period else None) for form in forms]
-        # What stands at the place of a time and its zone, to both.
-        self._known: dict[bytes, Groups] = {}
         self._place = 0, 0, 0, 0, 0  # see `_place_of`
         self.span: tuple[int, int] | None = None
 
@@ -149,39 +147,27 @@ class Stamps:
 
     def _groups(self, lines: Sequence[bytes]) -> list[Groups | None]:
         """Time and zone of each line in the first form, None where it has none."""
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._move(lines[0])
+        search = self._clocks[0].form.pattern.search
+        found = search(lines[0], 0, LOOK)
+        self._place = _place_of(found) if found else self._place
         begin, end, zone, after, whole = self._place
         if zone == end:
             stamps = [line[begin:after] for line in lines]
         else:
             stamps = [line[begin:end] + line[zone:after] for line in lines]
+        known: dict[bytes, Groups | None] = {}  # what stands at the place, to both
         strays = 0
         for stamp, line in dict(zip(stamps, lines, strict=True)).items():
-            if stamp not in self._known:
-                strays += not self._learn(stamp, line)
+            found = search(line, 0, LOOK)
+            here = found is not None and _place_of(found) == self._place
+            known[stamp] = (found[1], found[2]) if found and here else None
+            strays += not here
             if strays > MOST_STRAYS:
                 self.span = None
-                search = self._clocks[0].form.pattern.search
-                found = (search(line, 0, LOOK) for line in lines)
-                return [one and (one[1], one[2]) for one in found]
+                every = (search(line, 0, LOOK) for line in lines)
+                return [one and (one[1], one[2]) for one in every]
         self.span = None if strays else (begin, whole)
-        return [*map(self._known.get, stamps)]
-
-    def _move(self, line: bytes) -> None:
-        """Take the place where a line has its time for that of all lines."""
-        found = self._clocks[0].form.pattern.search(line, 0, LOOK)
-        if found:
-            self._place = _place_of(found)
-
-    def _learn(self, stamp: bytes, line: bytes) -> bool:
-        """Remember what stands at the place in a line, if that is its time. Says whether it is."""
-        found = self._clocks[0].form.pattern.search(line, 0, LOOK)
-        if not found or _place_of(found) != self._place:
-            return False
-        self._known[stamp] = found[1], found[2]
-        return True
+        return [*map(known.__getitem__, stamps)]
 
     def _read(self, line: bytes) -> int:
         for clock in self._clocks:

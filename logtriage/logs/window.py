@@ -31,10 +31,10 @@ TAIL = 0.005  # share of lines at either end whose times may be wrong
 
 
 class Slots(NamedTuple):
-    """Time in slots."""
+    """Time in slots; start and width in seconds."""
 
-    start: int  # seconds since 1970
-    width: int  # seconds
+    start: int
+    width: int
     number: int
 
     def of(self, second: int) -> int:
@@ -44,9 +44,9 @@ class Slots(NamedTuple):
 
 
 class Window(NamedTuple):
-    """When trouble was unlike the rest."""
+    """When trouble was unlike the rest; times in seconds since 1970."""
 
-    start: int  # seconds since 1970
+    start: int
     end: int  # the first second after it
     usual: tuple[int, int]  # what is usual: all before it, or, where the log begins in it, after it
     open: bool  # whether it lasts to the end of the log
@@ -88,24 +88,25 @@ def _slotted(tally: Tally, slots: Slots) -> Iterator[tuple[Shape, int, int]]:
             yield tally.shapes[number], slot, lines
 
 
+def weight(level: int) -> int:
+    """How many lines one of a level counts for."""
+    return FATAL_LINES if level == FATAL else 1
+
+
 def trouble(tally: Tally, slots: Slots) -> dict[Kind, list[int]]:
     """Lines of each kind of trouble in each slot; of the `MOST_KINDS` of most lines."""
     series: dict[Kind, list[int]] = defaultdict(lambda: [0] * slots.number)
     for shape, slot, lines in _slotted(tally, slots):
         if shape.level >= WARN:
-            weight = FATAL_LINES if shape.level == FATAL else 1
-            series[shape.service, shape.template][slot] += lines * weight
+            series[shape.service, shape.template][slot] += lines * weight(shape.level)
     most = sorted(series, key=lambda kind: -sum(series[kind]))[:MOST_KINDS]
     return {kind: series[kind] for kind in most}
 
 
 def gain(inside: float, length: float, outside: float, rest: float) -> float:
     """How much better two rates tell two counts than one does, if the rate inside is `LEAST_TIMES`
-    the other: a logarithm of likelihoods; 0 otherwise.
-
-    Args:
-        inside, outside: lines.
-        length, rest: what they were counted in, such as slots.
+    the other: a logarithm of likelihoods; 0 otherwise. `inside` and `outside` are lines, in so many
+    slots as `length` and `rest` say.
     """
     if inside * rest <= LEAST_TIMES * outside * length or not rest:
         return 0.0
