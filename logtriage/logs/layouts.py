@@ -12,7 +12,17 @@ from typing import Any
 
 from .lines import Reading, blocks
 from .names import Namer, service_name
-from .objects import MOST_TEXT, Fields, at, flat, flattened, objects_in, objects_of, records_in, rows_in
+from .objects import (
+    MOST_TEXT,
+    Fields,
+    at,
+    flat,
+    flattened,
+    objects_in,
+    objects_of,
+    records_in,
+    rows_in,
+)
 from .speakers import Headed, best_key, best_place
 from .tally import HEAD, HEXADECIMAL, TIMED, Batch, Record
 from .times import LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones
@@ -124,7 +134,9 @@ class TextLayout:
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
             begin, end = span or (0, 0)
-            texts = (line[:begin] + line[end:] if span else self.headed(line).text for line in lines)
+            texts = (
+                line[:begin] + line[end:] if span else self.headed(line).text for line in lines
+            )
             keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
 
         def record(i: int) -> Record:

@@ -216,7 +216,9 @@ class Fields:
         everything = partial(time_of, clocks=[Clock(form) for form in FORMS])
         timed = [path for path in common if share(path, everything, -1) > 0.8]
         self.time = [path for path in named(TIMES) if path in timed] or timed[:1]
-        written = [str(one).encode("utf-8", "replace") for one in values[self.time[0]]] if timed else []
+        written = (
+            [str(one).encode("utf-8", "replace") for one in values[self.time[0]]] if timed else []
+        )
         self.clocks = [Clock(form) for form in find_forms(written[:SAMPLE])]  # of times as text
         levels = [
             path

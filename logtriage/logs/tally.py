@@ -233,7 +233,9 @@ class Tally:
                 apart = base not in said or self.services[numbers[0]] in said
             if not apart:
                 into |= dict.fromkeys(numbers, self._number(base))
-        moved = [shape for shape in self.shapes if into.get(shape.service) not in (None, shape.service)]
+        moved = [
+            shape for shape in self.shapes if into.get(shape.service) not in (None, shape.service)
+        ]
         for shape in moved:
             shape.service = into[shape.service]
         return bool(moved)

@@ -4,13 +4,16 @@ import re
 
 import pytest
 
-from logtriage.logs.dependencies import FORMS, subject, targets
 from logtriage.logs.levels import WARN
 from logtriage.logs.log import read_text
+from logtriage.logs.names import HOST, PARTED, subject, targets
+from logtriage.logs.words import WORDS
 
 
-@pytest.mark.parametrize(("pattern", "example"), FORMS)
-def test_each_form_finds_the_host_of_its_example(pattern, example):
+@pytest.mark.parametrize("client", WORDS["clients"])
+def test_each_form_finds_the_host_of_its_example(client):
+    example = client["example"]
+    pattern = client["pattern"].replace("HOST", HOST).replace("PARTED", PARTED)
     found = next(filter(None, re.search(pattern, example).groups()))
     assert found in ("orders-db", "postgres", "embedder", "blob", "db-1")
     assert targets(example) == [found]

@@ -13,7 +13,7 @@ from logtriage.logs import lines, tally
 from logtriage.logs.answer import answer_of
 from logtriage.logs.levels import ERROR, WARN
 from logtriage.logs.log import read_log, read_named, read_text
-from logtriage.logs.tally import Batch, Tally
+from logtriage.logs.tally import Batch, Record, Tally
 
 AT = 1795316645
 
@@ -22,7 +22,7 @@ def records(rows):
     """A tally of (second, service, level, text)."""
     counts = Tally()
     seconds, *columns = zip(*rows, strict=True)
-    told = [*zip(*columns, range(len(rows)), strict=True)]
+    told = [Record(*one) for one in zip(*columns, range(len(rows)), strict=True)]
     keys = [(who, level, text.translate(None, tally.HEXADECIMAL)) for who, level, text, _ in told]
     for i in range(0, len(rows), 10):
         part = slice(i, i + 10)
