@@ -21,7 +21,7 @@ from .levels import LEVELS, NAMES, WARN
 from .lines import defused, visible
 from .log import Log
 from .tally import OTHERS, speakers_of
-from .words import WORDS
+from .words import KINDS
 
 MAX_STEPS = 12
 SHOWN = 20  # lines of an opening, at most
@@ -138,7 +138,7 @@ def _count(one: ServiceEvidence) -> LineCount:
 
 def guessed_kind(name: str) -> str:
     """The kind of a service by its name; unknown where it tells none."""
-    for kind, words in WORDS["kinds"].items():
+    for kind, words in KINDS.items():
         if re.search(rf"(?i)(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", name):
             return kind
     return UNKNOWN_KIND

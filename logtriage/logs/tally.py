@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from os.path import commonprefix
+from itertools import takewhile
 from typing import NamedTuple
 
 from .levels import ERROR, WARN, level_of, status_of
@@ -199,7 +199,8 @@ class Tally:
     def _shorten(self) -> None:
         """Take off what all names begin with, where lines name services without it."""
         used = sorted(speakers_of(self) - {OTHERS})
-        prefix = re.sub(r"[^-_./]*$", "", commonprefix(used))
+        same = takewhile(lambda signs: len(set(signs)) == 1, zip(*used, strict=False))
+        prefix = re.sub(r"[^-_./]*$", "", "".join(signs[0] for signs in same))
         if len(used) < 3 or not prefix or any(name in self.known for name in used):
             return
         texts = [shape.example for shape in self.shapes if shape.level >= WARN]
