@@ -126,14 +126,14 @@ def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
     """The lists of records among the fields of an object, or what holds them; none in one that has
     a message.
     """
-    if any(short(key) in MESSAGES for key in value):
-        return {}
-    return {
-        key: one
-        for key, one in value.items()
-        if (isinstance(one, list) and one and isinstance(one[0], dict | list))
-        or (isinstance(one, dict) and _lists(one))
-    }
+    found: dict[str, Any] = {}
+    if not set(MESSAGES).isdisjoint(map(short, value)):
+        return found
+    for key, one in value.items():  # no comprehension: what is deep would need twice the frames
+        holds = isinstance(one, list) and one and isinstance(one[0], dict | list)
+        if holds or (isinstance(one, dict) and _lists(one)):
+            found[key] = one
+    return found
 
 
 def _plain(value: Any) -> Any:

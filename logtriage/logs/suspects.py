@@ -15,7 +15,7 @@ from math import exp, log
 from .evidence import ServiceEvidence
 from .levels import WARN
 
-ROUNDS = 8
+ROUNDS = 30
 STAYS = 0.1  # share of its mass that a service keeps whatever it says: who complains is in trouble
 SILENT_GUILT = 0.25  # share that flows on to callees in trouble, of a symptom that names nobody
 # The logarithm of the odds that the first suspect is right: fitted to logs that the simulator made
