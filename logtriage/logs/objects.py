@@ -245,7 +245,7 @@ class Fields:
                 level = None  # of what a program prints, its text may say more
             if level is not None:
                 break
-        status = str(at(one, self.status) or "")
+        status = str(at(one, self.status) or "") if self.status else ""
         if len(status) == 3 and status.isdecimal() and (level is None or level < WARN):
             return level_of_status(status.encode())
         return level
@@ -273,6 +273,8 @@ def worded_level(value: Any) -> int | None:
 
 def flat(value: object, deep: int = DEEP) -> str:
     """A value of a record as text of bounded length."""
+    if isinstance(value, str):
+        return value[:MOST_TEXT]
     if value is None or deep == 0:
         return ""
     if isinstance(value, dict):
