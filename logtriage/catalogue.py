@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from .drawing import Part, draw_parts, draw_verdict
 from .play.episode import Episode
-from .production.production_cases import SPLITS as PRODUCTION_SPLITS
-from .production.production_cases import production_case
 from .production.production_episode import (
     PRODUCTION,
     ProductionEpisode,
     check_production,
+    production_case,
     tells_path,
 )
+from .production.production_episode import SPLITS as PRODUCTION_SPLITS
 from .real.cases import SOURCES, Case, load_case, load_source
 from .real.real_episode import REAL, TOP, RealEpisode, blames_root
 from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on

@@ -19,8 +19,7 @@ from logtriage.bench.production_results import (
 from logtriage.bench.real_results import RANKED, RECORDED_POLICIES
 from logtriage.bench.registry import make_policy
 from logtriage.production.production_policies import CEILING, RankerPolicy
-from logtriage.production.ranker import WEIGHTS, load_ranker, save_ranker
-from logtriage.production.ranker_training import train_ranker
+from logtriage.production.ranker import WEIGHTS, load_ranker, save_ranker, train_ranker
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS, RESULTS = ROOT / "runs" / "production", ROOT / "results" / "production"

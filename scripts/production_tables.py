@@ -14,19 +14,6 @@ from logtriage.production.production_policies import CEILING, RANKER
 from logtriage.real.cases import SOURCES
 
 RESULTS = ROOT / "results" / "production"
-# What a narrow dial of the ablations was, in words.
-NARROW = {
-    "all": "nothing is narrow",
-    "no_graph": "no messages along calls",
-    "shared": "one caller each",
-    "proxies_unused": "no proxies, nothing unused",
-    "band": "a p95's band of 0.14",
-    "quiet": "no bystanders, steady days",
-    "missing": "no samples missing, no service dark",
-    "small": "7 to 10 services",
-    "errors": "errors all passed on",
-    "load": "steady load, samples independent",
-}
 
 
 @cache
@@ -156,48 +143,6 @@ def metrics_alone_table() -> str:
             "of these right": f"{row.named_right:.2f}",
         }
         for row in pd.read_csv(RESULTS / "metrics_alone.csv").itertuples()
-    ]
-    return markdown(rows)
-
-
-def sock_shop_table() -> str:
-    """How many roots each policy names of incidents that nobody here had seen; policies that name
-    none are left out.
-    """
-    table = pd.read_csv(RESULTS / "sock-shop.csv").sort_values("named", ascending=False)
-    return markdown(
-        [
-            {"root named first": f"`{row.policy}`", "Sock Shop": f"{row.named} of {row.cases}"}
-            for row in table[table["named"] > 0].itertuples()
-        ]
-    )
-
-
-def ablations_table() -> str:
-    """Rankers that learned where one dial was narrow, over their seeds."""
-    means = pd.read_csv(RESULTS / "ablations.csv").groupby("narrow").mean(numeric_only=True)
-    rows = [
-        {
-            "learned with": words,
-            "`production`": f"{means.loc[name, 'production']:.2f}",
-            **{TITLES[source]: f"{means.loc[name, source]:.2f}" for source in SOURCES},
-        }
-        for name, words in NARROW.items()
-    ]
-    return markdown(rows)
-
-
-def realism_table() -> str:
-    """`production` beside the quartiles of the real cases."""
-    rows = [
-        {
-            "statistic": row.statistic.replace("_", " "),
-            "real, from": f"{row.low:.3g}",
-            "to": f"{row.high:.3g}",
-            "`production`": f"{row.production:.3g}",
-            "within": "yes" if row.within else "no",
-        }
-        for row in pd.read_csv(RESULTS / "realism.csv").itertuples()
     ]
     return markdown(rows)
 

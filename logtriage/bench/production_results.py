@@ -12,9 +12,9 @@ import pandas as pd
 from ..catalogue import open_incident
 from ..logs.suspects import POSSIBLE_FROM
 from ..policies.policy import Policy
-from ..production.failures import NO_FAULT
-from ..production.features import Arrays, arrays_of_block, arrays_of_evidence
-from ..production.generator import draw_block
+from ..production.dials import NO_FAULT
+from ..production.features import arrays_of_evidence
+from ..production.generator import Arrays, draw_block
 from ..production.mesh import BLOCK
 from ..production.production_episode import PRODUCTION
 from ..production.ranker import Ranker, chances
@@ -138,8 +138,8 @@ def _simulated(ranker: Ranker, split: str, blocks: int, alone: bool = False) -> 
     found = []
     for number in range(first, first + blocks):
         block = draw_block(split, number)
-        seen = arrays_of_block(block)
-        chance, _ = chances(ranker, without_the_rest(seen) if alone else seen)
+        seen = without_the_rest(block.shown) if alone else block.shown
+        chance, _ = chances(ranker, seen)
         truth = np.where(block.kind == NO_FAULT, chance.shape[1] - 1, block.root)
         found.append((chance, chance[np.arange(BLOCK), truth]))
     return found

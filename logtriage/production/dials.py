@@ -1,49 +1,151 @@
-"""How messy a cluster of the task `production` is: every dial, and the real statistic it follows.
+"""The data of `production`: how messy clusters are, and what faults do.
 
-A pair is a range from which each cluster draws, uniformly unless it says otherwise; the network of
-`ranker` learns from the whole range. Statistics are those of the real cases (docs/real.md), in the
-order PetShop, Train Ticket, Online Boutique. Where none is named, the sources do not tell it.
+A pair of a dial is a range from which each cluster draws, uniformly unless it says otherwise.
+Statistics are those that a dial follows, of the real cases (docs/real.md), in the order PetShop,
+Train Ticket, Online Boutique. Where none is named, the sources do not tell it.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 Range = tuple[float, float]
 
+# -- the call graph
+SERVICES = (10, 45)  # log-uniform; 43, 28 and 10
+LAYERS = (3, 6)  # services on the longest path: 6, 6 and 3
+ENTRIES = 0.6  # chance that there is no further service that users reach; 5 at most
+# Chance that a service is called by more than one other, .16, .48 and .44 are; most callers: 6.
+SHARED = (0.05, 0.65)
+PROXIES = (0.0, 0.4)  # share of services that only hand on: PetShop's clients, buckets
+UNUSED = (-0.1, 0.25)  # share that nobody calls these days; below 0 counts as none
 
-@dataclass(frozen=True)
-class Dials:
-    """The spread of clusters, of their noise, and of what is measured of them."""
+# -- the usual
+OWN_TIME = (5.0, 1.2)  # ms a service itself takes: median, and sigma of its logarithm
+REQUESTS = (2.0, 1.5)  # a second at an entry: median and sigma; .01 to 300
+ERRORS = 0.15  # share of services with failing requests as a matter of course
+P95_BAND = (0.45, 0.7)  # half width of a p95's band, of the usual: .34, 1.02 and .67
 
-    # --- the call graph
-    services: tuple[int, int] = (10, 45)  # log-uniform; 43, 28 and 10
-    layers: tuple[int, int] = (3, 6)  # services on the longest path: 6, 6 and 3
-    entries: float = 0.6  # chance that there is no further service that users reach; 5 at most
-    # Chance that a service is called by more than one other, .16, .48 and .44 are; most callers: 6.
-    shared: Range = (0.05, 0.65)
-    proxies: Range = (0.0, 0.4)  # share of services that only hand on: PetShop's clients, buckets
-    unused: Range = (-0.1, 0.25)  # share that nobody calls these days; below 0 counts as none
+# -- today
+LOAD = (0.02, 0.35)  # how far all requests wander together
+DRIFT = (0.02, 0.3)  # how far a service's day is from its usual: first samples are .1 to .3 off
+CORRELATED = (0.0, 0.7)  # correlation of a sample with the one before
+SHIFTS = (0.0, 0.12)  # chance that a metric is at another level: 10, 5 and 1 bystanders
+SPIKES = (0.0, 0.06)  # chance that one sample of a metric is far off
+FAILING = (0.0, 0.06)  # chance that a bystander fails on its own
+MISSING = (0.0, 0.06)  # share of samples that are lost beside those without a request
+DARK = (0.0, 0.12)  # share of services of which only requests are known
+DEPLOYS = 0.1  # chance that an innocent service was deployed within the hour
 
-    # --- the usual
-    own_time: Range = (5.0, 1.2)  # ms a service itself takes: median, and sigma of its logarithm
-    requests: Range = (2.0, 1.5)  # a second at an entry: median and sigma; .01 to 300
-    errors: float = 0.15  # share of services with failing requests as a matter of course
-    band: Range = (0.45, 0.7)  # half width of a p95's band, of the usual: .34, 1.02 and .67
+# -- what errors do
+PASSED_ON = (0.3, 1.0)  # share of its failed calls for which a caller's request fails
+SWALLOWED = 0.35  # share of calls whose failure the caller hides
 
-    # --- today
-    load: Range = (0.02, 0.35)  # how far all requests wander together
-    # How far a service's day is from its usual: first samples are .1 to .3 off.
-    drift: Range = (0.02, 0.3)
-    correlated: Range = (0.0, 0.7)  # correlation of a sample with the one before
-    shifts: Range = (0.0, 0.12)  # chance that a metric is at another level: 10, 5 and 1 bystanders
-    spikes: Range = (0.0, 0.06)  # chance that one sample of a metric is far off
-    failing: Range = (0.0, 0.06)  # chance that a bystander fails on its own
-    missing: Range = (0.0, 0.06)  # share of samples that are lost beside those without a request
-    dark: Range = (0.0, 0.12)  # share of services of which only requests are known
-    deploys: float = 0.1  # chance that an innocent service was deployed within the hour
+# Effects of faults at the root, all else is consequence. Each group has a strength of its own.
+GROUPS = ("time", "requests", "resources", "lines")
+GROUP_OF = {
+    "slow": 0,  # longer by so many times the root's usual latency
+    "added": 0,  # longer by so many ms
+    "faster": 0,  # shorter by this share of the root's own time
+    "delay": 0,  # ms that each call to the root and from it waits longer
+    "neighbours": 0,  # slows services on its machine, times their own time
+    "fails": 1,  # share of requests that fails at the root
+    "drops": 1,  # share that the root ends without calling on
+    "load": 1,  # so many times the usual requests beyond the usual
+    "cpu": 2,  # times the root's usual beyond the usual
+    "memory": 2,  # likewise
+    "tells": 3,  # new error lines of the root a minute
+    "fewer": 3,  # share of the root's usual lines that do not come
+}
 
-    # --- what errors do
-    passed_on: Range = (0.3, 1.0)  # share of its failed calls for which a caller's request fails
-    swallowed: float = 0.35  # share of calls whose failure the caller hides
+
+class Failure(NamedTuple):
+    """A kind of fault, with the remedy and the team that are scored apart."""
+
+    name: str
+    weight: float  # how often, beside the others
+    remedy: str
+    team: str
+    hidden: tuple[float, float, float, float]  # chance that a group of `GROUPS` shows nothing
+    deployed: float  # chance that the root was deployed within the hour
+    effects: dict[str, Range]  # of `GROUP_OF`, each log-uniform in its range
 
 
-USUAL = Dials()  # of whatever is played
+ALWAYS = (0, 0, 0, 0)  # every group shows
+FAILURES = (
+    Failure("network_delay", 3, "restart", "sre", ALWAYS, 0, {"delay": (20, 400)}),
+    Failure(
+        "network_loss", 1, "restart", "sre", (0, 0.4, 0, 0), 0,
+        {"delay": (10, 200), "fails": (0.01, 0.2)},
+    ),
+    Failure(
+        "cpu_contention", 3, "restart", "sre", (0.1, 0, 0, 0), 0,
+        {"slow": (0.2, 8), "neighbours": (0.02, 0.5), "cpu": (1.5, 60)},
+    ),
+    Failure("cpu_consumed", 1, "scale", "sre", ALWAYS, 0, {"slow": (0.2, 1), "cpu": (2.5, 60)}),
+    Failure(
+        "memory_leak", 1, "restart", "backend", (0.2, 0, 0, 0.5), 0,
+        {"slow": (0.1, 2), "cpu": (0.1, 1), "memory": (0.08, 2), "tells": (1, 30)},
+    ),
+    Failure(
+        "exception", 3, "rollback", "backend", (0.4, 0, 0, 0.3), 0.3,
+        {"faster": (0.05, 0.8), "fails": (0.03, 1), "drops": (0.03, 1), "tells": (2, 100),
+         "fewer": (0.2, 0.8)},
+    ),
+    Failure(
+        "wrong_result", 2, "rollback", "backend", (0.5, 0, 0, 0.3), 0.5,
+        {"faster": (0.1, 0.8), "drops": (0.4, 1), "fewer": (0.3, 0.9)},
+    ),
+    Failure("added_delay", 3, "rollback", "backend", ALWAYS, 0.2, {"added": (40, 4000)}),
+    Failure(
+        "slow_query", 1.5, "kill-query", "dba", ALWAYS, 0, {"slow": (0.3, 12), "cpu": (0.1, 3)},
+    ),
+    Failure(
+        "faulty_code", 3, "rollback", "backend", (0, 0, 0, 0.6), 0.2,
+        {"fails": (0.02, 1), "drops": (0.02, 1), "tells": (2, 100)},
+    ),
+    Failure(
+        "overload", 1.5, "scale", "sre", (0, 0, 0, 0.7), 0,
+        {"slow": (0.2, 8), "load": (0.8, 12), "cpu": (0.5, 6), "tells": (1, 30)},
+    ),
+    Failure(
+        "noisy_neighbour", 1, "scale", "sre", ALWAYS, 0,
+        {"slow": (0.2, 3), "neighbours": (0.2, 2), "cpu": (10, 60)},
+    ),
+    Failure(
+        "misconfiguration", 1.5, "rollback", "backend", (0.5, 0, 0, 0.3), 0.6,
+        {"slow": (0.2, 4), "fails": (0.03, 1), "drops": (0.03, 1), "tells": (2, 100)},
+    ),
+)  # fmt: skip
+NO_FAULT = len(FAILURES)  # the number of "nothing is wrong"
+NO_FAULT_SHARE = 0.06
+CHANCES = np.array([one.weight for one in FAILURES])
+CHANCES = np.append(CHANCES / CHANCES.sum() * (1.0 - NO_FAULT_SHARE), NO_FAULT_SHARE)
+HIDDEN = np.array([one.hidden for one in FAILURES] + [(1.0,) * len(GROUPS)], np.float32)
+DEPLOYED = np.array([one.deployed for one in FAILURES] + [0.0], np.float32)
+NETWORK = tuple(at for at, one in enumerate(FAILURES) if "delay" in one.effects)  # need a caller
+
+
+def _logs(effect: str) -> tuple[np.ndarray, np.ndarray]:
+    """Log of an effect's lowest size, and how far its highest is above, by kind of fault."""
+    ranges = [one.effects.get(effect) for one in FAILURES] + [None]  # nothing is wrong
+    lowest = [np.log(one[0]) if one else -np.inf for one in ranges]
+    widths = [np.log(one[1] / one[0]) if one else 0.0 for one in ranges]
+    return np.array(lowest, np.float32), np.array(widths, np.float32)
+
+
+_LOGS = {effect: _logs(effect) for effect in GROUP_OF}
+
+
+def sizes(kind: np.ndarray, strength: np.ndarray) -> dict[str, np.ndarray]:
+    """Effect to its size, 0 where the fault has none of it or its group shows nothing.
+
+    Args:
+        kind: numbers in `FAILURES`, or `NO_FAULT`, of any shape.
+        strength: [..., group], each in [0, 1]; nan for a group that shows nothing.
+    """
+    found = {}
+    for effect, (lowest, width) in _LOGS.items():
+        size = np.exp(lowest[kind] + width[kind] * strength[..., GROUP_OF[effect]])
+        found[effect] = np.nan_to_num(size, nan=0.0)
+    return found

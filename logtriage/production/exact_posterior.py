@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from .dials import USUAL
-from .failures import CHANCES, DEPLOYED, FAILURES, GROUP_OF, GROUPS, HIDDEN, NO_FAULT, sizes
+from .dials import CHANCES, DEPLOYED, DEPLOYS, FAILURES, GROUP_OF, GROUPS, HIDDEN, NO_FAULT, sizes
 from .generator import (
     BURST,
     BURSTINESS,
@@ -28,13 +27,13 @@ from .generator import (
     LINES_NOISE,
     ONSETS,
     OWN_NOISE,
+    SAMPLES,
     Block,
     eligible,
     log_change,
     struck,
 )
-from .mesh import AT, Change, Reach, consequences
-from .noise import SAMPLES
+from .mesh import AT, Change, consequences
 
 STRENGTHS = (np.arange(8) + 0.5) / 8.0  # the grid, in the middle of eight equal parts
 UNKNOWN = 1e4  # variance of a sample that nobody measured
@@ -59,12 +58,12 @@ def posterior(block: Block, at: int) -> tuple[np.ndarray, float]:
     for group in range(len(GROUPS)):
         evidence += _group_evidence(block, at, group)
     weights = logsumexp(evidence, axis=2) - np.log(len(ONSETS))
-    usually = USUAL.deploys
-    deployed = np.maximum(DEPLOYED[:NO_FAULT], usually)
-    ratio = np.where(
-        block.deployed[at][:, None], deployed / usually, (1.0 - deployed) / (1.0 - usually)
-    )
-    ratio = ratio if block.lines.known[at] else np.ones_like(ratio)  # lines tell of deployments
+    ratio = np.ones((size, len(FAILURES)))
+    if block.logged[at]:  # lines tell of deployments
+        often = np.maximum(DEPLOYED[:NO_FAULT], DEPLOYS)
+        ratio = np.where(
+            block.deployed[at][:, None], often / DEPLOYS, (1.0 - often) / (1.0 - DEPLOYS)
+        )
     kinds = np.arange(len(FAILURES))
     can = np.stack([eligible(block.mesh, np.full(len(block.kind), one))[at] for one in kinds], 1)
     with np.errstate(divide="ignore"):
@@ -94,16 +93,17 @@ def _group_evidence(block: Block, at: int, group: int) -> np.ndarray:
 
 def _causes(block: Block, at: int, group: int) -> Causes:
     size = block.mesh.own.shape[1]
-    effects = [name for name, of in GROUP_OF.items() if of == group]
-    kinds = [at for at, one in enumerate(FAILURES) if any(getattr(one, name) for name in effects)]
+    effects = {name for name, of in GROUP_OF.items() if of == group}
+    kinds = [at for at, one in enumerate(FAILURES) if one.effects.keys() & effects]
     grid = np.meshgrid(np.arange(size), kinds, np.arange(len(STRENGTHS)), indexing="ij")
     root, kind, step = (one.ravel() for one in grid)
     number = np.full((size, len(FAILURES), len(STRENGTHS)), -1)
     number[root, kind, step] = np.arange(len(root))
     strength = np.full((len(root), len(GROUPS)), np.nan, np.float32)
     strength[:, group] = STRENGTHS[step]
-    reach = Reach.of(block.mesh, np.full(len(root), at), root)
-    return Causes(root, kind, number, consequences(reach, sizes(kind, strength)))
+    cluster = np.full(len(root), at)
+    change = consequences(block.mesh, cluster, root, sizes(kind, strength))
+    return Causes(root, kind, number, change)
 
 
 Found = Iterator[tuple[np.ndarray, np.ndarray]]  # numbers of causes, and their logs by onset
@@ -112,7 +112,7 @@ Found = Iterator[tuple[np.ndarray, np.ndarray]]  # numbers of causes, and their 
 def _read_time(block: Block, at: int, causes: Causes) -> Found:
     """Latencies of services, what their calls take, and each call."""
     mesh, change = block.mesh, causes.change
-    usual, values = block.true_usual[at], block.values[at]
+    usual, values = block.true_usual[at], block.shown.values[at]
     size = mesh.own.shape[1]
     noise = block.noise["latency"]
     base = noise.covariance(at, size)
@@ -126,7 +126,7 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
     yield from _metric(block, at, "p95 of its calls", change.calls)
 
     calls = block.calls
-    callers, callees = np.nonzero(calls.known[at])
+    callers, callees = np.nonzero(np.isfinite(calls.network[at]))
     served = np.log(calls.served[at, callers, callees] / mesh.latency[at, callees])
     sigma = calls.served_noise[at].item()
     for seen_one, callee in zip(served, callees, strict=True):
@@ -184,9 +184,9 @@ def _read_resources(block: Block, at: int, causes: Causes) -> Found:
 def _read_lines(block: Block, at: int, causes: Causes) -> Found:
     """Counts of log lines, and of errors and warnings among them."""
     lines = block.lines
-    if not lines.known[at]:
+    if not block.logged[at]:
         return
-    minutes = lines.minutes[at].item()
+    minutes = block.minutes[at].item()
     load = block.load[at, 0, -1]
     for service in range(block.mesh.own.shape[1]):
         cause = np.flatnonzero(causes.change.told[:, service] > 1e-3)
@@ -222,7 +222,7 @@ def _metric(
     cause it would be `today` times the usual.
     """
     usual = block.true_usual[at][:, AT[name], None]
-    values = block.values[at, :, AT[name]]
+    values = block.shown.values[at, :, AT[name]]
     if name in CUT:
         values = np.where(values < 100.0, values, np.nan)  # how far it was is unknown
     seen = np.log(values / (usual * today))

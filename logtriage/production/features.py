@@ -1,77 +1,23 @@
 """What the ranker reads of an incident: numbers of each service, of simulated and real cases alike.
 
-    features(arrays_of_block(draw_block("train", 0)))
+    features(draw_block("train", 0).shown)
     features(arrays_of_evidence(evidence))
 
 A real case and a simulated one go through the same arrays; one that lacks a metric has nan there.
 """
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 
 from ..real.observed import BAND, LEAST_SPREAD, Evidence
-from .generator import Block
+from .generator import SAMPLES, Arrays
 from .mesh import AT, METRICS
-from .noise import SAMPLES
 
 RECENT = SAMPLES // 2  # the samples of the later half are compared with the usual and the earlier
 LATENCY, P95, AVAILABLE, REQUESTS = (
     AT[name] for name in ("latency", "p95", "available", "requests")
 )
-
-
-class Arrays(NamedTuple):
-    """Incidents [B] on clusters of one size [N], as they were measured; nan is unknown."""
-
-    calls: np.ndarray  # [B, caller, callee] 0 or 1
-    values: np.ndarray  # [B, N, metric, sample]
-    usual: np.ndarray  # [B, N, metric]
-    deviation: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    waits: np.ndarray  # [B, caller, callee, (wait, usual wait, served, usual served)]
-    counts: np.ndarray  # [B, N, (ordinary lines, usual, errors, usual, warnings, usual)]
-    alerts: np.ndarray  # [B, N, (slow, failing)]
-
-
-def arrays_of_block(block: Block) -> Arrays:
-    """A block as it is shown; not rounded."""
-    mesh, calls, lines = block.mesh, block.calls, block.lines
-    known = calls.known
-    waits = np.stack(
-        [
-            calls.served + calls.network,
-            np.where(known, mesh.latency[:, None] + mesh.wire, np.nan),
-            calls.served,
-            np.where(known, np.broadcast_to(mesh.latency[:, None], known.shape), np.nan),
-        ],
-        -1,
-    )
-    counts = np.stack(
-        [
-            lines.ordinary,
-            lines.usual,
-            lines.errors,
-            lines.usual_errors,
-            lines.warnings,
-            lines.usual_warnings,
-        ],
-        -1,
-    )
-    counts = np.where(lines.known[:, None, None], counts, np.nan)
-    return Arrays(
-        mesh.calls.astype(np.float32),
-        block.values,
-        block.usual,
-        block.deviation,
-        block.low,
-        block.high,
-        waits,
-        counts,
-        block.alerts.astype(np.float32),
-    )
 
 
 def arrays_of_evidence(seen: Evidence) -> Arrays:

@@ -1,33 +1,33 @@
 """Incidents of `production`, a block at a time, as arrays: a pure function of split and number.
 
     block = draw_block("test", 0)
-    block.values  # [incident, service, metric, sample]
+    block.shown.values  # [incident, service, metric, sample]
 
 An incident is drawn from its cause: a cluster, a root, a kind of fault and its strength, from which
 follows what each metric should be (`mesh.consequences`), and around that the noise.
+
+The logarithm of value over usual is what a fault does, plus noise: samples that follow one another,
+counts of few requests, a day unlike the usual, and, now and then, another level (before the window
+or from some sample on) or a single sample far off. Given which of these `PATTERNS` it is, the noise
+is normal, so its likelihood is a sum of a few normal densities.
 """
 
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 import numpy as np
 
-from .dials import USUAL, Dials
-from .failures import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
-from .mesh import (
-    APPLICATION,
-    AT,
-    BLOCK,
-    METRICS,
-    Change,
-    Draw,
-    Mesh,
-    Reach,
-    consequences,
-    draw_mesh,
-)
-from .noise import SAMPLES, Noise, pattern_chances
+from . import dials
+from .dials import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
+from .mesh import APPLICATION, AT, BLOCK, METRICS, Change, Draw, Mesh, consequences, draw_mesh
 
+SAMPLES = 6
+# How far a metric is off, by sample: nowhere; everywhere, or from sample 1 .. 5 on; in one sample.
+PATTERNS = np.concatenate(
+    [np.zeros((1, SAMPLES)), np.triu(np.ones((SAMPLES, SAMPLES))), np.eye(SAMPLES)]
+).astype(np.float32)
+BEFORE = 0.75  # of the metrics at another level: since before the window
 ZERO = 2  # the sample in which the fault begins
 ONSETS = np.array([2.0, 2.25, 2.5, 2.75, 3.0], np.float32)  # in samples; each as likely
 LATENCY_SHARE = 0.7  # of a p95's noise, in the mean latency
@@ -47,18 +47,67 @@ class Calls:
 
     served: np.ndarray
     network: np.ndarray  # what the caller waits beyond that
-    known: np.ndarray
     noise: np.ndarray  # [B, 1, 1] sigma of the network's
     served_noise: np.ndarray  # likewise
     far: np.ndarray  # [B, 1, 1] chance of another level
 
 
+def pattern_chances(shift: np.ndarray, spike: np.ndarray) -> np.ndarray:
+    """[B, pattern], from the chances of another level and of a spike in each cluster, [B, 1]."""
+    later = np.full(SAMPLES, (1.0 - BEFORE) / (SAMPLES - 1))
+    later[0] = BEFORE
+    each = np.full(SAMPLES, 1.0 / SAMPLES)
+    return np.concatenate([1.0 - shift - spike, shift * later, spike * each], axis=1)
+
+
+Sigma = np.ndarray | float
+
+
 @dataclass(frozen=True)
-class Lines:
+class Noise:
+    """Of one metric: sigmas of logarithms, [B, N] or what broadcasts to it; `follows` is [B, 1]."""
+
+    wander: Sigma  # of samples that follow one another
+    counted: Sigma  # of each sample alone
+    day: Sigma  # of all samples together
+    level: float  # of another level, and of a spike
+    follows: np.ndarray  # correlation of a sample with the one before
+
+    def draw(self, draw: Draw, chances: np.ndarray, count: int, size: int) -> np.ndarray:
+        """[B, N, sample]."""
+        shape = (count, size, SAMPLES)
+        steps = draw.normal(*shape)
+        new = np.sqrt(1.0 - self.follows**2)
+        for at in range(1, SAMPLES):
+            steps[..., at] = self.follows * steps[..., at - 1] + new * steps[..., at]
+        pattern = (draw.uniform((0.0, 1.0), count, size, 1) > np.cumsum(chances, 1)[:, None]).sum(2)
+        far = PATTERNS[np.minimum(pattern, len(PATTERNS) - 1)] * draw.normal(count, size, 1)
+        return (
+            _column(self.wander) * steps
+            + _column(self.counted) * draw.normal(*shape)
+            + _column(self.day) * draw.normal(count, size, 1)
+            + np.float32(self.level) * far
+        )
+
+    def covariance(self, cluster: int, size: int) -> np.ndarray:
+        """[N, pattern, sample, sample] of one cluster of the block."""
+        wander, counted, day = (
+            np.broadcast_to(one, (len(self.follows), size))[cluster][:, None, None, None]
+            for one in (self.wander, self.counted, self.day)
+        )
+        steps = np.arange(SAMPLES)
+        together = self.follows[cluster] ** np.abs(steps[:, None] - steps)
+        far = self.level**2 * PATTERNS[:, :, None] * PATTERNS[:, None, :]
+        return wander**2 * together + counted**2 * np.eye(SAMPLES) + day**2 + far
+
+
+def _column(sigma: Sigma) -> np.ndarray:
+    return np.asarray(sigma, np.float32)[..., None]
+
+
+class Lines(NamedTuple):
     """Log lines a minute, [B, N], and their usual numbers."""
 
-    known: np.ndarray  # [B] whether anybody keeps them
-    minutes: np.ndarray  # [B, 1] that were counted
     ordinary: np.ndarray  # neither errors nor warnings
     usual: np.ndarray  # of these
     errors: np.ndarray
@@ -67,32 +116,43 @@ class Lines:
     usual_warnings: np.ndarray
 
 
+class Arrays(NamedTuple):
+    """Incidents [B] on clusters of one size [N], as they were measured; nan is unknown."""
+
+    calls: np.ndarray  # [B, caller, callee] 0 or 1
+    values: np.ndarray  # [B, N, metric, sample]
+    usual: np.ndarray  # [B, N, metric]
+    deviation: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    waits: np.ndarray  # [B, caller, callee, (wait, usual wait, served, usual served)] in ms
+    counts: np.ndarray  # [B, N, field of `Lines`]
+    alerts: np.ndarray  # [B, N, (slow, failing)]
+
+
 @dataclass(frozen=True)
 class Block:
     """Incidents [B] on clusters of one size [N]: the truth, the noise, and what was measured."""
 
     mesh: Mesh
-    kind: np.ndarray  # [B] number in `failures.FAILURES`, or `NO_FAULT`
+    kind: np.ndarray  # [B] number in `dials.FAILURES`, or `NO_FAULT`
     root: np.ndarray  # [B] -1 without a fault
     onset: np.ndarray  # [B] number in `ONSETS`
     change: Change
     noise: dict[str, Noise]
-    chances: np.ndarray  # [B, pattern] of `noise.PATTERNS`
+    chances: np.ndarray  # [B, pattern] of `PATTERNS`
     failing: np.ndarray  # [B, 1] chance that a bystander fails on its own
     load: np.ndarray  # [B, 1, sample] requests, of the usual
     steady_cpu: np.ndarray  # [B, N] share of its cpu that does not follow requests
-    values: np.ndarray  # [B, N, metric, sample] nan where nothing was measured
     true_usual: np.ndarray  # [B, N, metric]
-    usual: np.ndarray  # the same as it is shown: nan where it is not known
-    deviation: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    shown: Arrays  # not rounded
     requests: np.ndarray  # [B, N, sample] number in the period
     failures: np.ndarray  # [B, N, sample] of these
     calls: Calls
+    logged: np.ndarray  # [B] whether anybody keeps log lines
+    minutes: np.ndarray  # [B, 1] of which they were counted
     lines: Lines
     deployed: np.ndarray  # [B, N] within the hour
-    alerts: np.ndarray  # [B, N, 2] slow, failing
 
 
 def block_stream(split: str, number: int) -> Draw:
@@ -101,19 +161,18 @@ def block_stream(split: str, number: int) -> Draw:
     return Draw(np.random.Generator(np.random.Philox(int.from_bytes(name[:16], "big"))))
 
 
-def draw_block(split: str, number: int, dials: Dials = USUAL) -> Block:
-    """`BLOCK` incidents on clusters of one size; `dials` other than the usual are for studies."""
+def draw_block(split: str, number: int) -> Block:
+    """`BLOCK` incidents on clusters of one size."""
     draw = block_stream(split, number)
-    low, high = np.log(dials.services[0]), np.log(dials.services[1] + 1)
+    low, high = np.log(dials.SERVICES[0]), np.log(dials.SERVICES[1] + 1)
     size = int(np.exp(low + (high - low) * draw.stream.random()))
-    mesh = draw_mesh(draw, dials, size)
+    mesh = draw_mesh(draw, size)
     kind, root = _cause(draw, mesh)
     strength = draw.uniform((0.0, 1.0), BLOCK, len(GROUPS))
     strength[draw.chance(HIDDEN[kind], BLOCK, len(GROUPS))] = np.nan
-    reach = Reach.of(mesh, np.arange(BLOCK), np.maximum(root, 0))
-    change = consequences(reach, sizes(kind, strength))
+    change = consequences(mesh, np.arange(BLOCK), np.maximum(root, 0), sizes(kind, strength))
     onset = draw.stream.integers(0, len(ONSETS), BLOCK)
-    return _observe(draw, dials, mesh, kind, root, change, onset)
+    return _observe(draw, mesh, kind, root, change, onset)
 
 
 def struck(onset: np.ndarray) -> np.ndarray:
@@ -163,12 +222,12 @@ def log_ratios(
     }
 
 
-def _noises(draw: Draw, dials: Dials, mesh: Mesh) -> dict[str, Noise]:
+def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
     """The noise of each metric of each service."""
     few = 1.0 / np.sqrt(mesh.rate * mesh.period + 0.5)
     count = len(few)
-    follows = draw.uniform(dials.correlated, count, 1)
-    day = draw.uniform(dials.drift, count, 1)
+    follows = draw.uniform(dials.CORRELATED, count, 1)
+    day = draw.uniform(dials.DRIFT, count, 1)
     calls = draw.uniform((0.4, 1.4), count, 1)
     busy = draw.uniform((0.02, 0.3), count, 1)
     cpu = np.clip(0.8 * mesh.noise, 0.05, 0.6)
@@ -186,20 +245,14 @@ def _noises(draw: Draw, dials: Dials, mesh: Mesh) -> dict[str, Noise]:
 
 
 def _observe(
-    draw: Draw,
-    dials: Dials,
-    mesh: Mesh,
-    kind: np.ndarray,
-    root: np.ndarray,
-    change: Change,
-    onset: np.ndarray,
+    draw: Draw, mesh: Mesh, kind: np.ndarray, root: np.ndarray, change: Change, onset: np.ndarray
 ) -> Block:
     """What is measured of these incidents."""
     count, size = mesh.own.shape
-    noise = _noises(draw, dials, mesh)
-    shift, spike = draw.uniform(dials.shifts, count, 1), draw.uniform(dials.spikes, count, 1)
+    noise = _noises(draw, mesh)
+    shift, spike = draw.uniform(dials.SHIFTS, count, 1), draw.uniform(dials.SPIKES, count, 1)
     chances = pattern_chances(shift, spike)
-    together = Noise(draw.uniform(dials.load, count, 1), 0.0, 0.0, 0.0, noise["latency"].follows)
+    together = Noise(draw.uniform(dials.LOAD, count, 1), 0.0, 0.0, 0.0, noise["latency"].follows)
     load = np.exp(together.draw(draw, chances, count, 1))
     steady_cpu = draw.uniform((0.1, 0.9), count, size)
     part = struck(onset)[:, None]
@@ -221,7 +274,7 @@ def _observe(
 
     period = mesh.period[..., None]
     requests = np.rint(np.minimum(values[:, :, AT["requests"]] * period, 1e7)).astype(np.int64)
-    failing = draw.uniform(dials.failing, count, 1)
+    failing = draw.uniform(dials.FAILING, count, 1)
     alone = FAILING_SHARES[draw.stream.integers(0, len(FAILING_SHARES), (count, size, 1))]
     alone = alone * draw.chance(failing, count, size)[..., None]
     share = np.maximum(mesh.errors[..., None] + part * change.errors[..., None], alone)
@@ -230,12 +283,21 @@ def _observe(
         values[:, :, AT["available"]] = 100.0 * (1.0 - failures / requests)
     values[:, :, AT["requests"]] = requests / np.where(period > 60.0, 1.0, period)
 
-    lost = draw.chance(draw.uniform(dials.missing, count, 1, 1), count, size, SAMPLES)
+    lost = draw.chance(draw.uniform(dials.MISSING, count, 1, 1), count, size, SAMPLES)
     none = lost | (requests == 0)
     for name in ("latency", "p95"):
         values[:, :, AT[name]][none] = np.nan
     values[~mesh.measured] = np.nan
-    shown, deviation, low, high = _usual_bands(draw, mesh, noise, usual)
+    bands = _usual_bands(draw, mesh, noise, usual)
+    calls, waits = _calls(draw, mesh, root, change)
+    minutes = draw.uniform((1.0, 3.0), count, 1)
+    lines = _lines(draw, mesh, change, load, minutes)
+    logged = draw.chance(0.8, count) & (mesh.style != APPLICATION)
+    counts = np.where(logged[:, None, None], np.stack(lines, -1), np.nan)
+    alerts = _alerts(mesh, values, bands[0], requests, failures)
+    shown = Arrays(mesh.calls.astype(np.float32), values, *bands, waits, counts, alerts)
+    at_root = np.arange(size) == root[:, None]
+    deploys = np.where(at_root, DEPLOYED[kind][:, None], 0.0)
     return Block(
         mesh=mesh,
         kind=kind,
@@ -247,18 +309,15 @@ def _observe(
         failing=failing,
         load=load,
         steady_cpu=steady_cpu,
-        values=values,
         true_usual=usual,
-        usual=shown,
-        deviation=deviation,
-        low=low,
-        high=high,
+        shown=shown,
         requests=requests,
         failures=failures,
-        calls=_calls(draw, mesh, root, change),
-        lines=_lines(draw, mesh, change, load),
-        deployed=draw.chance(_deploy_chance(dials, kind, root, size), count, size),
-        alerts=_alerts(mesh, values, shown, requests, failures),
+        calls=calls,
+        logged=logged,
+        minutes=minutes,
+        lines=lines,
+        deployed=draw.chance(np.maximum(deploys, dials.DEPLOYS), count, size),
     )
 
 
@@ -306,8 +365,10 @@ def _usual_bands(
     return shown, deviation, low, high
 
 
-def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> Calls:
-    """What callers and callees measure of their calls, over the samples after the onset."""
+def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Calls, np.ndarray]:
+    """What callers and callees measure of their calls, over the samples after the onset; also as
+    `Arrays.waits`.
+    """
     count, size = mesh.own.shape
     square = (count, size, size)
     kept = draw.chance(0.75, count) & (mesh.style != APPLICATION)
@@ -322,20 +383,16 @@ def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> Calls:
     touched = at_root[:, :, None] | at_root[:, None, :]
     wire = mesh.wire + touched * change.delay[..., None]
     network = wire * np.exp(wobble * draw.normal(*square))
-    return Calls(
-        served=np.where(known, served, np.nan),
-        network=np.where(known, network, np.nan),
-        known=known,
-        noise=noise,
-        served_noise=served_noise,
-        far=far,
-    )
+    usual = np.broadcast_to(mesh.latency[:, None], square)
+    waits = np.stack([served + network, usual + mesh.wire, served, usual], -1)
+    waits[~known] = np.nan
+    network[~known] = np.nan
+    return Calls(waits[..., 2], network, noise, served_noise, far), waits
 
 
-def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray) -> Lines:
-    """Counts of log lines over the minutes after the onset."""
+def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray, minutes: np.ndarray) -> Lines:
+    """Counts of log lines over so many minutes after the onset."""
     count, size = mesh.own.shape
-    minutes = draw.uniform((1.0, 3.0), count, 1)
     usual_lines = draw.lognormal(0.6, 0.9, count, size) * draw.lognormal(1.0, 1.0, count, 1)
     usual_lines = usual_lines * mesh.rate * 60.0
     wobble = LINES_NOISE + LINES_FAR * draw.chance(FAR_LINES, count, size)
@@ -351,21 +408,8 @@ def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray) -> Lines:
 
     errors, usual_errors = complain(0.7, 0.8, change.told)
     warnings, usual_warnings = complain(0.55, 2.0, 0.3 * change.told)
-    return Lines(
-        known=draw.chance(0.8, count) & (mesh.style != APPLICATION),
-        minutes=minutes,
-        ordinary=np.rint(lines * minutes) / minutes,
-        usual=np.rint(usual_lines),
-        errors=errors,
-        usual_errors=usual_errors,
-        warnings=warnings,
-        usual_warnings=usual_warnings,
-    )
-
-
-def _deploy_chance(dials: Dials, kind: np.ndarray, root: np.ndarray, size: int) -> np.ndarray:
-    at_root = np.arange(size) == root[:, None]
-    return np.where(at_root, np.maximum(DEPLOYED[kind][:, None], dials.deploys), dials.deploys)
+    ordinary = np.rint(lines * minutes) / minutes
+    return Lines(ordinary, np.rint(usual_lines), errors, usual_errors, warnings, usual_warnings)
 
 
 def _alerts(
@@ -383,4 +427,4 @@ def _alerts(
     slow = np.where(one, mesh.entry & timed & ~fails.any(1, keepdims=True), slow)
     busiest = np.where(one, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
     told = ~one | (busiest == busiest.max(1, keepdims=True))
-    return np.stack([slow & told, fails & told], -1)
+    return np.stack([slow & told, fails & told], -1).astype(np.float32)

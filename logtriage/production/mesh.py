@@ -2,14 +2,14 @@
 
 A block holds `BLOCK` clusters of one size, as arrays whose first axis is the cluster [B] and whose
 last are its services [N], callers before callees. What changes at a root reaches other services
-through a few matrices, so that the consequences of any fault are one product (`Reach`).
+through a few matrices, so that the consequences of any fault are one product (`consequences`).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from .dials import Dials, Range
+from . import dials
 
 BLOCK = 32  # incidents that are drawn at once
 MOST_CALLERS = 6
@@ -35,7 +35,7 @@ class Draw:
     def __init__(self, stream: np.random.Generator) -> None:
         self.stream = stream
 
-    def uniform(self, ends: Range, *shape: int) -> np.ndarray:
+    def uniform(self, ends: dials.Range, *shape: int) -> np.ndarray:
         return np.float32(ends[0]) + np.float32(ends[1] - ends[0]) * self.stream.random(
             shape, np.float32
         )
@@ -79,25 +79,25 @@ class Mesh:
     measured: np.ndarray  # [B, N, metric]
 
 
-def draw_mesh(draw: Draw, dials: Dials, size: int) -> Mesh:
+def draw_mesh(draw: Draw, size: int) -> Mesh:
     """`BLOCK` clusters of `size` services each."""
     count = BLOCK
-    layer, entry = _layers(draw, dials, count, size)
-    calls = _calls(draw, dials, layer)
+    layer, entry = _layers(draw, count, size)
+    calls = _calls(draw, layer)
     shape = (count, size)
     square = (count, size, size)
 
-    unused = draw.chance(draw.uniform(dials.unused, count, 1), *shape) & ~entry
+    unused = draw.chance(draw.uniform(dials.UNUSED, count, 1), *shape) & ~entry
     often = draw.chance(draw.uniform((0.0, 0.7), count, 1, 1), *square)
     times = np.where(often, 1.0, np.clip(draw.lognormal(0.5, 1.1, *square), 0.005, 6))
     times = calls * times * np.where(unused, 1e-4, 1.0)[:, None]
-    demand = draw.lognormal(*dials.requests, count, 1) * entry * draw.lognormal(1.0, 1.0, *shape)
+    demand = draw.lognormal(*dials.REQUESTS, count, 1) * entry * draw.lognormal(1.0, 1.0, *shape)
     flow = _closure(times)
     rate = np.einsum("bi,bij->bj", demand, flow)
     through = np.minimum(1.0, rate[:, :, None] * flow / np.maximum(rate, 1e-9)[:, None])
 
-    proxy = draw.chance(draw.uniform(dials.proxies, count, 1), *shape)
-    own = draw.lognormal(*dials.own_time, *shape) * draw.uniform((0.3, 3.0), count, 1)
+    proxy = draw.chance(draw.uniform(dials.PROXIES, count, 1), *shape)
+    own = draw.lognormal(*dials.OWN_TIME, *shape) * draw.uniform((0.3, 3.0), count, 1)
     own = own * np.where(proxy, 0.03, 1.0)
     wire = calls * draw.lognormal(1.5, 0.7, *square)
     weight = times * draw.uniform((0.25, 1.0), *shape)[:, :, None]  # calls in parallel, caches
@@ -105,9 +105,9 @@ def draw_mesh(draw: Draw, dials: Dials, size: int) -> Mesh:
     latency = np.einsum("bij,bj->bi", slowed, own + (weight * wire).sum(2))
 
     passed = np.where(
-        draw.chance(dials.swallowed, *square),
+        draw.chance(dials.SWALLOWED, *square),
         draw.uniform((0.0, 0.1), *square),
-        draw.uniform(dials.passed_on, *square),
+        draw.uniform(dials.PASSED_ON, *square),
     )
     failed = np.minimum(1.0, _closure(passed * np.minimum(times, 1.0)))
 
@@ -118,11 +118,11 @@ def draw_mesh(draw: Draw, dials: Dials, size: int) -> Mesh:
     crowded = slowed @ (others * own[:, :, None])
     cpu = draw.lognormal(1.5, 1.0, *shape)
 
-    usual_errors = draw.chance(dials.errors, *shape) * draw.lognormal(0.003, 1.0, *shape)
-    band = draw.lognormal(*dials.band, count, 1) * draw.lognormal(1.0, 0.45, *shape)
+    usual_errors = draw.chance(dials.ERRORS, *shape) * draw.lognormal(0.003, 1.0, *shape)
+    band = draw.lognormal(*dials.P95_BAND, count, 1) * draw.lognormal(1.0, 0.45, *shape)
     period = np.where(draw.chance(0.35, count, 1), 300.0, 60.0)
     style = draw.stream.integers(0, len(STYLES), count)
-    measured = _measured(draw, dials, style, size)
+    measured = _measured(draw, style, size)
     return Mesh(
         calls=calls,
         entry=entry,
@@ -150,18 +150,18 @@ def draw_mesh(draw: Draw, dials: Dials, size: int) -> Mesh:
     )
 
 
-def _layers(draw: Draw, dials: Dials, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _layers(draw: Draw, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The layer of each service, in order, and which are entries: the first layer."""
-    depth = draw.stream.integers(dials.layers[0], dials.layers[1] + 1, (count, 1))
+    depth = draw.stream.integers(dials.LAYERS[0], dials.LAYERS[1] + 1, (count, 1))
     shallow = draw.uniform((0.0, 1.0), count, size) ** draw.uniform((0.6, 1.3), count, 1)
     layer = 1 + np.floor(np.minimum(shallow, 0.999) * (depth - 1)).astype(int)
-    entries = np.minimum(draw.stream.geometric(dials.entries, (count, 1)), 5)
+    entries = np.minimum(draw.stream.geometric(dials.ENTRIES, (count, 1)), 5)
     layer[np.arange(size) < entries] = 0
     layer = np.sort(layer, axis=1)
     return layer, layer == 0
 
 
-def _calls(draw: Draw, dials: Dials, layer: np.ndarray) -> np.ndarray:
+def _calls(draw: Draw, layer: np.ndarray) -> np.ndarray:
     """Who calls whom: each service below the entries has one to `MOST_CALLERS` callers above it,
     of the layer just above if it can.
     """
@@ -170,7 +170,7 @@ def _calls(draw: Draw, dials: Dials, layer: np.ndarray) -> np.ndarray:
     far = layer[:, :, None] + 1 < layer[:, None, :]
     busy = draw.uniform((0.0, 1.0), count, size, 1) * draw.uniform((0.0, 1.2), count, 1, 1)
     order = np.where(above, draw.uniform((0.0, 1.0), count, size, size) + 2.0 * far - busy, 99.0)
-    shared = draw.chance(draw.uniform(dials.shared, count, 1), count, size)
+    shared = draw.chance(draw.uniform(dials.SHARED, count, 1), count, size)
     callers = np.minimum(1 + shared * draw.stream.geometric(0.6, (count, size)), MOST_CALLERS)
     rank = np.argsort(np.argsort(order, axis=1), axis=1)
     return above & (rank < callers[:, None, :])
@@ -186,57 +186,15 @@ def _closure(step: np.ndarray) -> np.ndarray:
     return total
 
 
-def _measured(draw: Draw, dials: Dials, style: np.ndarray, size: int) -> np.ndarray:
+def _measured(draw: Draw, style: np.ndarray, size: int) -> np.ndarray:
     """Which metrics of which services are measured at all."""
     count = len(style)
     known = STYLES[style] & ~draw.chance(0.12, count, len(METRICS))
     known[:, AT["p95"]] |= ~known[:, AT["latency"]]
     known[:, AT["available"]] = STYLES[style][:, AT["available"]]
-    dark = draw.chance(draw.uniform(dials.dark, count, 1), count, size)
+    dark = draw.chance(draw.uniform(dials.DARK, count, 1), count, size)
     alone = np.arange(len(METRICS)) == AT["requests"]
     return known[:, None] & ~(dark[:, :, None] & ~alone)
-
-
-@dataclass(frozen=True)
-class Reach:
-    """What of a cluster decides how a fault at a root shows elsewhere: [H, N] each, of H roots."""
-
-    at: np.ndarray  # 1 at the root, else 0
-    slowed: np.ndarray
-    crowded: np.ndarray
-    failed: np.ndarray
-    through: np.ndarray  # 0 at the root
-    same_machine: np.ndarray  # and its own
-    latency: np.ndarray
-    errors: np.ndarray
-    waits: np.ndarray
-    own: np.ndarray
-    cpu: np.ndarray
-    cpu_of_machine: np.ndarray
-
-    @classmethod
-    def of(cls, mesh: Mesh, cluster: np.ndarray, root: np.ndarray) -> "Reach":
-        """Of `root[h]` in `cluster[h]` of the block."""
-        at = (np.arange(mesh.own.shape[1]) == root[:, None]).astype(np.float32)
-        machine = mesh.machine[cluster]
-        rows = {
-            name: getattr(mesh, name)[cluster]
-            for name in ("latency", "errors", "waits", "own", "cpu", "cpu_of_machine")
-        }
-        columns = {
-            name: getattr(mesh, name)[cluster, :, root] for name in ("slowed", "crowded", "failed")
-        }
-        return cls(
-            at=at,
-            through=mesh.through[cluster, root] * (1.0 - at),
-            same_machine=machine == machine[np.arange(len(root)), root][:, None],
-            **rows,
-            **columns,
-        )
-
-    def of_root(self, name: str) -> np.ndarray:
-        """A row's value at the root, [H, 1]."""
-        return (getattr(self, name) * self.at).sum(1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -255,26 +213,40 @@ class Change:
     lines: np.ndarray  # share of lines that do not come
 
 
-def consequences(reach: Reach, size: dict[str, np.ndarray]) -> Change:
-    """What faults of these sizes (`failures.sizes`, of shape [H]) do to the whole cluster."""
+def consequences(
+    mesh: Mesh, cluster: np.ndarray, root: np.ndarray, size: dict[str, np.ndarray]
+) -> Change:
+    """What faults of these sizes (`dials.sizes`, of shape [H]) do to the whole cluster when
+    `root[h]` of `cluster[h]` has them.
+    """
     size = {name: value[:, None] for name, value in size.items()}
-    at, root = reach.at, reach.of_root
-    longer = root("latency") * size["slow"] + size["added"] - root("own") * size["faster"]
-    slower = reach.slowed * (longer + root("waits") * size["delay"])
-    slower = slower + (reach.slowed - at) * size["delay"] + reach.crowded * size["neighbours"]
-    itself = at * longer + (reach.same_machine - at) * reach.own * size["neighbours"]
-    calls_take = np.maximum(reach.latency - reach.own, 1e-3)
-    added_cpu = root("cpu") * size["cpu"]
-    callers = np.maximum(reach.failed - at, 0.0)
+    rows = {
+        name: getattr(mesh, name)[cluster]
+        for name in ("latency", "errors", "waits", "own", "cpu", "cpu_of_machine")
+    }
+    usual = {name: row[np.arange(len(root)), root][:, None] for name, row in rows.items()}
+    at = (np.arange(mesh.own.shape[1]) == root[:, None]).astype(np.float32)
+    slowed, crowded, failed = (
+        getattr(mesh, name)[cluster, :, root] for name in ("slowed", "crowded", "failed")
+    )
+    machine = mesh.machine[cluster]
+    beside = machine == machine[np.arange(len(root)), root][:, None]
+
+    longer = usual["latency"] * size["slow"] + size["added"] - usual["own"] * size["faster"]
+    slower = slowed * (longer + usual["waits"] * size["delay"])
+    slower = slower + (slowed - at) * size["delay"] + crowded * size["neighbours"]
+    itself = at * longer + (beside - at) * rows["own"] * size["neighbours"]
+    calls_take = np.maximum(rows["latency"] - rows["own"], 1e-3)
+    through = mesh.through[cluster, root] * (1.0 - at)
     return Change(
-        latency=slower / reach.latency,
+        latency=slower / rows["latency"],
         calls=(slower - itself) / calls_take,
         delay=size["delay"],
-        errors=reach.failed * size["fails"] * (1.0 - reach.errors),
-        requests=at * size["load"] + reach.through * (size["load"] - size["drops"]),
+        errors=failed * size["fails"] * (1.0 - rows["errors"]),
+        requests=at * size["load"] + through * (size["load"] - size["drops"]),
         cpu=at * size["cpu"],
         memory=at * size["memory"],
-        node=reach.same_machine * added_cpu / reach.cpu_of_machine,
-        told=size["tells"] * (at + 0.3 * callers),
+        node=beside * (usual["cpu"] * size["cpu"]) / rows["cpu_of_machine"],
+        told=size["tells"] * (at + 0.3 * np.maximum(failed - at, 0.0)),
         lines=at * size["fewer"],
     )

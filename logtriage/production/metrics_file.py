@@ -19,9 +19,9 @@ from ..logs.times import told
 from ..real.observed import Evidence, Measure, recent, z_score
 from ..world.call_graph import CallGraph
 from .features import arrays_of_evidence
+from .generator import SAMPLES
 from .mesh import METRICS
-from .noise import SAMPLES
-from .production_cases import UNITS
+from .production_episode import UNITS
 from .ranker import chances, load_ranker
 
 COLUMNS, SERIES = ["time", "service", "metric", "value"], ["service", "metric"]

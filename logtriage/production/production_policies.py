@@ -14,25 +14,13 @@ from ..play.episode import BaseEpisode
 from ..policies.policy import Policy
 from ..real.observed import LATENCIES, SUCCESSES, Evidence, Measure, recent
 from ..real.rules import RULES, RankingPolicy, Rule, random_ranking, ranked
+from .dials import FAILURES
 from .exact_posterior import posterior
-from .failures import FAILURES
 from .features import arrays_of_evidence
 from .mesh import BLOCK
-from .production_cases import REACHED, block_of, names_of
-from .production_episode import PRODUCTION
+from .production_episode import PRODUCTION, block_of, names_of, way_up
 
 CEILING, RANKER = "ceiling", "ranker"
-
-
-def way_up(evidence: Evidence, root: str) -> list[str]:
-    """From a root, caller by caller, to the users: always the caller that suffers most."""
-    way = [root]
-    while True:
-        callers = [one for one in evidence.graph.callers[way[-1]] if one not in way]
-        worst = max(callers, key=lambda name: hurt(evidence, name), default=None)
-        if worst is None or hurt(evidence, worst) < REACHED:
-            return way
-        way.append(worst)
 
 
 def hurt(evidence: Evidence, service: str) -> float:
@@ -54,7 +42,8 @@ class PathPolicy(RankingPolicy):
 
     def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
         if self._episode.incident.task_name == PRODUCTION:
-            return way_up(evidence, ranking[0])
+            callers = evidence.graph.callers.__getitem__
+            return way_up(ranking[0], callers, lambda name: hurt(evidence, name))
         return super().blamed(evidence, ranking)
 
 

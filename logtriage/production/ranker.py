@@ -1,23 +1,36 @@
-"""A network that ranks the services of an incident: it has learned from `production` alone.
+"""A network that ranks the services of an incident: it has learned from `production`'s split
+`train` alone.
+
+    train_ranker(seed=0, steps=1000)
 
 Services are nodes; each reads its own numbers (`features`), and messages pass along calls in both
 directions. It has no order and no names, so any cluster of any size will do. One more output says
 that nothing is wrong, and each service's says which kind of fault it would be.
 """
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from .failures import FAILURES
-from .features import Arrays, features
+from .dials import FAILURES
+from .features import features
+from .generator import Arrays, Block, draw_block
+from .mesh import BLOCK
 
 WIDTH = 64  # numbers of a service within the network
 FARTHEST = 8.0  # standard deviations at which a feature is cut
+ROUNDS = 3  # of messages
 WEIGHTS = Path(__file__).parent / "ranker.npz"
+
+BLOCKS = 6  # in a step of training: as many sizes of clusters
+RATE = 2e-3
+KIND_WEIGHT = 0.2  # of the loss of the kind of fault
+SEEDS_APART = 1_000_000  # blocks; no two seeds see the same
 
 
 class Round(nn.Module):
@@ -55,17 +68,16 @@ class Ranker(nn.Module):
 
     Args:
         mean, deviation: of each feature, in training.
-        rounds: of messages; 0 reads each service beside the whole cluster, without the graph.
     """
 
-    def __init__(self, mean: np.ndarray, deviation: np.ndarray, rounds: int = 3) -> None:
+    def __init__(self, mean: np.ndarray, deviation: np.ndarray) -> None:
         super().__init__()
         self.register_buffer("mean", torch.as_tensor(mean))
         self.register_buffer("deviation", torch.as_tensor(deviation))
         self.read = nn.Sequential(
             nn.Linear(len(mean), 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH)
         )
-        self.rounds = nn.ModuleList(Round() for _ in range(rounds))
+        self.rounds = nn.ModuleList(Round() for _ in range(ROUNDS))
         self.score = _head(1)
         self.kind = _head(len(FAILURES))
         self.nothing = _head(1)
@@ -100,8 +112,7 @@ def load_ranker(path: Path = WEIGHTS) -> Ranker:
     """A saved ranker; without a path the one that ships."""
     with np.load(path) as file:
         weights = {name: torch.from_numpy(file[name]).float() for name in file.files}
-    rounds = len({name.split(".")[1] for name in weights if name.startswith("rounds.")})
-    ranker = Ranker(weights["mean"].numpy(), weights["deviation"].numpy(), rounds=rounds)
+    ranker = Ranker(weights["mean"].numpy(), weights["deviation"].numpy())
     ranker.load_state_dict(weights)
     return ranker.eval()
 
@@ -111,3 +122,59 @@ def chances(ranker: Ranker, seen: Arrays) -> tuple[np.ndarray, np.ndarray]:
     with torch.inference_mode():
         scores, kinds = ranker(torch.from_numpy(features(seen)), torch.from_numpy(seen.calls))
     return scores.softmax(-1).numpy(), kinds.softmax(-1).numpy()
+
+
+def train_ranker(seed: int, steps: int, log: Callable[[int, float], None] | None = None) -> Ranker:
+    """A ranker that has seen `steps` x `BLOCKS` x `BLOCK` incidents, each once.
+
+    Its weights are rounded to the 16 bit in which they are saved.
+
+    Args:
+        seed: decides the weights it begins with, and which incidents of `train` it sees.
+        log: called with each step and its loss.
+    """
+    torch.manual_seed(seed)
+    first = seed * SEEDS_APART
+    read = [_tensors(draw_block("train", first + at)) for at in range(20)]
+    known = torch.cat([numbers.flatten(0, 1) for numbers, *_ in read])
+    ranker = Ranker(known.mean(0).numpy(), known.std(0).numpy() + 0.05)
+    optimiser = torch.optim.AdamW(ranker.parameters(), RATE, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, RATE, total_steps=steps, pct_start=0.05
+    )
+    for step in range(steps):
+        total = 0.0
+        for at in range(BLOCKS):
+            block = draw_block("train", first + step * BLOCKS + at)
+            loss = _loss(ranker, *_tensors(block)) / BLOCKS
+            loss.backward()
+            total += float(loss.detach())
+        torch.nn.utils.clip_grad_norm_(ranker.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+        schedule.step()
+        if log is not None:
+            log(step, total)
+    return ranker.half().float().eval()  # as it is saved
+
+
+def _tensors(block: Block) -> tuple[Tensor, ...]:
+    """Numbers, calls, root (after the last service: none), kind."""
+    seen = block.shown
+    size = block.mesh.own.shape[1]
+    root = np.where(block.root < 0, size, block.root)
+    arrays = (features(seen), seen.calls, root.astype(np.int64), block.kind.astype(np.int64))
+    return tuple(map(torch.from_numpy, arrays))
+
+
+def _loss(
+    ranker: Ranker,
+    numbers: torch.Tensor,
+    calls: torch.Tensor,
+    root: torch.Tensor,
+    kind: torch.Tensor,
+) -> torch.Tensor:
+    scores, kinds = ranker(numbers, calls)
+    some = root < numbers.shape[1]
+    told = kinds[torch.arange(BLOCK)[some], root[some]]
+    return cross_entropy(scores, root) + KIND_WEIGHT * cross_entropy(told, kind[some])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from logtriage.production.dials import CHANCES, FAILURES, NO_FAULT
 from logtriage.production.exact_posterior import posterior
-from logtriage.production.failures import CHANCES, FAILURES, NO_FAULT
 from logtriage.production.generator import draw_block
 
 
@@ -33,9 +33,10 @@ def test_it_is_as_often_right_as_it_says(answers):
 
 def test_without_a_measurement_the_prior_stays():
     block = draw_block("train", 100)
-    block.values[:] = np.nan
-    for unknown in (block.mesh.measured, block.calls.known, block.lines.known):
-        unknown[:] = False
+    for known in (block.shown.values, block.calls.network):
+        known[:] = np.nan
+    for known in (block.mesh.measured, block.logged):
+        known[:] = False
     of_kind, nothing = posterior(block, 0)
     can = block.mesh.can_fail[0]
     assert nothing == pytest.approx(CHANCES[NO_FAULT])

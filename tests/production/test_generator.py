@@ -1,17 +1,21 @@
 """Incidents of `production`: drawn from a cause, the same everywhere, and nothing else moves."""
 
 import hashlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from logtriage.production import generator
-from logtriage.production.dials import USUAL
-from logtriage.production.failures import FAILURES, NO_FAULT, sizes
-from logtriage.production.generator import draw_block, struck
-from logtriage.production.mesh import AT, BLOCK, STYLES, Reach, consequences
-from logtriage.production.noise import PATTERNS, SAMPLES, Noise, pattern_chances
+from logtriage.production.dials import FAILURES, NO_FAULT, sizes
+from logtriage.production.generator import (
+    PATTERNS,
+    SAMPLES,
+    Noise,
+    draw_block,
+    pattern_chances,
+    struck,
+)
+from logtriage.production.mesh import AT, BLOCK, STYLES, consequences
 
 GOLDEN = ["b99ea7ebf1767cd8", "e4b7179d8a352de3", "aad0ab74d515f37d"]
 BLOCKS = [draw_block("train", number) for number in range(6)]
@@ -20,14 +24,14 @@ BLOCKS = [draw_block("train", number) for number in range(6)]
 def cause(block, kind, root, strength=0.5):
     """What a fault changes in every cluster of a block, all groups showing."""
     kinds = np.full(BLOCK, kind)
-    reach = Reach.of(block.mesh, np.arange(BLOCK), np.full(BLOCK, root))
-    return consequences(reach, sizes(kinds, np.full((BLOCK, 4), strength)))
+    size = sizes(kinds, np.full((BLOCK, 4), strength))
+    return consequences(block.mesh, np.arange(BLOCK), np.full(BLOCK, root), size)
 
 
 def shown(block):
     """A digest of what is shown, to three digits: what the last bits of a sum may not change."""
     texts = []
-    for array in (block.values, block.usual, block.calls.served, block.lines.ordinary):
+    for array in (block.shown.values, block.shown.usual, block.calls.served, block.lines.ordinary):
         texts.append(" ".join(f"{value:.3g}" for value in np.ravel(array)))
     texts.append(" ".join(map(str, block.root)))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
@@ -40,7 +44,7 @@ def test_incidents_never_change():
 
 def test_a_block_is_a_function_of_split_and_number():
     again = draw_block("train", 3)
-    assert np.array_equal(again.values, BLOCKS[3].values, equal_nan=True)
+    assert np.array_equal(again.shown.values, BLOCKS[3].shown.values, equal_nan=True)
     assert not np.array_equal(again.root, draw_block("test", 3).root)
 
 
@@ -51,8 +55,6 @@ def test_clusters_are_as_the_dials_say():
         assert 10 <= size <= 45 and mesh.calls.sum(1).max() <= 6
         assert not np.tril(mesh.calls).any()  # callers come before callees
         assert (mesh.calls.any(1) | mesh.entry).all()  # whoever is no entry has a caller
-    small = draw_block("train", 0, replace(USUAL, services=(12, 12), shared=(0.0, 0.0)))
-    assert small.mesh.own.shape == (BLOCK, 12) and small.mesh.calls.sum(1).max() == 1
 
 
 def test_without_a_fault_nothing_changes():
@@ -73,7 +75,9 @@ def test_a_fault_changes_its_root_and_what_follows_from_it(kind):
             waits_or_fails = mesh.slowed[:, :, root] > 0.0
             neighbour = mesh.machine == mesh.machine[:, root, None]
             served = mesh.slowed @ neighbour[:, :, None] > 0.0
-            touched = waits_or_fails | (served[..., 0] if FAILURES[kind].neighbours else False)
+            touched = waits_or_fails | (
+                served[..., 0] if FAILURES[kind].effects.get("neighbours") else False
+            )
             assert not change.latency[~touched].any()
             assert not change.errors[~waits_or_fails].any()
             assert not change.node[~neighbour].any()
@@ -107,9 +111,9 @@ def test_what_a_style_does_not_measure_is_unknown():
         never = ~STYLES[block.mesh.style]
         never[:, AT["p95"]] = False  # in the place of a latency that is not measured
         for incident in range(BLOCK):
-            assert np.isnan(block.values[incident][:, never[incident]]).all()
+            assert np.isnan(block.shown.values[incident][:, never[incident]]).all()
         quiet = block.requests == 0
-        assert np.isnan(block.values[:, :, AT["p95"]][quiet]).all()
+        assert np.isnan(block.shown.values[:, :, AT["p95"]][quiet]).all()
 
 
 def test_a_sample_is_struck_from_the_onset_on():
@@ -136,7 +140,7 @@ def test_an_alert_tells_of_what_was_measured():
     without = 0
     for number in range(40):
         block = draw_block("train", number)
-        failed = block.alerts[..., 1]
+        failed = block.shown.alerts[..., 1] > 0.0
         after = block.failures[..., generator.ZERO + 1 :].sum(-1) > 0
         assert not (failed & ~after).any()
         without += int(failed[block.kind == NO_FAULT].any(1).sum())

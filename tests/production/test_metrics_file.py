@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from logtriage.__main__ import app
 from logtriage.production.metrics_file import COLUMNS, rank_metrics, read_metrics
-from logtriage.production.production_cases import production_case
+from logtriage.production.production_episode import production_case
 from logtriage.world.call_graph import CallGraph, Service
 
 BEFORE, EVERY = 40, 60  # samples before the window, seconds from one to the next

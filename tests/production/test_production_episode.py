@@ -8,12 +8,18 @@ import pytest
 from logtriage.catalogue import draw_end, open_incident
 from logtriage.play.actions import Action
 from logtriage.play.observation import render
-from logtriage.production.features import arrays_of_block, arrays_of_evidence, features
+from logtriage.production.features import arrays_of_evidence, features
 from logtriage.production.generator import draw_block
 from logtriage.production.mesh import BLOCK
-from logtriage.production.production_cases import names_of, production_case
-from logtriage.production.production_episode import ProductionEpisode, finds, tells_path
-from logtriage.production.production_policies import PRODUCTION_POLICIES, CeilingPolicy, way_up
+from logtriage.production.production_episode import (
+    ProductionEpisode,
+    finds,
+    names_of,
+    production_case,
+    tells_path,
+    way_up,
+)
+from logtriage.production.production_policies import PRODUCTION_POLICIES, CeilingPolicy, hurt
 from logtriage.real.observed import gather
 from logtriage.real.real_episode import RealEpisode
 from logtriage.real.rules import ASK_ALL
@@ -93,7 +99,7 @@ def test_the_path_goes_up_along_calls():
 def test_a_case_says_what_its_block_says():
     # The ranker learns from blocks and plays cases: three digits and the order are all that differ.
     block = draw_block("train", 2)
-    numbers = features(arrays_of_block(block))
+    numbers = features(block.shown)
     for at in (0, 5, 9):
         episode = ProductionEpisode.open("train", 2 * BLOCK + at)
         names = names_of("train", 2 * BLOCK + at)
@@ -127,6 +133,8 @@ def test_the_way_up_ends_where_nobody_is_hurt():
     episode = ProductionEpisode.open("train", FAULTY)
     evidence = seen(episode)
     truth = episode.incident.case.truth
-    assert way_up(evidence, truth.root)[0] == truth.root
-    users = [name for name in evidence.graph.names if not evidence.graph.callers[name]]
-    assert way_up(evidence, users[0]) == [users[0]]
+    callers = evidence.graph.callers
+    way = way_up(truth.root, callers.get, lambda name: hurt(evidence, name))
+    assert way[0] == truth.root
+    users = [name for name in evidence.graph.names if not callers[name]]
+    assert way_up(users[0], callers.get, lambda name: 1.0) == [users[0]]
