@@ -14,7 +14,7 @@ from ..logs.suspects import POSSIBLE_FROM
 from ..policies.policy import Policy
 from ..production.dials import NO_FAULT
 from ..production.features import arrays_of_evidence
-from ..production.generator import Arrays, draw_block
+from ..production.generator import Arrays, Block
 from ..production.mesh import BLOCK
 from ..production.production_episode import PRODUCTION
 from ..production.ranker import Ranker, chances
@@ -137,7 +137,7 @@ def _simulated(ranker: Ranker, split: str, blocks: int, alone: bool = False) -> 
     first = CALIBRATION if split == "train" else 0
     found = []
     for number in range(first, first + blocks):
-        block = draw_block(split, number)
+        block = Block(split, number)
         seen = without_the_rest(block.shown) if alone else block.shown
         chance, _ = chances(ranker, seen)
         truth = np.where(block.kind == NO_FAULT, chance.shape[1] - 1, block.root)

@@ -112,7 +112,7 @@ Found = Iterator[tuple[np.ndarray, np.ndarray]]  # numbers of causes, and their 
 def _read_time(block: Block, at: int, causes: Causes) -> Found:
     """Latencies of services, what their calls take, and each call."""
     mesh, change = block.mesh, causes.change
-    usual, values = block.true_usual[at], block.shown.values[at]
+    usual, values = block.usual[at], block.shown.values[at]
     size = mesh.own.shape[1]
     noise = block.noise["latency"]
     base = noise.covariance(at, size)
@@ -127,7 +127,7 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
 
     calls = block.calls
     callers, callees = np.nonzero(np.isfinite(calls.network[at]))
-    served = np.log(calls.served[at, callers, callees] / mesh.latency[at, callees])
+    served = np.log(block.shown.waits[at, callers, callees, 2] / mesh.latency[at, callees])
     sigma = calls.served_noise[at].item()
     for seen_one, callee in zip(served, callees, strict=True):
         cause = np.flatnonzero(np.abs(change.latency[:, callee]) > LEAST)
@@ -221,7 +221,7 @@ def _metric(
     """The evidence of one metric, whose ratios to the usual a cause changes by `change`; without a
     cause it would be `today` times the usual.
     """
-    usual = block.true_usual[at][:, AT[name], None]
+    usual = block.usual[at][:, AT[name], None]
     values = block.shown.values[at, :, AT[name]]
     if name in CUT:
         values = np.where(values < 100.0, values, np.nan)  # how far it was is unknown

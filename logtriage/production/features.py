@@ -1,6 +1,6 @@
 """What the ranker reads of an incident: numbers of each service, of simulated and real cases alike.
 
-    features(draw_block("train", 0).shown)
+    features(Block("train", 0).shown)
     features(arrays_of_evidence(evidence))
 
 A real case and a simulated one go through the same arrays; one that lacks a metric has nan there.

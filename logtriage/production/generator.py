@@ -1,6 +1,6 @@
 """Incidents of `production`, a block at a time, as arrays: a pure function of split and number.
 
-    block = draw_block("test", 0)
+    block = Block("test", 0)
     block.shown.values  # [incident, service, metric, sample]
 
 An incident is drawn from its cause: a cluster, a root, a kind of fault and its strength, from which
@@ -20,7 +20,7 @@ import numpy as np
 
 from . import dials
 from .dials import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
-from .mesh import APPLICATION, AT, BLOCK, METRICS, Change, Draw, Mesh, consequences, draw_mesh
+from .mesh import APPLICATION, AT, BLOCK, METRICS, Change, Draw, Mesh, consequences
 
 SAMPLES = 6
 # How far a metric is off, by sample: nowhere; everywhere, or from sample 1 .. 5 on; in one sample.
@@ -39,17 +39,6 @@ BURSTINESS = 2.0  # shape of the gamma that a count's mean is multiplied by
 FAILING_SHARES = np.array([0.01, 0.05, 0.2, 0.5, 1.0])  # of a bystander that fails on its own
 CUT = ("memory", "node cpu")  # metrics that end at 100 %
 FAR_CALL = 1.6  # sigma of the network time of a call at another level
-
-
-@dataclass(frozen=True)
-class Calls:
-    """How long calls take, [B, caller, callee]; nan where nobody measured it. In ms."""
-
-    served: np.ndarray
-    network: np.ndarray  # what the caller waits beyond that
-    noise: np.ndarray  # [B, 1, 1] sigma of the network's
-    served_noise: np.ndarray  # likewise
-    far: np.ndarray  # [B, 1, 1] chance of another level
 
 
 def pattern_chances(shift: np.ndarray, spike: np.ndarray) -> np.ndarray:
@@ -130,49 +119,142 @@ class Arrays(NamedTuple):
     alerts: np.ndarray  # [B, N, (slow, failing)]
 
 
-@dataclass(frozen=True)
-class Block:
-    """Incidents [B] on clusters of one size [N]: the truth, the noise, and what was measured."""
+class Calls(NamedTuple):
+    """How long calls take on the network, in ms, and the noise of that and of their serving."""
 
-    mesh: Mesh
-    kind: np.ndarray  # [B] number in `dials.FAILURES`, or `NO_FAULT`
-    root: np.ndarray  # [B] -1 without a fault
-    onset: np.ndarray  # [B] number in `ONSETS`
-    change: Change
-    noise: dict[str, Noise]
-    chances: np.ndarray  # [B, pattern] of `PATTERNS`
-    failing: np.ndarray  # [B, 1] chance that a bystander fails on its own
-    load: np.ndarray  # [B, 1, sample] requests, of the usual
-    steady_cpu: np.ndarray  # [B, N] share of its cpu that does not follow requests
-    true_usual: np.ndarray  # [B, N, metric]
-    shown: Arrays  # not rounded
-    requests: np.ndarray  # [B, N, sample] number in the period
-    failures: np.ndarray  # [B, N, sample] of these
-    calls: Calls
-    logged: np.ndarray  # [B] whether anybody keeps log lines
-    minutes: np.ndarray  # [B, 1] of which they were counted
-    lines: Lines
-    deployed: np.ndarray  # [B, N] within the hour
+    network: np.ndarray  # [B, caller, callee] nan where nobody measured it
+    noise: np.ndarray  # [B, 1, 1] sigma
+    served_noise: np.ndarray  # likewise, of what the callee measures
+    far: np.ndarray  # [B, 1, 1] chance of another level
+
+
+class Block:
+    """`BLOCK` incidents [B] on clusters of one size [N]: the truth, the noise, and what is shown of
+    them, by `split` and number.
+    """
+
+    def __init__(self, split: str, number: int) -> None:
+        draw = block_stream(split, number)
+        low, high = np.log(dials.SERVICES[0]), np.log(dials.SERVICES[1] + 1)
+        size = int(np.exp(low + (high - low) * draw.stream.random()))
+        self.mesh = Mesh(draw, size)
+        # [B] number in `dials.FAILURES`, or `NO_FAULT`; root -1 without a fault
+        self.kind, self.root = _cause(draw, self.mesh)
+        strength = draw.uniform((0.0, 1.0), BLOCK, len(GROUPS))
+        strength[draw.chance(HIDDEN[self.kind], BLOCK, len(GROUPS))] = np.nan
+        self.change = consequences(
+            self.mesh, np.arange(BLOCK), np.maximum(self.root, 0), sizes(self.kind, strength)
+        )
+        self.onset = draw.stream.integers(0, len(ONSETS), BLOCK)  # [B] number in `ONSETS`
+
+        self.noise = _noises(draw, self.mesh)
+        shift, spike = draw.uniform(dials.SHIFTS, BLOCK, 1), draw.uniform(dials.SPIKES, BLOCK, 1)
+        self.chances = pattern_chances(shift, spike)  # [B, pattern] of `PATTERNS`
+        follows = self.noise["latency"].follows
+        together = Noise(draw.uniform(dials.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
+        # [B, 1, sample] requests, of the usual
+        self.load = np.exp(together.draw(draw, self.chances, BLOCK, 1))
+        # [B, N] share of its cpu that does not follow requests
+        self.steady_cpu = draw.uniform((0.1, 0.9), BLOCK, size)
+        self.usual = _usual(self.mesh)  # [B, N, metric] of which `shown` may lack some
+
+        values = self._values(draw)
+        # [B, N, sample] number of requests in the period, and of those that fail
+        self.requests, self.failures = self._count(draw, values)
+        self._hide(draw, values)
+        bands = _usual_bands(draw, self.mesh, self.noise, self.usual)
+        self.calls, waits = _calls(draw, self.mesh, self.root, self.change)
+        self.minutes = draw.uniform((1.0, 3.0), BLOCK, 1)  # of which log lines were counted
+        self.lines = _lines(draw, self.mesh, self.change, self.load, self.minutes)
+        # [B] whether anybody keeps log lines
+        self.logged = draw.chance(0.8, BLOCK) & (self.mesh.style != APPLICATION)
+        counts = np.where(self.logged[:, None, None], np.stack(self.lines, -1), np.nan)
+        alerts = self._alerts(values, bands[0])
+        calls = self.mesh.calls.astype(np.float32)
+        self.shown = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
+        at_root = np.arange(size) == self.root[:, None]
+        deploys = np.where(at_root, DEPLOYED[self.kind][:, None], 0.0)
+        # [B, N] within the hour
+        self.deployed = draw.chance(np.maximum(deploys, dials.DEPLOYS), BLOCK, size)
+
+    def _values(self, draw: Draw) -> np.ndarray:
+        """What each metric is, [B, N, metric, sample], but for availability."""
+        mesh, change = self.mesh, self.change
+        part = struck(self.onset)[:, None]
+
+        def changed(ratio: np.ndarray) -> np.ndarray:
+            return log_change(part * ratio[..., None])
+
+        steady = self.steady_cpu[..., None]
+        logs = {
+            "latency": changed(change.latency),
+            "p95": changed(change.latency),
+            "p95 of its calls": changed(change.calls),
+            "requests": np.log(self.load) + changed(change.requests),
+            "cpu": np.log(steady + (1.0 - steady) * self.load + part * change.cpu[..., None]),
+            "memory": changed(change.memory),
+            "node cpu": changed(change.node),
+        }
+        shape = (*mesh.own.shape, SAMPLES)
+        drawn = {
+            name: one.draw(draw, self.chances, *mesh.own.shape) for name, one in self.noise.items()
+        }
+        drawn["p95"] = drawn["latency"]
+        machine = np.broadcast_to(mesh.machine[..., None], shape)
+        drawn["node cpu"] = np.take_along_axis(drawn["node cpu"], machine, 1)
+        for name, sigma in OWN_NOISE.items():
+            common = drawn[name] * (LATENCY_SHARE if name == "latency" else 1.0)
+            drawn[name] = common + sigma * mesh.noise[..., None] * draw.normal(*shape)
+        values = np.empty((*mesh.own.shape, len(METRICS), SAMPLES), np.float32)
+        for name, ratio in logs.items():
+            values[:, :, AT[name]] = self.usual[:, :, AT[name], None] * np.exp(ratio + drawn[name])
+        for name in CUT:
+            values[:, :, AT[name]] = np.minimum(values[:, :, AT[name]], 100.0)
+        return values
+
+    def _count(self, draw: Draw, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Requests and failures, from which two metrics follow."""
+        shape, period = self.mesh.own.shape, self.mesh.period[..., None]
+        requests = np.rint(np.minimum(values[:, :, AT["requests"]] * period, 1e7)).astype(np.int64)
+        # [B, 1] chance that a bystander fails on its own
+        self.failing = draw.uniform(dials.FAILING, BLOCK, 1)
+        alone = FAILING_SHARES[draw.stream.integers(0, len(FAILING_SHARES), (*shape, 1))]
+        alone = alone * draw.chance(self.failing, *shape)[..., None]
+        struck_share = struck(self.onset)[:, None] * self.change.errors[..., None]
+        share = np.maximum(self.mesh.errors[..., None] + struck_share, alone)
+        failures = draw.stream.binomial(requests, np.clip(share, 0.0, 1.0))
+        with np.errstate(invalid="ignore"):
+            values[:, :, AT["available"]] = 100.0 * (1.0 - failures / requests)
+        values[:, :, AT["requests"]] = requests / np.where(period > 60.0, 1.0, period)
+        return requests, failures
+
+    def _hide(self, draw: Draw, values: np.ndarray) -> None:
+        """Make nan of samples that are lost, were not of any request, or not measured at all."""
+        lost = draw.chance(draw.uniform(dials.MISSING, BLOCK, 1, 1), *self.requests.shape)
+        for name in ("latency", "p95"):
+            values[:, :, AT[name]][lost | (self.requests == 0)] = np.nan
+        values[~self.mesh.measured] = np.nan
+
+    def _alerts(self, values: np.ndarray, usual: np.ndarray) -> np.ndarray:
+        """Who is slow, and who fails: of an application's monitoring one entry is told of."""
+        mesh, after = self.mesh, values[:, :, :, ZERO + 1 :]
+        late = np.nan_to_num(after[:, :, AT["p95"]], nan=0.0).max(-1)
+        slow = late > 3.0 * np.nan_to_num(usual[:, :, AT["p95"]], nan=np.inf)
+        counted = np.maximum(self.requests[..., ZERO + 1 :].sum(-1), 1)
+        failed = self.failures[..., ZERO + 1 :].sum(-1) / counted - mesh.errors
+        one = (mesh.style == APPLICATION)[:, None]
+        fails = mesh.entry & (failed > np.where(one, 0.004, 0.05))
+        timed = np.isfinite(after[:, :, [AT["latency"], AT["p95"]]]).any((2, 3))
+        slow = np.where(one, mesh.entry & timed & ~fails.any(1, keepdims=True), slow)
+        busiest = np.where(one, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
+        told = ~one | (busiest == busiest.max(1, keepdims=True))
+        return np.stack([slow & told, fails & told], -1).astype(np.float32)
 
 
 def block_stream(split: str, number: int) -> Draw:
     """The random stream of a block, named by its coordinates."""
     name = sha256(f"production/{split}/{number}".encode()).digest()
     return Draw(np.random.Generator(np.random.Philox(int.from_bytes(name[:16], "big"))))
-
-
-def draw_block(split: str, number: int) -> Block:
-    """`BLOCK` incidents on clusters of one size."""
-    draw = block_stream(split, number)
-    low, high = np.log(dials.SERVICES[0]), np.log(dials.SERVICES[1] + 1)
-    size = int(np.exp(low + (high - low) * draw.stream.random()))
-    mesh = draw_mesh(draw, size)
-    kind, root = _cause(draw, mesh)
-    strength = draw.uniform((0.0, 1.0), BLOCK, len(GROUPS))
-    strength[draw.chance(HIDDEN[kind], BLOCK, len(GROUPS))] = np.nan
-    change = consequences(mesh, np.arange(BLOCK), np.maximum(root, 0), sizes(kind, strength))
-    onset = draw.stream.integers(0, len(ONSETS), BLOCK)
-    return _observe(draw, mesh, kind, root, change, onset)
 
 
 def struck(onset: np.ndarray) -> np.ndarray:
@@ -200,28 +282,6 @@ def log_change(ratio: np.ndarray) -> np.ndarray:
     return np.log1p(np.maximum(ratio, -0.97))
 
 
-def log_ratios(
-    change: Change, part: np.ndarray, load: np.ndarray, steady_cpu: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Metric to the logarithm of what it should be over its usual, [H, N, sample], when `part` of
-    each sample ([H, 1, sample]) is struck.
-    """
-
-    def changed(ratio: np.ndarray) -> np.ndarray:
-        return log_change(part * ratio[..., None])
-
-    steady = steady_cpu[..., None]
-    return {
-        "latency": changed(change.latency),
-        "p95": changed(change.latency),
-        "p95 of its calls": changed(change.calls),
-        "requests": np.log(load) + changed(change.requests),
-        "cpu": np.log(steady + (1.0 - steady) * load + part * change.cpu[..., None]),
-        "memory": changed(change.memory),
-        "node cpu": changed(change.node),
-    }
-
-
 def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
     """The noise of each metric of each service."""
     few = 1.0 / np.sqrt(mesh.rate * mesh.period + 0.5)
@@ -242,83 +302,6 @@ def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
         "memory": Noise(0.004, 0.0, 0.012, 0.08, follows),
         "node cpu": Noise(0.08, 0.0, 0.05, 0.3, follows),
     }
-
-
-def _observe(
-    draw: Draw, mesh: Mesh, kind: np.ndarray, root: np.ndarray, change: Change, onset: np.ndarray
-) -> Block:
-    """What is measured of these incidents."""
-    count, size = mesh.own.shape
-    noise = _noises(draw, mesh)
-    shift, spike = draw.uniform(dials.SHIFTS, count, 1), draw.uniform(dials.SPIKES, count, 1)
-    chances = pattern_chances(shift, spike)
-    together = Noise(draw.uniform(dials.LOAD, count, 1), 0.0, 0.0, 0.0, noise["latency"].follows)
-    load = np.exp(together.draw(draw, chances, count, 1))
-    steady_cpu = draw.uniform((0.1, 0.9), count, size)
-    part = struck(onset)[:, None]
-    ratios = log_ratios(change, part, load, steady_cpu)
-
-    usual = _usual(mesh)
-    values = np.empty((count, size, len(METRICS), SAMPLES), np.float32)
-    drawn = {name: one.draw(draw, chances, count, size) for name, one in noise.items()}
-    drawn["p95"] = drawn["latency"]
-    machine = np.broadcast_to(mesh.machine[..., None], (count, size, SAMPLES))
-    drawn["node cpu"] = np.take_along_axis(drawn["node cpu"], machine, 1)
-    for name, sigma in OWN_NOISE.items():
-        common = drawn[name] * (LATENCY_SHARE if name == "latency" else 1.0)
-        drawn[name] = common + sigma * mesh.noise[..., None] * draw.normal(count, size, SAMPLES)
-    for name, ratio in ratios.items():
-        values[:, :, AT[name]] = usual[:, :, AT[name], None] * np.exp(ratio + drawn[name])
-    for name in CUT:
-        values[:, :, AT[name]] = np.minimum(values[:, :, AT[name]], 100.0)
-
-    period = mesh.period[..., None]
-    requests = np.rint(np.minimum(values[:, :, AT["requests"]] * period, 1e7)).astype(np.int64)
-    failing = draw.uniform(dials.FAILING, count, 1)
-    alone = FAILING_SHARES[draw.stream.integers(0, len(FAILING_SHARES), (count, size, 1))]
-    alone = alone * draw.chance(failing, count, size)[..., None]
-    share = np.maximum(mesh.errors[..., None] + part * change.errors[..., None], alone)
-    failures = draw.stream.binomial(requests, np.clip(share, 0.0, 1.0))
-    with np.errstate(invalid="ignore"):
-        values[:, :, AT["available"]] = 100.0 * (1.0 - failures / requests)
-    values[:, :, AT["requests"]] = requests / np.where(period > 60.0, 1.0, period)
-
-    lost = draw.chance(draw.uniform(dials.MISSING, count, 1, 1), count, size, SAMPLES)
-    none = lost | (requests == 0)
-    for name in ("latency", "p95"):
-        values[:, :, AT[name]][none] = np.nan
-    values[~mesh.measured] = np.nan
-    bands = _usual_bands(draw, mesh, noise, usual)
-    calls, waits = _calls(draw, mesh, root, change)
-    minutes = draw.uniform((1.0, 3.0), count, 1)
-    lines = _lines(draw, mesh, change, load, minutes)
-    logged = draw.chance(0.8, count) & (mesh.style != APPLICATION)
-    counts = np.where(logged[:, None, None], np.stack(lines, -1), np.nan)
-    alerts = _alerts(mesh, values, bands[0], requests, failures)
-    shown = Arrays(mesh.calls.astype(np.float32), values, *bands, waits, counts, alerts)
-    at_root = np.arange(size) == root[:, None]
-    deploys = np.where(at_root, DEPLOYED[kind][:, None], 0.0)
-    return Block(
-        mesh=mesh,
-        kind=kind,
-        root=root,
-        onset=onset,
-        change=change,
-        noise=noise,
-        chances=chances,
-        failing=failing,
-        load=load,
-        steady_cpu=steady_cpu,
-        true_usual=usual,
-        shown=shown,
-        requests=requests,
-        failures=failures,
-        calls=calls,
-        logged=logged,
-        minutes=minutes,
-        lines=lines,
-        deployed=draw.chance(np.maximum(deploys, dials.DEPLOYS), count, size),
-    )
 
 
 def _usual(mesh: Mesh) -> np.ndarray:
@@ -387,7 +370,7 @@ def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Ca
     waits = np.stack([served + network, usual + mesh.wire, served, usual], -1)
     waits[~known] = np.nan
     network[~known] = np.nan
-    return Calls(waits[..., 2], network, noise, served_noise, far), waits
+    return Calls(network, noise, served_noise, far), waits
 
 
 def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray, minutes: np.ndarray) -> Lines:
@@ -410,21 +393,3 @@ def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray, minutes: np
     warnings, usual_warnings = complain(0.55, 2.0, 0.3 * change.told)
     ordinary = np.rint(lines * minutes) / minutes
     return Lines(ordinary, np.rint(usual_lines), errors, usual_errors, warnings, usual_warnings)
-
-
-def _alerts(
-    mesh: Mesh, values: np.ndarray, usual: np.ndarray, requests: np.ndarray, failures: np.ndarray
-) -> np.ndarray:
-    """Who is slow, and who fails: of an application's monitoring one entry at most is told of."""
-    after = values[:, :, :, ZERO + 1 :]
-    late = np.nan_to_num(after[:, :, AT["p95"]], nan=0.0).max(-1)
-    slow = late > 3.0 * np.nan_to_num(usual[:, :, AT["p95"]], nan=np.inf)
-    counted = np.maximum(requests[..., ZERO + 1 :].sum(-1), 1)
-    failed = failures[..., ZERO + 1 :].sum(-1) / counted - mesh.errors
-    one = (mesh.style == APPLICATION)[:, None]
-    fails = mesh.entry & (failed > np.where(one, 0.004, 0.05))
-    timed = np.isfinite(after[:, :, [AT["latency"], AT["p95"]]]).any((2, 3))
-    slow = np.where(one, mesh.entry & timed & ~fails.any(1, keepdims=True), slow)
-    busiest = np.where(one, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
-    told = ~one | (busiest == busiest.max(1, keepdims=True))
-    return np.stack([slow & told, fails & told], -1).astype(np.float32)

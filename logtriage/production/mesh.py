@@ -14,14 +14,8 @@ from . import dials
 BLOCK = 32  # incidents that are drawn at once
 MOST_CALLERS = 6
 METRICS = (
-    "latency",
-    "p95",
-    "p95 of its calls",
-    "available",
-    "requests",
-    "cpu",
-    "memory",
-    "node cpu",
+    *("latency", "p95", "p95 of its calls", "available", "requests"),
+    *("cpu", "memory", "node cpu"),
 )
 AT = {name: at for at, name in enumerate(METRICS)}
 # What a cluster measures: an application's monitoring, a mesh with its machines, or all of it.
@@ -50,104 +44,73 @@ class Draw:
         return self.stream.random(shape, np.float32) < share
 
 
-@dataclass(frozen=True)
 class Mesh:
-    """The clusters of a block. Times in ms, rates in requests a second."""
+    """The clusters of a block, of `size` services each. Times in ms, rates in requests a second."""
 
-    calls: np.ndarray  # [B, caller, callee]
-    entry: np.ndarray  # [B, N] users reach it
-    can_fail: np.ndarray  # [B, N] it is measured, and has enough requests for a fault to matter
-    own: np.ndarray  # [B, N] time of its own
-    wire: np.ndarray  # [B, caller, callee] time of the network
-    waits: np.ndarray  # [B, N] by how much a request is longer when each call waits 1 ms longer
-    latency: np.ndarray  # [B, N] usual
-    slowed: np.ndarray  # [B, by, root] ms by which a service is longer when the root is by 1
-    crowded: np.ndarray  # [B, by, root] likewise, when all on the root's machine double their own
-    failed: np.ndarray  # [B, by, root] share that fails for each failure of the root
-    through: np.ndarray  # [B, root, of] share of a service's requests that come through the root
-    rate: np.ndarray  # [B, N] usual
-    errors: np.ndarray  # [B, N] usual share that fails
-    machine: np.ndarray  # [B, N] number of the machine that it runs on
-    cpu: np.ndarray  # [B, N] usual, %
-    cpu_of_machine: np.ndarray  # [B, N] usual sum there, %
-    cores: np.ndarray  # [B, 1] that the sum is shared among
-    memory: np.ndarray  # [B, N] usual, %
-    noise: np.ndarray  # [B, N] sigma of a p95's logarithm
-    tail: np.ndarray  # [B, N] p95 over mean latency
-    period: np.ndarray  # [B, 1] seconds between samples
-    style: np.ndarray  # [B] which of `STYLES`
-    measured: np.ndarray  # [B, N, metric]
+    def __init__(self, draw: Draw, size: int) -> None:
+        count, shape, square = BLOCK, (BLOCK, size), (BLOCK, size, size)
+        layer, self.entry = _layers(draw, count, size)  # [B, N] users reach it
+        self.calls = _calls(draw, layer)  # [B, caller, callee]
 
+        unused = draw.chance(draw.uniform(dials.UNUSED, count, 1), *shape) & ~self.entry
+        often = draw.chance(draw.uniform((0.0, 0.7), count, 1, 1), *square)
+        times = np.where(often, 1.0, np.clip(draw.lognormal(0.5, 1.1, *square), 0.005, 6))
+        times = self.calls * times * np.where(unused, 1e-4, 1.0)[:, None]
+        demand = draw.lognormal(*dials.REQUESTS, count, 1) * self.entry
+        demand = demand * draw.lognormal(1.0, 1.0, *shape)
+        flow = _closure(times)
+        self.rate = np.einsum("bi,bij->bj", demand, flow)  # [B, N] usual
+        through = self.rate[:, :, None] * flow / np.maximum(self.rate, 1e-9)[:, None]
+        # [B, root, of] share of a service's requests that come through the root
+        self.through = np.minimum(1.0, through)
 
-def draw_mesh(draw: Draw, size: int) -> Mesh:
-    """`BLOCK` clusters of `size` services each."""
-    count = BLOCK
-    layer, entry = _layers(draw, count, size)
-    calls = _calls(draw, layer)
-    shape = (count, size)
-    square = (count, size, size)
+        proxy = draw.chance(draw.uniform(dials.PROXIES, count, 1), *shape)
+        own = draw.lognormal(*dials.OWN_TIME, *shape) * draw.uniform((0.3, 3.0), count, 1)
+        self.own = own * np.where(proxy, 0.03, 1.0)  # [B, N] time of its own
+        # [B, caller, callee] time of the network
+        self.wire = self.calls * draw.lognormal(1.5, 0.7, *square)
+        weight = times * draw.uniform((0.25, 1.0), *shape)[:, :, None]  # calls in parallel, caches
+        # [B, N] by how much a request is longer when each call waits 1 ms longer
+        self.waits = weight.sum(2)
+        # [B, by, root] ms by which a service is longer when the root is by 1
+        self.slowed = _closure(weight)
+        rest = self.own + (weight * self.wire).sum(2)
+        self.latency = np.einsum("bij,bj->bi", self.slowed, rest)  # [B, N] usual
 
-    unused = draw.chance(draw.uniform(dials.UNUSED, count, 1), *shape) & ~entry
-    often = draw.chance(draw.uniform((0.0, 0.7), count, 1, 1), *square)
-    times = np.where(often, 1.0, np.clip(draw.lognormal(0.5, 1.1, *square), 0.005, 6))
-    times = calls * times * np.where(unused, 1e-4, 1.0)[:, None]
-    demand = draw.lognormal(*dials.REQUESTS, count, 1) * entry * draw.lognormal(1.0, 1.0, *shape)
-    flow = _closure(times)
-    rate = np.einsum("bi,bij->bj", demand, flow)
-    through = np.minimum(1.0, rate[:, :, None] * flow / np.maximum(rate, 1e-9)[:, None])
+        passed = np.where(
+            draw.chance(dials.SWALLOWED, *square),
+            draw.uniform((0.0, 0.1), *square),
+            draw.uniform(dials.PASSED_ON, *square),
+        )
+        # [B, by, root] share that fails for each failure of the root
+        self.failed = np.minimum(1.0, _closure(passed * np.minimum(times, 1.0)))
 
-    proxy = draw.chance(draw.uniform(dials.PROXIES, count, 1), *shape)
-    own = draw.lognormal(*dials.OWN_TIME, *shape) * draw.uniform((0.3, 3.0), count, 1)
-    own = own * np.where(proxy, 0.03, 1.0)
-    wire = calls * draw.lognormal(1.5, 0.7, *square)
-    weight = times * draw.uniform((0.25, 1.0), *shape)[:, :, None]  # calls in parallel, caches
-    slowed = _closure(weight)
-    latency = np.einsum("bij,bj->bi", slowed, own + (weight * wire).sum(2))
+        machines = np.maximum(1, (size * draw.uniform((0.12, 0.5), count)).astype(int))
+        machine = np.floor(draw.uniform((0.0, 1.0), *shape) * machines[:, None])
+        self.machine = machine.astype(int)  # [B, N] number of the machine that it runs on
+        together = self.machine[:, :, None] == self.machine[:, None, :]
+        others = together & ~np.eye(size, dtype=bool)
+        # [B, by, root] as `slowed`, when all on the root's machine double their own time
+        self.crowded = self.slowed @ (others * self.own[:, :, None])
+        self.cpu = draw.lognormal(1.5, 1.0, *shape)  # [B, N] usual, %
+        # [B, N] usual sum there, %
+        self.cpu_of_machine = np.einsum("bij,bj->bi", together, self.cpu) + 100.0
 
-    passed = np.where(
-        draw.chance(dials.SWALLOWED, *square),
-        draw.uniform((0.0, 0.1), *square),
-        draw.uniform(dials.PASSED_ON, *square),
-    )
-    failed = np.minimum(1.0, _closure(passed * np.minimum(times, 1.0)))
-
-    machines = np.maximum(1, (size * draw.uniform((0.12, 0.5), count)).astype(int))
-    machine = np.floor(draw.uniform((0.0, 1.0), *shape) * machines[:, None]).astype(int)
-    together = machine[:, :, None] == machine[:, None, :]
-    others = together & ~np.eye(size, dtype=bool)
-    crowded = slowed @ (others * own[:, :, None])
-    cpu = draw.lognormal(1.5, 1.0, *shape)
-
-    usual_errors = draw.chance(dials.ERRORS, *shape) * draw.lognormal(0.003, 1.0, *shape)
-    band = draw.lognormal(*dials.P95_BAND, count, 1) * draw.lognormal(1.0, 0.45, *shape)
-    period = np.where(draw.chance(0.35, count, 1), 300.0, 60.0)
-    style = draw.stream.integers(0, len(STYLES), count)
-    measured = _measured(draw, style, size)
-    return Mesh(
-        calls=calls,
-        entry=entry,
-        can_fail=(rate * 300.0 > 3.0) & ~unused & measured[:, :, : AT["requests"]].any(2),
-        own=own,
-        wire=wire,
-        waits=weight.sum(2),
-        latency=latency,
-        slowed=slowed,
-        crowded=crowded,
-        failed=failed,
-        through=through,
-        rate=rate,
-        errors=np.clip(usual_errors, 2e-4, 0.5),
-        machine=machine,
-        cpu=cpu,
-        cpu_of_machine=np.einsum("bij,bj->bi", together, cpu) + 100.0,
-        cores=draw.uniform((4.0, 30.0), count, 1),
-        memory=np.clip(draw.lognormal(30.0, 0.7, *shape), 1.0, 99.0),
-        noise=np.arcsinh(np.clip(band, 0.05, 3.0)) / 1.645,
-        tail=np.exp(draw.uniform((0.2, 1.3), *shape)),
-        period=period,
-        style=style,
-        measured=measured,
-    )
+        errors = draw.chance(dials.ERRORS, *shape) * draw.lognormal(0.003, 1.0, *shape)
+        self.errors = np.clip(errors, 2e-4, 0.5)  # [B, N] usual share that fails
+        band = draw.lognormal(*dials.P95_BAND, count, 1) * draw.lognormal(1.0, 0.45, *shape)
+        # [B, N] sigma of a p95's logarithm
+        self.noise = np.arcsinh(np.clip(band, 0.05, 3.0)) / 1.645
+        # [B, 1] seconds between samples
+        self.period = np.where(draw.chance(0.35, count, 1), 300.0, 60.0)
+        self.style = draw.stream.integers(0, len(STYLES), count)  # [B] which of `STYLES`
+        self.measured = _measured(draw, self.style, size)  # [B, N, metric]
+        # [B, N] it is measured, and has enough requests for a fault to matter
+        known = self.measured[:, :, : AT["requests"]].any(2)
+        self.can_fail = (self.rate * 300.0 > 3.0) & ~unused & known
+        self.cores = draw.uniform((4.0, 30.0), count, 1)  # [B, 1] that the sum is shared among
+        self.memory = np.clip(draw.lognormal(30.0, 0.7, *shape), 1.0, 99.0)  # [B, N] usual, %
+        self.tail = np.exp(draw.uniform((0.2, 1.3), *shape))  # [B, N] p95 over mean latency
 
 
 def _layers(draw: Draw, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ from ..real.real_episode import RealEpisode, RealIncident, call_graph
 from ..world.tasks import check_index
 from ..world.telemetry import Alert
 from .dials import FAILURES, NO_FAULT
-from .generator import ONSETS, SAMPLES, ZERO, Block, draw_block
+from .generator import ONSETS, SAMPLES, ZERO, Block
 from .mesh import AT, BLOCK, METRICS
 
 PRODUCTION = "production"  # the name of the task
@@ -88,7 +88,7 @@ Place = TypeVar("Place", int, str)  # a service, by number or by name
 @lru_cache(maxsize=8)
 def block_of(split: str, number: int) -> Block:
     """A block, kept while its incidents are opened one after the other."""
-    return draw_block(split, number)
+    return Block(split, number)
 
 
 def names_of(split: str, index: int) -> list[str]:

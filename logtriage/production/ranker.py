@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from .dials import FAILURES
 from .features import features
-from .generator import Arrays, Block, draw_block
+from .generator import Arrays, Block
 from .mesh import BLOCK
 
 WIDTH = 64  # numbers of a service within the network
@@ -135,7 +135,7 @@ def train_ranker(seed: int, steps: int, log: Callable[[int, float], None] | None
     """
     torch.manual_seed(seed)
     first = seed * SEEDS_APART
-    read = [_tensors(draw_block("train", first + at)) for at in range(20)]
+    read = [_tensors(Block("train", first + at)) for at in range(20)]
     known = torch.cat([numbers.flatten(0, 1) for numbers, *_ in read])
     ranker = Ranker(known.mean(0).numpy(), known.std(0).numpy() + 0.05)
     optimiser = torch.optim.AdamW(ranker.parameters(), RATE, weight_decay=0.01)
@@ -145,7 +145,7 @@ def train_ranker(seed: int, steps: int, log: Callable[[int, float], None] | None
     for step in range(steps):
         total = 0.0
         for at in range(BLOCKS):
-            block = draw_block("train", first + step * BLOCKS + at)
+            block = Block("train", first + step * BLOCKS + at)
             loss = _loss(ranker, *_tensors(block)) / BLOCKS
             loss.backward()
             total += float(loss.detach())

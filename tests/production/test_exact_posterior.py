@@ -5,7 +5,7 @@ import pytest
 
 from logtriage.production.dials import CHANCES, FAILURES, NO_FAULT
 from logtriage.production.exact_posterior import posterior
-from logtriage.production.generator import draw_block
+from logtriage.production.generator import Block
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +13,7 @@ def answers():
     """Of 48 incidents: the probability of each answer, and the number of the right one."""
     found = []
     for number in range(100, 108):
-        block = draw_block("train", number)
+        block = Block("train", number)
         for at in range(6):
             of_kind, nothing = posterior(block, at)
             assert of_kind.min() >= 0.0 and of_kind.sum() + nothing == pytest.approx(1.0)
@@ -32,7 +32,7 @@ def test_it_is_as_often_right_as_it_says(answers):
 
 
 def test_without_a_measurement_the_prior_stays():
-    block = draw_block("train", 100)
+    block = Block("train", 100)
     for known in (block.shown.values, block.calls.network):
         known[:] = np.nan
     for known in (block.mesh.measured, block.logged):
@@ -45,7 +45,7 @@ def test_without_a_measurement_the_prior_stays():
 
 
 def test_it_tells_kinds_of_fault_apart():
-    block = draw_block("train", 101)
+    block = Block("train", 101)
     faults = [at for at in range(10) if block.root[at] >= 0]
     told = [posterior(block, at)[0].sum(0).argmax() for at in faults]
     assert np.mean(told == block.kind[faults]) > 3.0 / len(FAILURES)

@@ -7,18 +7,11 @@ import pytest
 
 from logtriage.production import generator
 from logtriage.production.dials import FAILURES, NO_FAULT, sizes
-from logtriage.production.generator import (
-    PATTERNS,
-    SAMPLES,
-    Noise,
-    draw_block,
-    pattern_chances,
-    struck,
-)
+from logtriage.production.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
 from logtriage.production.mesh import AT, BLOCK, STYLES, consequences
 
 GOLDEN = ["b99ea7ebf1767cd8", "e4b7179d8a352de3", "aad0ab74d515f37d"]
-BLOCKS = [draw_block("train", number) for number in range(6)]
+BLOCKS = [Block("train", number) for number in range(6)]
 
 
 def cause(block, kind, root, strength=0.5):
@@ -39,13 +32,13 @@ def shown(block):
 
 def test_incidents_never_change():
     # Published results are of these; the same on Python 3.11 and 3.13.
-    assert [shown(draw_block("test", number)) for number in range(3)] == GOLDEN
+    assert [shown(Block("test", number)) for number in range(3)] == GOLDEN
 
 
 def test_a_block_is_a_function_of_split_and_number():
-    again = draw_block("train", 3)
+    again = Block("train", 3)
     assert np.array_equal(again.shown.values, BLOCKS[3].shown.values, equal_nan=True)
-    assert not np.array_equal(again.root, draw_block("test", 3).root)
+    assert not np.array_equal(again.root, Block("test", 3).root)
 
 
 def test_clusters_are_as_the_dials_say():
@@ -139,7 +132,7 @@ def test_an_alert_tells_of_what_was_measured():
     # It must not prove a fault: whoever fails on its own alerts, too.
     without = 0
     for number in range(40):
-        block = draw_block("train", number)
+        block = Block("train", number)
         failed = block.shown.alerts[..., 1] > 0.0
         after = block.failures[..., generator.ZERO + 1 :].sum(-1) > 0
         assert not (failed & ~after).any()

@@ -9,7 +9,7 @@ from logtriage.catalogue import draw_end, open_incident
 from logtriage.play.actions import Action
 from logtriage.play.observation import render
 from logtriage.production.features import arrays_of_evidence, features
-from logtriage.production.generator import draw_block
+from logtriage.production.generator import Block
 from logtriage.production.mesh import BLOCK
 from logtriage.production.production_episode import (
     ProductionEpisode,
@@ -98,7 +98,7 @@ def test_the_path_goes_up_along_calls():
 
 def test_a_case_says_what_its_block_says():
     # The ranker learns from blocks and plays cases: three digits and the order are all that differ.
-    block = draw_block("train", 2)
+    block = Block("train", 2)
     numbers = features(block.shown)
     for at in (0, 5, 9):
         episode = ProductionEpisode.open("train", 2 * BLOCK + at)
