@@ -18,7 +18,7 @@ from logtriage.bench.production_results import (
 )
 from logtriage.bench.real_results import RANKED, RECORDED_POLICIES
 from logtriage.bench.registry import make_policy
-from logtriage.production.production_policies import CEILING, RankerPolicy
+from logtriage.production.production_policies import CEILING, ranker_policy
 from logtriage.production.ranker import WEIGHTS, load_ranker, save_ranker, train_ranker
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,18 +41,18 @@ def trained(seed: int) -> Path:
 
 def main() -> None:
     """Train what is missing, play, and write tables and figure."""
-    rankers = [load_ranker(trained(seed)) for seed in SEEDS]
+    weights = [trained(seed) for seed in SEEDS]
     shutil.copy(RUNS / f"ranker-{SHIPPED}.npz", WEIGHTS)
     frames = [
         play_production(make_policy(name, known=RECORDED_POLICIES), INCIDENTS)
         for name in (*RANKED, CEILING)
     ]
     frames += [
-        play_production(RankerPolicy(ranker), INCIDENTS).assign(seed=seed)
-        for seed, ranker in zip(SEEDS, rankers, strict=True)
+        play_production(ranker_policy(path), INCIDENTS).assign(seed=seed)
+        for seed, path in zip(SEEDS, weights, strict=True)
     ]
-    RESULTS.mkdir(parents=True, exist_ok=True)
     pd.concat(frames).to_parquet(RESULTS / "episodes.parquet", index=False)
+    rankers = [load_ranker(path) for path in weights]
     sets = [conformal(one).assign(seed=seed) for seed, one in zip(SEEDS, rankers, strict=True)]
     pd.concat(sets).to_csv(RESULTS / "conformal.csv", index=False)
     metrics_alone(rankers[SHIPPED]).to_csv(RESULTS / "metrics_alone.csv", index=False)

@@ -21,8 +21,7 @@ from logtriage.bench.real_results import (
 )
 from logtriage.bench.registry import make_policy
 from logtriage.bench.runs import record_of
-from logtriage.production.production_policies import RankerPolicy
-from logtriage.production.ranker import load_ranker
+from logtriage.production.production_policies import ranker_policy
 from logtriage.real.cases import SOURCES, load_source
 from logtriage.real.rules import RankingPolicy, commonest
 
@@ -64,7 +63,7 @@ def main() -> None:
             agent.name = f"embedded: {called}"
             frames += [play_cases(agent, source) for source in SOURCES]
     for seed, path in enumerate(RANKERS):
-        ranker = RankerPolicy(load_ranker(path))
+        ranker = ranker_policy(path)
         frames += [play_cases(ranker, source).assign(seed=seed) for source in SOURCES]
     played = pd.concat(frames)
     published = pd.read_parquet(RESULTS / "cases.parquet")

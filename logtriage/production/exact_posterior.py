@@ -114,8 +114,7 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
     mesh, change = block.mesh, causes.change
     usual, values = block.usual[at], block.shown.values[at]
     size = mesh.own.shape[1]
-    noise = block.noise["latency"]
-    base = noise.covariance(at, size)
+    base = block.noise["latency"].covariance(at, size)
     shares = np.array([LATENCY_SHARE, 1.0])
     own = np.array([OWN_NOISE["latency"], OWN_NOISE["p95"]])
     alone = np.repeat((own * mesh.noise[at][:, None]) ** 2, SAMPLES, axis=1)
@@ -129,19 +128,17 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
     callers, callees = np.nonzero(np.isfinite(calls.network[at]))
     served = np.log(block.shown.waits[at, callers, callees, 2] / mesh.latency[at, callees])
     sigma = calls.served_noise[at].item()
-    for seen_one, callee in zip(served, callees, strict=True):
+    for took, callee in zip(served, callees, strict=True):
         cause = np.flatnonzero(np.abs(change.latency[:, callee]) > LEAST)
         mean = np.log(np.maximum(1.0 + change.latency[cause, callee], 0.05))
-        ratio = (seen_one**2 - (seen_one - mean) ** 2) / (2.0 * sigma**2)
-        yield cause, ratio[:, None]
+        yield cause, ((took**2 - (took - mean) ** 2) / (2.0 * sigma**2))[:, None]
     network = calls.network[at, callers, callees]
-    for seen_one, caller, callee in zip(network, callers, callees, strict=True):
+    for took, caller, callee in zip(network, callers, callees, strict=True):
         touched = (causes.root == caller) | (causes.root == callee)
         cause = np.flatnonzero(touched & (change.delay[:, 0] > 0.0))
-        wire = mesh.wire[at, caller, callee]
-        off = np.log(seen_one / (wire + np.append(change.delay[cause, 0], 0.0)))
-        logs = _two_normals(off, calls.noise[at].item(), FAR_CALL, calls.far[at].item())
-        yield cause, (logs[:-1] - logs[-1])[:, None]
+        wire = mesh.wire[at, caller, callee] + np.append(change.delay[cause, 0], 0.0)
+        sigma, far = calls.noise[at].item(), calls.far[at].item()
+        yield cause, _gained(_two_normals(np.log(took / wire), sigma, FAR_CALL, far))
 
 
 def _read_requests(block: Block, at: int, causes: Causes) -> Found:
@@ -164,8 +161,7 @@ def _read_requests(block: Block, at: int, causes: Causes) -> Found:
         share = (usual + PARTS * added[:, None, None])[:, :, None]
         share = np.clip(np.maximum(share, alone), 1e-9, 1.0 - 1e-9)
         logs = (failed * np.log(share) + (count - failed) * np.log1p(-share)).sum(-1)
-        logs = logsumexp(logs + chances, axis=-1)
-        yield cause, logs[:-1] - logs[-1:]
+        yield cause, _gained(logsumexp(logs + chances, axis=-1))
 
 
 def _read_resources(block: Block, at: int, causes: Causes) -> Found:
@@ -191,20 +187,17 @@ def _read_lines(block: Block, at: int, causes: Causes) -> Found:
     for service in range(block.mesh.own.shape[1]):
         cause = np.flatnonzero(causes.change.told[:, service] > 1e-3)
         added = np.append(causes.change.told[cause, service], 0.0)
-        logs = np.zeros(len(added))
-        for share, seen, usual in (
-            (1.0, lines.errors, lines.usual_errors),
-            (0.3, lines.warnings, lines.usual_warnings),
-        ):
-            mean = usual[at, service] + share * added
-            logs += _count_logs(round(seen[at, service] * minutes), mean, minutes)
-        yield cause, (logs[:-1] - logs[-1])[:, None]
+        errors = round(lines.errors[at, service] * minutes)
+        warnings = round(lines.warnings[at, service] * minutes)
+        logs = _count_logs(errors, lines.usual_errors[at, service] + added, minutes)
+        mean = lines.usual_warnings[at, service] + 0.3 * added
+        yield cause, _gained(logs + _count_logs(warnings, mean, minutes))
+
         cause = np.flatnonzero(causes.change.lines[:, service] > 0.0)
         usual = lines.usual[at, service] * minutes * load
         mean = usual * (1.0 - np.append(causes.change.lines[cause, service], 0.0))
         off = np.log((lines.ordinary[at, service] * minutes + 0.5) / (mean + 0.5))
-        logs = _two_normals(off, LINES_NOISE, LINES_FAR, FAR_LINES)
-        yield cause, (logs[:-1] - logs[-1])[:, None]
+        yield cause, _gained(_two_normals(off, LINES_NOISE, LINES_FAR, FAR_LINES))
 
 
 _READERS = (_read_time, _read_requests, _read_resources, _read_lines)
@@ -248,9 +241,8 @@ def _series(
     covariance = covariance + _diagonal(missing * UNKNOWN)[:, None]
     seen = np.where(missing, 0.0, seen)
     white = np.linalg.inv(np.linalg.cholesky(covariance))  # [N, pattern, D, D]
-    base = np.log(np.maximum(chances, 1e-12)) + np.log(np.diagonal(white, axis1=-2, axis2=-1)).sum(
-        -1
-    )
+    scale = np.log(np.diagonal(white, axis1=-2, axis2=-1)).sum(-1)
+    base = np.log(np.maximum(chances, 1e-12)) + scale
     for service in range(len(seen)):
         if missing[service].all():
             continue
@@ -264,8 +256,14 @@ def _series(
         mean = np.concatenate([mean, np.zeros((1, seen.shape[1]))])
         off = (seen[service] - mean) @ white[service].transpose(0, 2, 1)  # [pattern, P, D]
         logs = logsumexp(base[service][:, None] - 0.5 * (off**2).sum(-1), axis=0)
-        logs = (logs[:-1] - logs[-1]).reshape(len(cause), -1)
-        yield cause, logs * weight[service]
+        gained = (logs[:-1] - logs[-1]).reshape(len(cause), -1)
+        yield cause, gained * weight[service]
+
+
+def _gained(logs: np.ndarray) -> np.ndarray:
+    """By how much each is above the last, which is of no cause: [H, onset], or [H, 1]."""
+    gained = logs[:-1] - logs[-1]
+    return gained if gained.ndim == 2 else gained[:, None]
 
 
 def _diagonal(values: np.ndarray) -> np.ndarray:

@@ -63,13 +63,8 @@ def features(seen: Arrays) -> np.ndarray:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing are nan, and become 0
         rate = _rates(seen)
-        parts = [
-            _of_metrics(seen),
-            _of_amounts(seen, rate),
-            _of_lines(seen.counts),
-            _of_calls(seen, rate),
-            _of_place(seen, rate),
-        ]
+        parts = [_of_metrics(seen), _of_amounts(seen, rate), _of_lines(seen.counts)]
+        parts += [_of_calls(seen, rate), _of_place(seen, rate)]
         return np.concatenate(parts, -1).astype(np.float32)
 
 
@@ -79,6 +74,10 @@ def _known(values: np.ndarray) -> np.ndarray:
 
 def _cut(values: np.ndarray, most: float = 6.0) -> np.ndarray:
     return np.clip(_known(values), -most, most)
+
+
+def _log_ratio(now: np.ndarray, then: np.ndarray, least: np.ndarray | float = 1.0) -> np.ndarray:
+    return _cut(np.log((now + least) / (then + least)))
 
 
 def _of_metrics(seen: Arrays) -> np.ndarray:
@@ -96,8 +95,8 @@ def _of_metrics(seen: Arrays) -> np.ndarray:
             np.arcsinh(farthest),
             np.arcsinh(_known((now - usual) / spread)),
             np.arcsinh(_known((now - before) / spread)),
-            _cut(np.log((now + least) / (usual + least))),
-            _cut(np.log((now + least) / (before + least))),
+            _log_ratio(now, usual, least),
+            _log_ratio(now, before, least),
             _cut(np.log(spread / (size + 1e-3))),
             np.isfinite(late).mean(-1),
             np.isfinite(now) & np.isfinite(usual),
@@ -143,18 +142,16 @@ def _of_calls(seen: Arrays, rate: np.ndarray) -> np.ndarray:
     """How much longer calls take, as callee and as caller: mean, most and least of a service's."""
     wait, usual_wait, served, usual_served = np.moveaxis(seen.waits, -1, 0)
     known = np.isfinite(wait) & np.isfinite(usual_wait)
-    network, usual_network = (
-        np.maximum(wait - served, 0.0),
-        np.maximum(usual_wait - usual_served, 0.0),
-    )
+    network = np.maximum(wait - served, 0.0)
+    usual_network = np.maximum(usual_wait - usual_served, 0.0)
     added = _known(np.maximum(network - usual_network, 0.0))
     amount = added * rate[:, None, :]
     whole = np.sqrt((amount**2).sum((1, 2), keepdims=True)) + 1e-9
     each = np.stack(
         [
-            _cut(np.log((wait + 1.0) / (usual_wait + 1.0))),
-            _cut(np.log((served + 1.0) / (usual_served + 1.0))),
-            _cut(np.log((network + 1.0) / (usual_network + 1.0))),
+            _log_ratio(wait, usual_wait),
+            _log_ratio(served, usual_served),
+            _log_ratio(network, usual_network),
             np.sqrt(np.clip(_known(added / (1.0 + usual_wait)), 0.0, 20.0)),
             known,
             amount / whole,
@@ -175,7 +172,7 @@ def _of_lines(counts: np.ndarray) -> np.ndarray:
     lines, usual_lines, errors, usual_errors, warns, usual_warns = np.moveaxis(counts, -1, 0)
     return np.stack(
         [
-            _cut(np.log((lines + 1.0) / (usual_lines + 1.0))),
+            _log_ratio(lines, usual_lines),
             _cut((errors - usual_errors) / np.sqrt(usual_errors + 1.0), 9.0),
             _cut((warns - usual_warns) / np.sqrt(usual_warns + 1.0), 9.0),
             _cut(np.log1p(errors)),
@@ -190,12 +187,8 @@ def _of_place(seen: Arrays, rate: np.ndarray) -> np.ndarray:
     """Callers, callees, size of the cluster, traffic, and alerts: its own and anybody's."""
     callers, callees = seen.calls.sum(1), seen.calls.sum(2)
     busiest = rate.max(1, keepdims=True)
-    columns = [
-        np.log1p(callers),
-        np.log1p(callees),
-        callers == 0.0,
-        np.full_like(callers, np.log(callers.shape[1]) - 3.0),
-        np.log((rate + 1e-3) / (busiest + 1e-3)),
-    ]
+    cluster = np.full_like(callers, np.log(callers.shape[1]) - 3.0)
+    traffic = np.log((rate + 1e-3) / (busiest + 1e-3))
+    columns = [np.log1p(callers), np.log1p(callees), callers == 0.0, cluster, traffic]
     anybody = np.broadcast_to(seen.alerts.max(1, keepdims=True), seen.alerts.shape)
     return np.concatenate([np.stack(columns, -1), seen.alerts, anybody], -1)

@@ -307,7 +307,6 @@ def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
 def _usual(mesh: Mesh) -> np.ndarray:
     """The usual value of each metric, [B, N, metric]."""
     calls = (mesh.latency - mesh.own) / np.maximum(mesh.waits, 1e-6)
-    node = mesh.cpu_of_machine / mesh.cores
     by_name = {
         "latency": mesh.latency,
         "p95": mesh.latency * mesh.tail,
@@ -316,14 +315,14 @@ def _usual(mesh: Mesh) -> np.ndarray:
         "requests": mesh.rate,
         "cpu": mesh.cpu,
         "memory": mesh.memory,
-        "node cpu": np.minimum(node, 100.0),
+        "node cpu": np.minimum(mesh.cpu_of_machine / mesh.cores, 100.0),
     }
     return np.stack([by_name[name] for name in METRICS], -1).astype(np.float32)
 
 
 def _usual_bands(
     draw: Draw, mesh: Mesh, noise: dict[str, Noise], usual: np.ndarray
-) -> tuple[np.ndarray, ...]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The usual value as it is known, its robust spread, and its 5th and 95th percentile."""
     count, size = mesh.own.shape
     sigma = np.empty_like(usual)

@@ -57,11 +57,7 @@ class MetricsAnswer(NamedTuple):
 
 def rank_metrics(path: str | Path, graph: CallGraph, began: str = "") -> MetricsAnswer:
     """The ranker's answer to a file of metrics; see `read_metrics`."""
-    return rank_evidence(*read_metrics(path, graph, began))
-
-
-def rank_evidence(evidence: Evidence, read: str) -> MetricsAnswer:
-    """The ranker's answer to what `read_metrics` has read."""
+    evidence, read = read_metrics(path, graph, began)
     chance = chances(load_ranker(), arrays_of_evidence(evidence))[0][0]
     order = np.argsort(-chance[:-1], kind="stable")[:SHOWN]
     suspects = [(evidence.graph.names[at], float(chance[at])) for at in order]
@@ -94,11 +90,10 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
     """
     frame = _rows(path)
     for column, known in (("service", graph.names), ("metric", METRICS)):
-        strange = [one for one in frame[column].unique() if one not in known]
-        if strange:
+        for one in frame[column][~frame[column].isin(known)]:
             raise ValueError(
-                f"{path}: unknown {column} {strange[0]!r:.60}; known are {', '.join(known)}; "
-                "leave out its rows or add it to the call graph"
+                f"{path}: unknown {column} {one!r:.60}; known are {', '.join(known)}; leave out "
+                "its rows or add it to the call graph"
             )
     step, end = _clock(path, frame)
     if began:
@@ -145,18 +140,15 @@ def _rows(path: str | Path) -> pd.DataFrame:
     frame["time"] = _seconds(path, frame["time"])
     values = pd.to_numeric(frame["value"], errors="coerce")
     wrong = frame["value"][(values.isna() & (frame["value"] != "")) | np.isinf(values)]
-    if len(wrong):
+    for one in wrong[:1]:
         raise ValueError(
-            f"{path}: {wrong.iloc[0]!r:.60} is no value; give a number, or nothing where a sample "
-            "is missing"
+            f"{path}: {one!r:.60} is no value; give a number, or nothing where a sample is missing"
         )
     frame["value"] = values
-    twice = frame[frame.duplicated([*SERIES, "time"])]
-    if len(twice):
-        first = twice.iloc[0]
+    for one in frame[frame.duplicated([*SERIES, "time"])][:1].itertuples():
         raise ValueError(
-            f"{path}: two values of {first['metric']} of {first['service']} at "
-            f"{_utc(first['time'])}; combine those of its instances first"
+            f"{path}: two values of {one.metric} of {one.service} at {_utc(one.time)}; combine "
+            "those of its instances first"
         )
     return frame.dropna(subset="value").sort_values("time", kind="stable")
 
@@ -168,12 +160,10 @@ def _clock(path: str | Path, frame: pd.DataFrame) -> tuple[float, float]:
     if steps.empty:
         raise ValueError(f"{path}: no metric has samples of two times; give an hour of each")
     step = float(steps.median())
-    others = steps[(steps > 1.5 * step) | (steps < step / 1.5)]
-    if len(others):
-        service, metric = others.index[0]
+    for (service, metric), other in steps[(steps > 1.5 * step) | (steps < step / 1.5)].items():
         raise ValueError(
-            f"{path}: {metric} of {service} has a sample every {others.iloc[0]:g} s, most metrics "
-            f"every {step:g} s; bring all to one interval"
+            f"{path}: {metric} of {service} has a sample every {other:g} s, most metrics every "
+            f"{step:g} s; bring all to one interval"
         )
     return step, float(series.max().median())
 
@@ -184,10 +174,9 @@ def _seconds(where: str | Path, texts: pd.Series) -> pd.Series:
     if numbers.notna().all() and numbers.between(FIRST_TIME, LAST_TIME).all():
         return numbers.astype(float)
     times = pd.to_datetime(texts, utc=True, format="ISO8601", errors="coerce")
-    if times.isna().any():
-        wrong = texts[times.isna()].iloc[0]
+    for one in texts[times.isna()]:
         raise ValueError(
-            f"{where}: {wrong!r:.60} is no time; write ISO 8601 or Unix seconds (not milliseconds)"
+            f"{where}: {one!r:.60} is no time; write ISO 8601 or Unix seconds (not milliseconds)"
         )
     return (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
 
@@ -199,17 +188,10 @@ def _utc(seconds: float) -> str:
 def _measure(service: str, metric: str, by_number: pd.Series) -> Measure:
     """A metric of a service in the window, beside what was usual before."""
     values = [by_number.get(number) for number in reversed(range(SAMPLES))]
+    known = tuple(None if one is None else float(one) for one in values)
     usual = by_number[by_number.index >= SAMPLES]
-    return Measure(
-        service,
-        metric,
-        UNITS[metric],
-        tuple(None if one is None else float(one) for one in values),
-        *(_spread(usual) if len(usual) >= LEAST_BEFORE else []),
-    )
-
-
-def _spread(usual: pd.Series) -> tuple[float, float, float, float]:
-    """Median, 5th and 95th percentile, and robust deviation."""
+    if len(usual) < LEAST_BEFORE:
+        return Measure(service, metric, UNITS[metric], known)
     low, median, high = usual.quantile([0.05, 0.5, 0.95])
-    return median, low, high, 1.4826 * (usual - median).abs().median()
+    deviation = 1.4826 * (usual - median).abs().median()
+    return Measure(service, metric, UNITS[metric], known, median, low, high, deviation)

@@ -5,15 +5,15 @@ All ask about all services once, blame one, and tell how the fault reached the u
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
 from ..play.actions import Action
-from ..play.episode import BaseEpisode
+from ..play.episode import VisibleIncident
 from ..policies.policy import Policy
 from ..real.observed import LATENCIES, SUCCESSES, Evidence, Measure, recent
-from ..real.rules import RULES, RankingPolicy, Rule, random_ranking, ranked
+from ..real.rules import RULES, RankingPolicy, random_ranking, ranked
 from .dials import FAILURES
 from .exact_posterior import posterior
 from .features import arrays_of_evidence
@@ -21,6 +21,7 @@ from .mesh import BLOCK
 from .production_episode import PRODUCTION, block_of, names_of, way_up
 
 CEILING, RANKER = "ceiling", "ranker"
+Chances = Callable[[VisibleIncident, Evidence], tuple[np.ndarray, np.ndarray]]
 
 
 def hurt(evidence: Evidence, service: str) -> float:
@@ -47,31 +48,23 @@ class PathPolicy(RankingPolicy):
         return super().blamed(evidence, ranking)
 
 
-def path_policy(name: str, seed: int = 0) -> PathPolicy:
-    """The policy of a rule of `real.rules`, or of `random_ranking` with draws from `seed`."""
-    rules: dict[str, Rule] = {"random_ranking": random_ranking(seed), **RULES}
-    return PathPolicy(rules[name], name)
-
-
 class ChancePolicy(PathPolicy):
     """Blames the likeliest root, remedies its likeliest fault, or says that nothing is wrong.
 
-    A subclass says how likely each is; one that reads the incident alone needs no truth.
+    Args:
+        chances: of an incident and what was seen of it, how likely each service of the call graph
+            is, in its order, and last that nothing is wrong, [N + 1]; and of each service how
+            likely each kind of fault is if it is the root, [N, kind].
     """
 
-    def __init__(self) -> None:
-        super().__init__(lambda evidence: [], self.name)
-
-    def chances(self, episode: BaseEpisode, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-        """Of each service of the call graph, in its order, and last of no fault, [N + 1]; of each
-        kind of fault if it is that service, [N, kind].
-        """
-        raise NotImplementedError
+    def __init__(self, name: str, chances: Chances) -> None:
+        super().__init__(lambda evidence: [], name)
+        self._chances = chances
 
     def answer(self, evidence: Evidence) -> list[Action]:
-        chance, kinds = self.chances(self._episode, evidence)
-        names = evidence.graph.names
-        if self._episode.incident.task_name == PRODUCTION and chance.argmax() == len(names):
+        incident, names = self._episode.incident, evidence.graph.names
+        chance, kinds = self._chances(incident, evidence)
+        if incident.task_name == PRODUCTION and chance.argmax() == len(names):
             return [Action("ignore", (), float(chance[-1]))]
         ranking = ranked(evidence.graph, dict(zip(names, chance[:-1].tolist(), strict=True)))
         root, *others = self.blamed(evidence, ranking)
@@ -86,41 +79,32 @@ class ChancePolicy(PathPolicy):
         ]
 
 
-class CeilingPolicy(ChancePolicy):
+def ceiling_chances(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
     """The posterior of one who knows the constants of the cluster; `production` alone."""
-
-    name = CEILING
-
-    def chances(self, episode: BaseEpisode, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-        incident = episode.incident
-        if incident.task_name != PRODUCTION:
-            raise ValueError(f"{CEILING} knows the clusters of {PRODUCTION} alone; play that task")
-        block, at = block_of(incident.split, incident.index // BLOCK), incident.index % BLOCK
-        of_kind, nothing = posterior(block, at)
-        names = names_of(incident.split, incident.index)
-        order = [names.index(name) for name in evidence.graph.names]
-        return np.append(of_kind.sum(1)[order], nothing), of_kind[order]
+    if incident.task_name != PRODUCTION:
+        raise ValueError(f"{CEILING} knows the clusters of {PRODUCTION} alone; play that task")
+    block, at = block_of(incident.split, incident.index // BLOCK), incident.index % BLOCK
+    of_kind, nothing = posterior(block, at)
+    names = names_of(incident.split, incident.index)
+    order = [names.index(name) for name in evidence.graph.names]
+    return np.append(of_kind.sum(1)[order], nothing), of_kind[order]
 
 
-class RankerPolicy(ChancePolicy):
-    """The network that has learned from `production` alone."""
+def ranker_policy(path: Path | None = None) -> ChancePolicy:
+    """The network that has learned from `production` alone; without a file the one that ships."""
 
-    name = RANKER
+    def of_ranker(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+        from .ranker import WEIGHTS, chances, load_ranker
 
-    def __init__(self, ranker: Any = None) -> None:
-        super().__init__()
-        self._ranker = ranker
-
-    def chances(self, episode: BaseEpisode, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-        from .ranker import chances, load_ranker
-
-        self._ranker = self._ranker or load_ranker()
-        chance, kinds = chances(self._ranker, arrays_of_evidence(evidence))
+        chance, kinds = chances(load_ranker(path or WEIGHTS), arrays_of_evidence(evidence))
         return chance[0], kinds[0]
+
+    return ChancePolicy(RANKER, of_ranker)
 
 
 PRODUCTION_POLICIES: dict[str, Callable[[int], Policy]] = {
-    **{name: partial(path_policy, name) for name in ("random_ranking", *RULES)},
-    RANKER: lambda seed: RankerPolicy(),
-    CEILING: lambda seed: CeilingPolicy(),
+    "random_ranking": lambda seed: PathPolicy(random_ranking(seed), "random_ranking"),
+    **{name: partial(lambda name, seed: PathPolicy(RULES[name], name), name) for name in RULES},
+    RANKER: lambda seed: ranker_policy(),
+    CEILING: lambda seed: ChancePolicy(CEILING, ceiling_chances),
 }

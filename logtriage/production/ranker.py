@@ -39,11 +39,9 @@ class Round(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.message = nn.Linear(WIDTH, 4 * WIDTH)
+        wide = nn.Linear(6 * WIDTH, 2 * WIDTH)
         self.update = nn.Sequential(
-            nn.LayerNorm(6 * WIDTH),
-            nn.Linear(6 * WIDTH, 2 * WIDTH),
-            nn.GELU(),
-            nn.Linear(2 * WIDTH, WIDTH),
+            nn.LayerNorm(6 * WIDTH), wide, nn.GELU(), nn.Linear(2 * WIDTH, WIDTH)
         )
 
     def forward(self, nodes: Tensor, calls: Tensor) -> Tensor:
@@ -52,15 +50,9 @@ class Round(nn.Module):
         callees = calls.sum(2, keepdim=True).clamp(min=1.0)
         first, second, third, fourth = torch.relu(self.message(nodes)).chunk(4, -1)
         whole = nodes.mean(1, keepdim=True).expand_as(nodes)
-        seen = [
-            nodes,
-            called @ first / callers,
-            calls @ second / callees,
-            torch.log1p(called @ third),
-            torch.log1p(calls @ fourth),
-            whole,
-        ]
-        return nodes + self.update(torch.cat(seen, -1))
+        means = [called @ first / callers, calls @ second / callees]
+        sums = [torch.log1p(called @ third), torch.log1p(calls @ fourth)]
+        return nodes + self.update(torch.cat([nodes, *means, *sums, whole], -1))
 
 
 class Ranker(nn.Module):
@@ -160,20 +152,13 @@ def train_ranker(seed: int, steps: int, log: Callable[[int, float], None] | None
 
 def _tensors(block: Block) -> tuple[Tensor, ...]:
     """Numbers, calls, root (after the last service: none), kind."""
-    seen = block.shown
-    size = block.mesh.own.shape[1]
-    root = np.where(block.root < 0, size, block.root)
-    arrays = (features(seen), seen.calls, root.astype(np.int64), block.kind.astype(np.int64))
+    calls = block.shown.calls
+    root = np.where(block.root < 0, calls.shape[1], block.root).astype(np.int64)
+    arrays = (features(block.shown), calls, root, block.kind.astype(np.int64))
     return tuple(map(torch.from_numpy, arrays))
 
 
-def _loss(
-    ranker: Ranker,
-    numbers: torch.Tensor,
-    calls: torch.Tensor,
-    root: torch.Tensor,
-    kind: torch.Tensor,
-) -> torch.Tensor:
+def _loss(ranker: Ranker, numbers: Tensor, calls: Tensor, root: Tensor, kind: Tensor) -> Tensor:
     scores, kinds = ranker(numbers, calls)
     some = root < numbers.shape[1]
     told = kinds[torch.arange(BLOCK)[some], root[some]]

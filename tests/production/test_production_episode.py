@@ -19,7 +19,7 @@ from logtriage.production.production_episode import (
     tells_path,
     way_up,
 )
-from logtriage.production.production_policies import PRODUCTION_POLICIES, CeilingPolicy, hurt
+from logtriage.production.production_policies import PRODUCTION_POLICIES, hurt
 from logtriage.real.observed import gather
 from logtriage.real.real_episode import RealEpisode
 from logtriage.real.rules import ASK_ALL
@@ -115,7 +115,7 @@ def test_unknown_coordinates_are_refused():
     with pytest.raises(ValueError, match="-1"):
         open_incident("production", "test", -1)
     with pytest.raises(ValueError, match="knows the clusters of production alone"):
-        CeilingPolicy().play([RealEpisode.open("petshop", 0)])
+        PRODUCTION_POLICIES["ceiling"](0).play([RealEpisode.open("petshop", 0)])
 
 
 @pytest.mark.parametrize("name", PRODUCTION_POLICIES)
