@@ -3,7 +3,6 @@
 import hashlib
 
 import numpy as np
-import pytest
 
 from logtriage.production import generator
 from logtriage.production.dials import FAILURES, NO_FAULT, sizes
@@ -14,17 +13,17 @@ GOLDEN = ["b99ea7ebf1767cd8", "e4b7179d8a352de3", "aad0ab74d515f37d"]
 BLOCKS = [Block("train", number) for number in range(6)]
 
 
-def cause(block, kind, root, strength=0.5):
-    """What a fault changes in every cluster of a block, all groups showing."""
-    kinds = np.full(BLOCK, kind)
-    size = sizes(kinds, np.full((BLOCK, 4), strength))
+def cause(block, kind, root):
+    """What a fault of middling strength changes in every cluster of a block, all groups showing."""
+    size = sizes(np.full(BLOCK, kind), np.full((BLOCK, 4), 0.5))
     return consequences(block.mesh, np.arange(BLOCK), np.full(BLOCK, root), size)
 
 
-def shown(block):
-    """A digest of what is shown, to three digits: what the last bits of a sum may not change."""
+def digest(block):
+    """Of what is shown, to three digits: what the last bits of a sum may not change."""
     texts = []
-    for array in (block.shown.values, block.shown.usual, block.calls.served, block.lines.ordinary):
+    shown = block.shown
+    for array in (shown.values, shown.usual, shown.waits[..., 2], block.lines.ordinary):
         texts.append(" ".join(f"{value:.3g}" for value in np.ravel(array)))
     texts.append(" ".join(map(str, block.root)))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
@@ -32,13 +31,9 @@ def shown(block):
 
 def test_incidents_never_change():
     # Published results are of these; the same on Python 3.11 and 3.13.
-    assert [shown(Block("test", number)) for number in range(3)] == GOLDEN
-
-
-def test_a_block_is_a_function_of_split_and_number():
-    again = Block("train", 3)
-    assert np.array_equal(again.shown.values, BLOCKS[3].shown.values, equal_nan=True)
-    assert not np.array_equal(again.root, Block("test", 3).root)
+    blocks = [Block("test", number) for number in range(3)]
+    assert [digest(one) for one in blocks] == GOLDEN
+    assert not np.array_equal(blocks[0].root, BLOCKS[0].root)  # of the other split
 
 
 def test_clusters_are_as_the_dials_say():
@@ -58,34 +53,29 @@ def test_without_a_fault_nothing_changes():
             assert not change[none].any()
 
 
-@pytest.mark.parametrize("kind", range(len(FAILURES)), ids=[one.name for one in FAILURES])
-def test_a_fault_changes_its_root_and_what_follows_from_it(kind):
-    for block in BLOCKS[:2]:
-        mesh = block.mesh
-        size = mesh.own.shape[1]
+def test_a_fault_changes_its_root_and_what_follows_from_it():
+    mesh = BLOCKS[0].mesh
+    size = mesh.own.shape[1]
+    for kind, fault in enumerate(FAILURES):
         for root in range(0, size, 3):
-            change = cause(block, kind, root)
+            change = cause(BLOCKS[0], kind, root)
             waits_or_fails = mesh.slowed[:, :, root] > 0.0
             neighbour = mesh.machine == mesh.machine[:, root, None]
-            served = mesh.slowed @ neighbour[:, :, None] > 0.0
-            touched = waits_or_fails | (
-                served[..., 0] if FAILURES[kind].effects.get("neighbours") else False
-            )
-            assert not change.latency[~touched].any()
-            assert not change.errors[~waits_or_fails].any()
-            assert not change.node[~neighbour].any()
+            touched = waits_or_fails
+            if "neighbours" in fault.effects:
+                touched = touched | (mesh.slowed @ neighbour[:, :, None] > 0.0)[..., 0]
+            assert not change.latency[~touched].any(), fault.name
+            assert not change.errors[~waits_or_fails].any(), fault.name
+            assert not change.node[~neighbour].any(), fault.name
             alone = np.arange(size) != root
-            assert not change.cpu[:, alone].any() and not change.memory[:, alone].any()
+            assert not change.cpu[:, alone].any() and not change.memory[:, alone].any(), fault.name
 
 
 def test_a_slow_root_slows_its_callers_by_what_they_wait_for():
     mesh = BLOCKS[0].mesh
     added = next(at for at, one in enumerate(FAILURES) if one.name == "added_delay")
     root = mesh.own.shape[1] - 1
-    change = cause(BLOCKS[0], added, root)
-    slower = change.latency * mesh.latency
-    rest = np.einsum("bij,bj->bi", mesh.slowed, mesh.own) - mesh.latency  # the network's part
-    assert (rest < 1e-3).all()
+    slower = cause(BLOCKS[0], added, root).latency * mesh.latency
     expected = mesh.slowed[:, :, root] * slower[:, root, None]
     assert np.allclose(slower, expected, rtol=1e-4)
 
@@ -105,13 +95,11 @@ def test_what_a_style_does_not_measure_is_unknown():
         never[:, AT["p95"]] = False  # in the place of a latency that is not measured
         for incident in range(BLOCK):
             assert np.isnan(block.shown.values[incident][:, never[incident]]).all()
-        quiet = block.requests == 0
-        assert np.isnan(block.shown.values[:, :, AT["p95"]][quiet]).all()
+        assert np.isnan(block.shown.values[:, :, AT["p95"]][block.requests == 0]).all()
 
 
 def test_a_sample_is_struck_from_the_onset_on():
-    assert struck(np.array([0])).tolist() == [[0, 0, 1, 1, 1, 1]]
-    assert struck(np.array([2])).tolist() == [[0, 0, 0.5, 1, 1, 1]]
+    assert struck(np.array([0, 2])).tolist() == [[0, 0, 1, 1, 1, 1], [0, 0, 0.5, 1, 1, 1]]
 
 
 def test_noise_has_the_covariance_that_the_ceiling_reads():
@@ -131,8 +119,7 @@ def test_noise_has_the_covariance_that_the_ceiling_reads():
 def test_an_alert_tells_of_what_was_measured():
     # It must not prove a fault: whoever fails on its own alerts, too.
     without = 0
-    for number in range(40):
-        block = Block("train", number)
+    for block in (*BLOCKS, *(Block("train", number) for number in range(6, 20))):
         failed = block.shown.alerts[..., 1] > 0.0
         after = block.failures[..., generator.ZERO + 1 :].sum(-1) > 0
         assert not (failed & ~after).any()
