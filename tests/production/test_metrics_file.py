@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from logtriage.__main__ import app
 from logtriage.production.metrics_file import COLUMNS, rank_metrics, read_metrics
 from logtriage.production.production_episode import production_case
+from logtriage.real.real_episode import call_graph
 from logtriage.world.call_graph import CallGraph, Service
 
 BEFORE, EVERY = 40, 60  # samples before the window, seconds from one to the next
@@ -33,16 +34,13 @@ def series(values, service="cart", metric="p95"):
 
 def whole_case(index):
     """A simulated incident as a file, with a quiet time before it, and its call graph."""
-    case, random = production_case("test", index), Random(index)
-    callees = {name: [b for a, b in case.calls if a == name] for name in case.services}
-    graph = CallGraph(tuple(Service(name, "unknown", tuple(callees[name])) for name in callees))
-    rows = []
+    case, random, rows = production_case("test", index), Random(index), []
     for one in case.measures:
         ends = one.low or 0.0, one.high or 0.0
         quiet = [random.uniform(*ends) for _ in range(BEFORE)]
         values = [*quiet, *("" if value is None else value for value in one.values)]
         rows += series(values, one.service, one.name)
-    return case, graph, rows
+    return case, call_graph(case), rows
 
 
 def test_the_window_is_the_last_samples_and_the_rest_tells_what_is_usual(tmp_path):
@@ -67,7 +65,7 @@ def test_where_the_trouble_began_can_be_said(tmp_path):
 
 def test_a_simulated_incident_is_read_as_its_case_and_ranked(tmp_path):
     right = []
-    for index in range(12):
+    for index in range(6):
         case, graph, rows = whole_case(index)
         path = written(tmp_path / "m.csv", rows)
         evidence, _ = read_metrics(path, graph)
@@ -79,7 +77,7 @@ def test_a_simulated_incident_is_read_as_its_case_and_ranked(tmp_path):
         answer = rank_metrics(path, graph)
         right.append(answer.suspects[0][0] == case.truth.root)
         assert (answer.root != "") == (answer.suspects[0][1] >= 0.5) == (answer.sure == "possible")
-    assert sum(right) >= 6  # a guess among 10 to 45 services finds one
+    assert sum(right) >= 3  # of six: a guess among 10 to 45 services finds none
 
 
 def test_who_has_no_past_is_not_compared_with_it(tmp_path):
@@ -94,12 +92,8 @@ def test_who_has_no_past_is_not_compared_with_it(tmp_path):
 def test_one_service_that_lags_or_runs_ahead_does_not_move_the_window(tmp_path):
     slow = [*[100] * 34, 100, 100, *[240] * 4]
     late = [(at(39 + n), "web", "p95", value) for n, value in enumerate([100, "", "", 100])]
-    rows = [
-        *series(slow),
-        *series([100] * 40, metric="latency"),
-        *series([100] * 40, "web"),
-        *late[1:],
-    ]
+    rows = [*series(slow), *series([100] * 40, metric="latency"), *series([100] * 40, "web")]
+    rows += late[1:]
     evidence, _ = read_metrics(written(tmp_path / "m.csv", rows), SHOP)
     assert evidence.measures["cart"]["p95"].values == (100.0, 100.0, *[240.0] * 4)
     assert evidence.measures["web"]["p95"].values == (100.0,) * 6
@@ -108,11 +102,8 @@ def test_one_service_that_lags_or_runs_ahead_does_not_move_the_window(tmp_path):
 def test_triage_prints_it(tmp_path):
     _, graph, rows = whole_case(0)
     path, shape = written(tmp_path / "m.csv", rows), tmp_path / "graph.yaml"
-    shape.write_text(
-        json.dumps(
-            {"services": [{"name": one.name, "calls": [*one.downstream]} for one in graph.services]}
-        )
-    )
+    services = [{"name": one.name, "calls": [*one.downstream]} for one in graph.services]
+    shape.write_text(json.dumps({"services": services}))
     command = ["triage", "--metrics", str(path), "--graph", str(shape)]
     told = CliRunner().invoke(app, command)
     answer = rank_metrics(path, graph)
