@@ -2,7 +2,7 @@
 
 The embedded agents and the seeds of the ranker play where training left them. Rows of a policy that
 does not play stay as they were published; those of `belief` and of the rules that are gone were
-played by commit 264b8c9.
+played by commits 264b8c9 and fa0cb51.
 """
 
 from pathlib import Path
@@ -11,45 +11,27 @@ import pandas as pd
 from tables import TRACKS
 
 from logtriage.bench.log_agent import load_agent
-from logtriage.bench.real_results import (
-    COMMONEST,
-    RANKED,
-    RECORDED_POLICIES,
-    draw_real,
-    play_cases,
-    reads,
-)
+from logtriage.bench.real_results import RANKED, RECORDED_POLICIES, draw_real, play_cases, reads
 from logtriage.bench.registry import make_policy
 from logtriage.bench.runs import record_of
 from logtriage.production.production_policies import ranker_policy
-from logtriage.real.cases import SOURCES, load_source
-from logtriage.real.rules import RankingPolicy, commonest
+from logtriage.real.cases import SOURCES
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "real"
 RANKERS = sorted((ROOT / "runs" / "production").glob("ranker-*.npz"))  # of several seeds
-SCRIPTED = (COMMONEST, *RANKED, "loudest", "trace", "novice")
+SCRIPTED = (*RANKED, "loudest", "trace", "novice")
 
 
 def play_scripted() -> pd.DataFrame:
     """All cases by `SCRIPTED`; a rule is left out on a source that lacks what it reads."""
-    frames = []
-    for name in SCRIPTED:
-        for source in SOURCES:
-            if name == COMMONEST:
-                frames += play_commonest(source)
-            elif reads(name, source):
-                frames.append(play_cases(make_policy(name, known=RECORDED_POLICIES), source))
-    return pd.concat(frames, ignore_index=True)
-
-
-def play_commonest(source: str) -> list[pd.DataFrame]:
-    """Each case by the roots of all *other* cases of its source."""
-    roots = [case.truth.root for case in load_source(source).cases]
-    return [
-        play_cases(RankingPolicy(commonest(roots[:at] + roots[at + 1 :]), COMMONEST), source, at, 1)
-        for at in range(len(roots))
+    frames = [
+        play_cases(make_policy(name, known=RECORDED_POLICIES), source)
+        for name in SCRIPTED
+        for source in SOURCES
+        if reads(name, source)
     ]
+    return pd.concat(frames, ignore_index=True)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from logtriage.bench.figure import words
 from logtriage.bench.intervals import KEYS, Interval, seed_scores, two_way_mean
-from logtriage.bench.real_results import COMMONEST, HALVES, OURS, RANKED, real_table
+from logtriage.bench.real_results import HALVES, OURS, RANKED, real_table
 from logtriage.bench.score_tables import CAREFUL, CEILING, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes
 from logtriage.real.cases import SOURCES
@@ -448,8 +448,8 @@ def real_incidents_table() -> str:
         found = [table.get((policy, part, source)) for source in SOURCES]
         return ["-" if one is None else f"{one:.2f}" for one in found]
 
-    gone = ("largest_ratio", "deepest", "random_walk")  # rules whose numbers stay
-    others = [name for name in (COMMONEST, *RANKED, *gone) if name != OURS]
+    gone = ("commonest", "largest_ratio", "deepest", "random_walk")  # rules whose numbers stay
+    others = [name for name in (*RANKED, *gone) if name != OURS]
     best, reported = [], []
     for source in SOURCES:
         rules = {name: table.get((name, "all", source)) for name in others}

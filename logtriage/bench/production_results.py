@@ -50,7 +50,9 @@ def production_table(frame: pd.DataFrame) -> pd.DataFrame:
     for policy, played in frame.groupby("policy", sort=False):
         faults = played[played["root"] != ""]
         named = faults[faults["top1"] == 1.0]
-        stated = played["confidence"].notna().all()
+        error = np.nan
+        if played["confidence"].notna().all():
+            error = calibration_error(played["confidence"], played["top1"])
         rows.append(
             {
                 "policy": policy,
@@ -58,9 +60,7 @@ def production_table(frame: pd.DataFrame) -> pd.DataFrame:
                 "remedy": faults["remediation"].mean(),
                 "team": faults["escalation"].mean(),
                 "path_wrong": 1.0 - named["path"].mean(),
-                "calibration_error": calibration_error(played["confidence"], played["top1"])
-                if stated
-                else np.nan,
+                "calibration_error": error,
             }
         )
     return pd.DataFrame(rows).sort_values("root", ascending=False, ignore_index=True)
@@ -80,15 +80,11 @@ def conformal(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
     threshold = np.sort(of_truth)[max(rank, 0)]
     rows = []
     for place, answers in _everywhere(ranker, blocks).items():
-        found = [(truth >= threshold, chance >= threshold) for chance, truth in answers]
-        rows.append(
-            {
-                "place": place,
-                "coverage": np.concatenate([right for right, _ in found]).mean(),
-                "size": np.concatenate([held.sum(1) for _, held in found]).mean(),
-                "silent": np.concatenate([held[:, -1] for _, held in found]).mean(),
-            }
-        )
+        held = [chance >= threshold for chance, _ in answers]
+        covered = np.concatenate([truth >= threshold for _, truth in answers]).mean()
+        size = np.concatenate([one.sum(1) for one in held]).mean()
+        silent = np.concatenate([one[:, -1] for one in held]).mean()
+        rows.append({"place": place, "coverage": covered, "size": size, "silent": silent})
     return pd.DataFrame(rows)
 
 
@@ -104,14 +100,8 @@ def metrics_alone(ranker: Ranker, blocks: int = 60) -> pd.DataFrame:
     for place, answers in _everywhere(ranker, blocks, alone=True).items():
         right = np.concatenate([chance.max(1) == truth for chance, truth in answers])
         named = np.concatenate([chance[:, :-1].max(1) >= POSSIBLE_FROM for chance, _ in answers])
-        rows.append(
-            {
-                "place": place,
-                "right": right.mean(),
-                "named": named.mean(),
-                "named_right": right[named].mean(),
-            }
-        )
+        row = {"place": place, "right": right.mean(), "named": named.mean()}
+        rows.append(row | {"named_right": right[named].mean()})
     return pd.DataFrame(rows)
 
 
@@ -150,11 +140,9 @@ def _recorded(ranker: Ranker, source: str, alone: bool = False) -> Answers:
     for index in range(len(load_source(source).cases)):
         episode = RealEpisode.open(source, index)
         graph = episode.incident.topology
-        seen = gather(graph, [episode.opening, episode.act(ASK_ALL)])
-        arrays = arrays_of_evidence(seen)
-        chance, _ = chances(ranker, without_the_rest(arrays) if alone else arrays)
-        root = graph.position[episode.incident.case.truth.root]
-        found.append((chance, chance[:, root]))
+        seen = arrays_of_evidence(gather(graph, [episode.opening, episode.act(ASK_ALL)]))
+        chance, _ = chances(ranker, without_the_rest(seen) if alone else seen)
+        found.append((chance, chance[:, graph.position[episode.incident.case.truth.root]]))
     return found
 
 

@@ -37,7 +37,6 @@ from .rollouts import rollout, scored
 
 HALVES = ("developed on", "held back")
 ALL = "all"
-COMMONEST = "commonest"  # ranks the roots of all other cases
 OURS = "unexplained"
 RANKED = ("random_ranking", *RULES)
 RECORDED_POLICIES: Policies = PRODUCTION_POLICIES | POLICIES  # of incidents that were recorded
@@ -58,13 +57,12 @@ def half(case: str) -> str:
     return HALVES[int(hashlib.sha256(case.encode()).hexdigest(), 16) % 2]
 
 
-def play_cases(
-    policy: Policy, source: str, first: int = 0, count: int | None = None
-) -> pd.DataFrame:
-    """Play a policy on the cases of a source, or on so many from `first` on; as `case_rows`."""
-    count = len(load_source(source).cases) if count is None else count
-    rows = rollout(policy, [REAL], source, count, first, TOGETHER, open_episode=open_incident)
-    return case_rows(rows)
+def play_cases(policy: Policy, source: str) -> pd.DataFrame:
+    """Play a policy on all cases of a source; rows as `case_rows`."""
+    count = len(load_source(source).cases)
+    return case_rows(
+        rollout(policy, [REAL], source, count, batch=TOGETHER, open_episode=open_incident)
+    )
 
 
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:

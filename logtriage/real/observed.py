@@ -59,12 +59,13 @@ class Measure(NamedTuple):
         band = f" ({number(self.low)}-{number(self.high)})" if self.low is not None else ""
         return f"{self.service} {self.name} {values}{self.unit} usual {number(self.usual)}{band}"
 
-    def sigma(self, least: float) -> float:
-        """The spread without an incident, by deviation or band; at least this share of `usual`."""
+    @property
+    def sigma(self) -> float:
+        """The spread without an incident, by deviation or band, but not nothing."""
         wide = self.deviation or 0.0
         if self.low is not None and self.high is not None:
             wide = max(wide, (self.high - self.low) / BAND)
-        return max(wide, least * abs(self.usual or 0.0), 1e-9)
+        return max(wide, LEAST_SPREAD * abs(self.usual or 0.0), 1e-9)
 
 
 class CallTime(NamedTuple):
@@ -161,4 +162,4 @@ def z_score(measure: Measure) -> float:
     usual, values = measure.usual, recent(measure)
     if usual is None or not values:
         return 0.0
-    return max((value - usual for value in values), key=abs) / measure.sigma(LEAST_SPREAD)
+    return max((value - usual for value in values), key=abs) / measure.sigma

@@ -4,7 +4,6 @@
 et al. 2024); implemented from their descriptions, not from their code.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from random import Random
@@ -44,11 +43,6 @@ def random_ranking(seed: int = 0) -> Rule:
     return lambda evidence: random.sample(evidence.graph.names, len(evidence.graph.names))
 
 
-def commonest(roots: Sequence[str]) -> Rule:
-    """A rule that knows the roots of other incidents, and reads nothing."""
-    return lambda evidence: ranked(evidence.graph, Counter(roots))
-
-
 def starts(evidence: Evidence) -> list[str]:
     """Where a search starts: the alerted services, or without alerts those where users enter."""
     alerted = list(dict.fromkeys(alert.service for alert in evidence.alerts))
@@ -61,16 +55,14 @@ def worst_callee(evidence: Evidence) -> list[str]:
     failing = any(alert.metric == "errors" for alert in evidence.alerts[:1])
     names = SUCCESSES if failing else LATENCIES
     anomaly = {name: evidence.anomaly(name, *names) for name in graph.names}
-    path = [min(starts(evidence), key=lambda name: (graph.depth[name], -anomaly[name]))]
-    while True:
-        below = [
-            name
-            for name in graph.service(path[-1]).downstream
-            if name not in path and anomaly[name] > ANOMALOUS
-        ]
-        if not below:
-            return first_then(path[::-1], evidence, names)
-        path.append(max(below, key=lambda name: anomaly[name]))
+    worst: str | None = min(starts(evidence), key=lambda name: (graph.depth[name], -anomaly[name]))
+    path: list[str] = []
+    while worst:
+        path.append(worst)
+        below = [one for one in graph.service(worst).downstream if one not in path]
+        anomalous = [one for one in below if anomaly[one] > ANOMALOUS]
+        worst = max(anomalous, key=anomaly.__getitem__, default=None)
+    return first_then(path[::-1], evidence, names)
 
 
 def traversal(evidence: Evidence) -> list[str]:
@@ -86,11 +78,12 @@ def traversal(evidence: Evidence) -> list[str]:
     paths = calls.subgraph(anomalous | set(starts(evidence)))
     found: dict[str, float] = {}
     for name in anomalous:
-        if anomalous.isdisjoint(graph.service(name).downstream):
-            for start in starts(evidence):
-                ways = [[name]] if start == name else nx.all_simple_paths(paths, start, name)
-                for way in islice(ways, MOST_PATHS):
-                    found[name] = max(found.get(name, 0.0), sum(scores[one] for one in way))
+        if not anomalous.isdisjoint(graph.service(name).downstream):
+            continue
+        for start in starts(evidence):
+            ways = [[name]] if start == name else nx.all_simple_paths(paths, start, name)
+            for way in islice(ways, MOST_PATHS):
+                found[name] = max(found.get(name, 0.0), sum(scores[one] for one in way))
     return first_then([one for one in ranked(graph, found) if one in found], evidence, measure)
 
 

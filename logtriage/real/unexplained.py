@@ -19,7 +19,7 @@ from collections import defaultdict
 from math import log, sqrt
 from statistics import median
 
-from .observed import LATENCIES, LEAST_SPREAD, RATE, SUCCESSES, Evidence, Measure, z_score
+from .observed import LATENCIES, RATE, SUCCESSES, Evidence, z_score
 
 # A residual of this size (a z-score, or in times the baseline wait of a call) is as likely noise as
 # not. All signals share the value, so that none is tuned.
@@ -47,9 +47,8 @@ def votes(evidence: Evidence) -> dict[str, Scores]:
         found["waiting"] = waiting(evidence)
         found["network latency"] = network_latency(evidence)
     if "errors" in kinds:
-        failed = deviations(evidence, SUCCESSES, -0.01)
-        added = {name: requests for name, (requests, _) in failed.items()}
-        found["failures"] = shares(residuals(evidence, added, {}))
+        failed, _ = deviations(evidence, SUCCESSES, -0.01)
+        found["failures"] = shares(residuals(evidence, failed, {}))
     return found
 
 
@@ -69,9 +68,9 @@ def discounted(share: Scores, size: Scores) -> Scores:
 def waiting(evidence: Evidence) -> Scores:
     """Which services are slower than their callees explain."""
     network = {call: added for call, (added, _) in network_waits(evidence).items()}
-    slower = deviations(evidence, LATENCIES, 1.0)
-    rest = residuals(evidence, {name: added for name, (added, _) in slower.items()}, network)
-    size = {name: residual / max(slower[name][1], ALMOST) for name, residual in rest.items()}
+    slower, spread = deviations(evidence, LATENCIES, 1.0)
+    rest = residuals(evidence, slower, network)
+    size = {name: residual / max(spread[name], ALMOST) for name, residual in rest.items()}
     return discounted(shares(rest), size)
 
 
@@ -102,29 +101,25 @@ def own_metrics(evidence: Evidence) -> dict[str, Scores]:
     return {name: shares(scores, NOISE) for name, scores in off.items()}
 
 
-def deviations(
-    evidence: Evidence, names: tuple[str, ...], sign: float
-) -> dict[str, tuple[float, float]]:
-    """`largest_deviation` of each service, by the first of these measures that it has."""
-    found = {}
+def deviations(evidence: Evidence, names: tuple[str, ...], sign: float) -> tuple[Scores, Scores]:
+    """The recent `sign` x (value - baseline) x requests of largest size, and one spread there, of
+    each service, by the first of these measures that it has.
+    """
+    found, spread = {}, {}
     for service in evidence.graph.names:
         known = [one for one in evidence.measured(service, *names) if one.usual is not None]
-        if known:
-            rates = next(iter(evidence.measured(service, RATE)), None)
-            found[service] = largest_deviation(known[0], rates, sign)
-    return found
-
-
-def largest_deviation(measure: Measure, rates: Measure | None, sign: float) -> tuple[float, float]:
-    """The recent `sign` x (value - baseline) x requests of largest size, and one spread there."""
-    usual, half = measure.usual or 0.0, len(measure.values) // 2
-    counted = rates.values if rates is not None else (1.0,) * len(measure.values)
-    found = [
-        (sign * (value - usual) * rate, measure.sigma(LEAST_SPREAD) * rate)
-        for value, rate in zip(measure.values[half:], counted[half:], strict=True)
-        if value is not None and rate is not None
-    ]
-    return max(found, key=lambda one: abs(one[0]), default=(0.0, 0.0))
+        if not known:
+            continue
+        measure, half = known[0], len(known[0].values) // 2
+        rates = evidence.measured(service, RATE)
+        counted = rates[0].values if rates else (1.0,) * len(measure.values)
+        off = [
+            (sign * (value - (measure.usual or 0.0)) * rate, measure.sigma * rate)
+            for value, rate in zip(measure.values[half:], counted[half:], strict=True)
+            if value is not None and rate is not None
+        ]
+        found[service], spread[service] = max(off, key=lambda one: abs(one[0]), default=(0.0, 0.0))
+    return found, spread
 
 
 def residuals(evidence: Evidence, totals: Scores, network: dict[tuple[str, str], float]) -> Scores:

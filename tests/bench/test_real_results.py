@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from real import SCRIPTED, play_commonest, play_scripted
+from real import SCRIPTED, play_scripted
 
 from logtriage.bench import real_results as real
 from logtriage.bench.intervals import wilson
-from logtriage.real.cases import SOURCES, load_source
+from logtriage.real.cases import SOURCES
 
 RESULTS = Path(__file__).parents[2] / "results" / "real"
 
@@ -39,25 +39,6 @@ def test_ours_is_above_every_policy_that_does_not_know_the_faults(table, source,
     held_back = table.xs((source, "held back"), level=("source", "part"))["top1"]
     for name in ("commonest", "worst_callee", "trace"):
         assert held_back[real.OURS].mean > held_back[name].mean
-
-
-def test_halves_are_of_the_ids():
-    halves = [real.half(case.id) for source in SOURCES for case in load_source(source).cases]
-    assert halves.count("held back") == 36 and set(halves) == set(real.HALVES)
-
-
-def test_the_commonest_never_sees_its_own_root(monkeypatch):
-    given = []
-
-    def spy(roots):
-        given.append(list(roots))
-        return lambda evidence: list(evidence.graph.names)
-
-    monkeypatch.setattr("real.commonest", spy)
-    assert len(play_commonest("petshop")) == 26
-    roots = [case.truth.root for case in load_source("petshop").cases]
-    for at, others in enumerate(given):
-        assert others == roots[:at] + roots[at + 1 :]
 
 
 def test_cases_of_a_group_count_as_one():
