@@ -13,26 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from . import generator as world
 from .dials import CHANCES, DEPLOYED, DEPLOYS, FAILURES, GROUP_OF, GROUPS, HIDDEN, NO_FAULT, sizes
-from .generator import (
-    BURST,
-    BURSTINESS,
-    BURSTS,
-    CUT,
-    FAILING_SHARES,
-    FAR_CALL,
-    FAR_LINES,
-    LATENCY_SHARE,
-    LINES_FAR,
-    LINES_NOISE,
-    ONSETS,
-    OWN_NOISE,
-    SAMPLES,
-    Block,
-    eligible,
-    log_change,
-    struck,
-)
+from .generator import ONSETS, SAMPLES, Block, eligible, log_change, struck
 from .mesh import AT, Change, consequences
 
 STRENGTHS = (np.arange(8) + 0.5) / 8.0  # the grid, in the middle of eight equal parts
@@ -115,8 +98,8 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
     usual, values = block.usual[at], block.shown.values[at]
     size = mesh.own.shape[1]
     base = block.noise["latency"].covariance(at, size)
-    shares = np.array([LATENCY_SHARE, 1.0])
-    own = np.array([OWN_NOISE["latency"], OWN_NOISE["p95"]])
+    shares = np.array([world.LATENCY_SHARE, 1.0])
+    own = np.array([world.OWN_NOISE["latency"], world.OWN_NOISE["p95"]])
     alone = np.repeat((own * mesh.noise[at][:, None]) ** 2, SAMPLES, axis=1)
     both = np.kron(np.outer(shares, shares), np.ones((SAMPLES, SAMPLES)))
     covariance = np.tile(base, (1, 1, 2, 2)) * both + _diagonal(alone)[:, None]
@@ -138,7 +121,7 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
         cause = np.flatnonzero(touched & (change.delay[:, 0] > 0.0))
         wire = mesh.wire[at, caller, callee] + np.append(change.delay[cause, 0], 0.0)
         sigma, far = calls.noise[at].item(), calls.far[at].item()
-        yield cause, _gained(_two_normals(np.log(took / wire), sigma, FAR_CALL, far))
+        yield cause, _gained(_two_normals(np.log(took / wire), sigma, world.FAR_CALL, far))
 
 
 def _read_requests(block: Block, at: int, causes: Causes) -> Found:
@@ -151,8 +134,8 @@ def _read_requests(block: Block, at: int, causes: Causes) -> Found:
     yield from _series(covariance, seen, block.chances[at], causes.change.requests)
 
     failing = block.failing[at].item()
-    chances = _seldom(failing, len(FAILING_SHARES))
-    alone = np.append(0.0, FAILING_SHARES)[:, None]
+    chances = _seldom(failing, len(world.FAILING_SHARES))
+    alone = np.append(0.0, world.FAILING_SHARES)[:, None]
     for service in np.flatnonzero(mesh.measured[at, :, AT["available"]]):
         count, failed = block.requests[at, service], block.failures[at, service]
         cause = np.flatnonzero(causes.change.errors[:, service] > 1e-5)
@@ -197,7 +180,7 @@ def _read_lines(block: Block, at: int, causes: Causes) -> Found:
         usual = lines.usual[at, service] * minutes * load
         mean = usual * (1.0 - np.append(causes.change.lines[cause, service], 0.0))
         off = np.log((lines.ordinary[at, service] * minutes + 0.5) / (mean + 0.5))
-        yield cause, _gained(_two_normals(off, LINES_NOISE, LINES_FAR, FAR_LINES))
+        yield cause, _gained(_two_normals(off, world.LINES_NOISE, world.LINES_FAR, world.FAR_LINES))
 
 
 _READERS = (_read_time, _read_requests, _read_resources, _read_lines)
@@ -216,7 +199,7 @@ def _metric(
     """
     usual = block.usual[at][:, AT[name], None]
     values = block.shown.values[at, :, AT[name]]
-    if name in CUT:
+    if name in world.CUT:
         values = np.where(values < 100.0, values, np.nan)  # how far it was is unknown
     seen = np.log(values / (usual * today))
     covariance = block.noise[name].covariance(at, len(seen))
@@ -279,12 +262,12 @@ def _two_normals(off: np.ndarray, sigma: float, more: float, share: float) -> np
 
 def _count_logs(seen: int, mean: np.ndarray, minutes: float) -> np.ndarray:
     """Log probability of a count whose mean is gamma distributed, and has a burst now and then."""
-    bursts = np.append(0.0, BURSTS)
+    bursts = np.append(0.0, world.BURSTS)
     mean = (mean[:, None] + bursts + 0.01) * minutes
-    share = BURSTINESS / (BURSTINESS + mean)
-    logs = gammaln(seen + BURSTINESS) - gammaln(seen + 1) - gammaln(BURSTINESS)
-    logs = logs + BURSTINESS * np.log(share) + seen * np.log1p(-share)
-    return logsumexp(logs + _seldom(BURST, len(BURSTS)), axis=1)
+    share = world.BURSTINESS / (world.BURSTINESS + mean)
+    logs = gammaln(seen + world.BURSTINESS) - gammaln(seen + 1) - gammaln(world.BURSTINESS)
+    logs = logs + world.BURSTINESS * np.log(share) + seen * np.log1p(-share)
+    return logsumexp(logs + _seldom(world.BURST, len(world.BURSTS)), axis=1)
 
 
 def _seldom(share: float, ways: int) -> np.ndarray:
