@@ -26,7 +26,6 @@ REAL = "real"  # the name of the task
 MAX_STEPS = 20
 TOP = 3  # services that may be blamed in order; the first counts for the score
 SCORED = "root cause alone: no severity, team, remedy or gate"
-NOTICE = "a real incident: the root cause alone counts; who is blamed next is your second guess"
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class RealEpisode(BaseEpisode):
     """A case being played."""
 
     incident: RealIncident
-    notice = NOTICE
+    notice = "a real incident: the root cause alone counts; who is blamed next is your second guess"
 
     def __init__(self, incident: RealIncident) -> None:
         case = incident.case
@@ -65,23 +64,17 @@ class RealEpisode(BaseEpisode):
         return cls(RealIncident(source, index, case, call_graph(case)))
 
     def _ask(self, service: str) -> Observation:
-        case = self.incident.case
-        if service == ALL_SERVICES:
-            return Observation(
-                alerts=alerts(case),
-                metrics=metrics(case),
-                measures=[*case.measures],
-                calls=[*case.call_times] or None,
-                counts=[*case.line_counts] or None,
-            )
+        case, every = self.incident.case, service == ALL_SERVICES
+        of = {name: every or name == service for name in case.services}
         found = Observation(
-            metrics=[row for row in metrics(case) if row.service == service],
-            measures=[row for row in case.measures if row.service == service],
-            calls=[one for one in case.call_times if service in (one.caller, one.callee)] or None,
-            counts=[row for row in case.line_counts if row.service == service] or None,
-            lines=log_lines(case, service),
+            alerts=alerts(case) if every else None,
+            metrics=[row for row in metrics(case) if of[row.service]],
+            measures=[row for row in case.measures if of[row.service]],
+            calls=[one for one in case.call_times if of[one.caller] or of[one.callee]] or None,
+            counts=[row for row in case.line_counts if of[row.service]] or None,
+            lines=None if every else log_lines(case, service),
         )
-        if found.measures or found.calls or found.counts or found.lines:
+        if every or found.measures or found.calls or found.counts or found.lines:
             return found
         return found._replace(notice=f"nothing is on record of {service}")
 
@@ -113,20 +106,20 @@ def alerts(case: Case) -> list[Alert]:
 def metrics(case: Case) -> list[Metric]:
     """The metrics table: one row per service of which errors or p95 are known."""
     known = {(row.service, row.name): row for row in case.measures}
+    unknown = Measure("", "", "", ())
     rows = []
     for service in case.services:
-        p95, available = known.get((service, "p95")), known.get((service, "available"))
+        p95, available = (known.get((service, name), unknown) for name in ("p95", "available"))
         latency, success = (worst(measure, case.window.zero) for measure in (p95, available))
         if latency is not None or success is not None:
             errors = None if success is None else 100.0 - success
-            rows.append(observed_metric(service, errors, latency, p95.usual if p95 else None))
+            rows.append(observed_metric(service, errors, latency, p95.usual))
     return rows
 
 
-def worst(measure: Measure | None, zero: int) -> float | None:
+def worst(measure: Measure, zero: int) -> float | None:
     """The value since `zero` that is farthest from the baseline, if any; without one the last."""
-    values = [value for value in measure.values[zero:] if value is not None] if measure else []
-    usual = measure.usual if measure else None
+    usual, values = measure.usual, [one for one in measure.values[zero:] if one is not None]
     if usual is None:
         return values[-1] if values else None
     return max(values, key=lambda value: abs(value - usual), default=None)
