@@ -34,8 +34,7 @@ def sweep(
     ] = False,
 ) -> None:
     """Run the points of a sweep that are not finished; repeat the command to continue."""
-    from .points import run_points
-    from .sweeps import load_sweep, summarise_sweep
+    from .sweeps import load_sweep, run_points, summarise_sweep
 
     asked = load_sweep(path, folder)
     if dry_run:

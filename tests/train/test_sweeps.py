@@ -18,7 +18,7 @@ from toy_notebook import write_toy
 from typer.testing import CliRunner
 
 from logtriage.__main__ import app
-from logtriage.train import points
+from logtriage.train import sweeps
 from logtriage.train.sweeps import load_sweep, summarise_sweep
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ def test_a_key_that_occurs_twice_is_refused(tmp_path):
 @pytest.mark.parametrize("path", sorted((ROOT / "sweeps").glob("*.yaml")), ids=lambda one: one.stem)
 def test_a_sweep_of_ours_can_be_run(path):
     sweep = load_sweep(path)
-    assert len(sweep.points) == len(sweep.rows) * len(sweep.file.seeds)
+    assert len(sweep.points) == len(sweep.file.rows) * len(sweep.file.seeds)
 
 
 def test_rows_times_seeds(tmp_path):
@@ -98,10 +98,10 @@ def test_a_point_is_finished_when_its_process_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     point = the_point(tmp_path)
     assert point.state() == "waiting"
-    points.execute(point)
+    sweeps.execute(point)
     assert point.state() == "finished"
     steps = (point.folder / "steps.jsonl").read_text()
-    points.execute(point)  # found, and not executed again
+    sweeps.execute(point)  # found, and not executed again
     assert (point.folder / "steps.jsonl").read_text() == steps
     assert the_point(tmp_path, size=2).state() == "interrupted"  # another point there
     # papermill counts the last cell as executed even when the kernel died in it
@@ -116,8 +116,8 @@ def test_a_kernel_that_dies_in_the_last_cell_leaves_a_failed_point(tmp_path):
     notebook = json.loads((tmp_path / "toy.ipynb").read_text())
     notebook["cells"][-1]["source"] = "import os; os._exit(1)"
     (tmp_path / "toy.ipynb").write_text(json.dumps(notebook))
-    with pytest.raises(points.PointError, match="died"):
-        points.execute(point)
+    with pytest.raises(sweeps.PointError, match="died"):
+        sweeps.execute(point)
     assert point.state() == "failed"
 
 
