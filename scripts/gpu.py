@@ -42,8 +42,8 @@ from logtriage.play.tools import ToolSession, tool_schemas
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
 from logtriage.policies.llm.loading import load_language_model, located
 from logtriage.train import cost, grpo
+from logtriage.train.colab import apart
 from logtriage.train.cost import GIB, T4, estimate
-from logtriage.train.decoding import apart
 from logtriage.train.settings import TrainingConfig, make_config
 from logtriage.world.tasks import SEVERITIES, TASKS
 
