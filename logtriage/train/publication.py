@@ -1,29 +1,42 @@
 """A finished run as a model of the Hugging Face Hub: `python -m logtriage publish-model`.
 
-The folder `hub` in the run's, which is uploaded, holds the model card, the adapter or the whole
-model, `example.json` for the card's snippet, `run.json` (the run's `config.json`), its metrics,
-results and figures, and nothing of the machine: no checkpoints, no pickled arguments.
+The folder `hub` in the run's, which is uploaded, holds the model card (`templates/model_card.md`,
+filled in from what lies in the run's folder), the adapter or the whole model, `example.json` for
+the card's snippet, `run.json` (the run's `config.json`), its metrics, results and figures, and
+nothing of the machine: no checkpoints, no pickled arguments.
 """
 
 import json
 import shutil
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
-from huggingface_hub import HfApi, get_token
+import pandas as pd
+from huggingface_hub import EvalResult, HfApi, ModelCardData, get_token
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
+from .. import REPOSITORY, __version__
 from ..bench.plots import plot_learning
-from ..bench.runs import model_of, read_jsonl, record_of
+from ..bench.runs import last_step, model_of, read_jsonl, record_of, weights_digest
+from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
+from ..bench.strata import describe_falls, label, stratum_changes, with_truth
+from ..drawing import read_template
 from ..play.conversation import opening_messages
 from ..play.episode import Episode
 from ..play.tools import ToolSession, tool_schemas
 from ..policies.llm.loading import WHOLE
 from ..policies.llm.path_names import names_for
+from ..world.tasks import BENCHMARK_VERSION
 from .drills import HOLDOUT_INDEX
-from .experiment import refuse_production
-from .model_card import QWEN_RESEARCH, Subject, make_card
+from .experiment import (
+    incidents_told,
+    refuse_production,
+    same_incidents,
+    summarise_run,
+    turn_tokens_of,
+)
 
 # Of `model/`: the other files say where it was trained, or are TRL's.
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
@@ -40,6 +53,56 @@ NOTICE = (
     "Qwen is licensed under the Qwen RESEARCH LICENSE AGREEMENT, Copyright (c) Alibaba Cloud."
     " All Rights Reserved.\n"
 )
+TAGS = (
+    *("logtriage", "incident-response", "root-cause-analysis", "tool-use"),
+    *("reinforcement-learning", "grpo", "trl"),
+)
+CAPTIONS = {
+    "learning.png": "The score as training went on.",
+    "gain.png": "Held-out incidents, before and after training.",
+    "strata.png": "The same by what was true of the incident.",
+}
+
+
+class Licence(NamedTuple):
+    """A licence as the Hub knows it; name and link where it has no identifier of its own."""
+
+    identifier: str
+    name: str | None = None
+    link: str | None = None
+
+
+QWEN_RESEARCH = Licence(
+    "other", "qwen-research", "https://huggingface.co/Qwen/Qwen2.5-3B-Instruct/blob/main/LICENSE"
+)
+APACHE = Licence("apache-2.0")
+LICENCES = {
+    "Qwen/Qwen2.5-0.5B-Instruct": APACHE,
+    "Qwen/Qwen2.5-1.5B-Instruct": APACHE,
+    "Qwen/Qwen2.5-3B-Instruct": QWEN_RESEARCH,
+    "Qwen/Qwen2.5-7B-Instruct": APACHE,
+    "Qwen/Qwen3-4B-Instruct-2507": APACHE,
+    "": Licence("mit"),  # the embedded model, ours
+}
+
+
+class Subject(NamedTuple):
+    """What is published."""
+
+    run: Path  # folder of a finished run
+    name: str  # of the repository, `owner/name`
+    adapter: bool  # an adapter was trained, and not all weights
+    merged: bool  # into its base
+    base: str  # its name on a hub; empty for one in a folder
+
+    @property
+    def title(self) -> str:
+        return self.name.partition("/")[2]
+
+    @property
+    def licence(self) -> Licence:
+        """The base's, of which what is published is made or to which it belongs."""
+        return LICENCES.get(self.base, Licence("unknown"))
 
 
 def check_name(name: str) -> None:
@@ -114,8 +177,9 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     else:
         _copy(run / "model", folder, (*WEIGHTS, *CONFIGURATION))
     _copy(run, folder, ("metrics.jsonl", "evaluation.parquet", "*.png"))
+    episodes = read_jsonl(run / "episodes.jsonl")
     if not (folder / "learning.png").exists():
-        plot_learning([read_jsonl(run / "episodes.jsonl")]).save(folder / "learning.png")
+        plot_learning([episodes]).save(folder / "learning.png")
 
     config = run / "model" / "config.json"  # an adapter has none, and reads real names
     names = names_for(json.loads(config.read_text())) if config.exists() else None
@@ -124,7 +188,7 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     (folder / "example.json").write_text(json.dumps(example, indent=1) + "\n")
     if subject.licence == QWEN_RESEARCH:
         (folder / "NOTICE").write_text(NOTICE)
-    (folder / "README.md").write_text(str(make_card(subject, folder)))
+    (folder / "README.md").write_text(_card(subject, folder, record, episodes))
     return folder
 
 
@@ -163,3 +227,141 @@ def _merge(base: str, adapter: Path, folder: Path) -> None:
     # Not bfloat16, in which small changes of a weight are rounded away.
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
     PeftModel.from_pretrained(model, str(adapter)).merge_and_unload().save_pretrained(folder)
+
+
+# -- the card --------------------------------------------------------------------------------------
+
+
+def _card(subject: Subject, folder: Path, record: dict[str, Any], episodes: pd.DataFrame) -> str:
+    """The card of what lies in `folder`, which gets `summary.json`, the numbers behind it."""
+    run, settings, last = subject.run, record["settings"], last_step(subject.run)
+    found = _results(run, folder)
+    base = {}  # what is said of the embedded base
+    path = Path(model_of(run)) / "base.json"
+    if not subject.base and path.exists():
+        built = json.loads(path.read_text())
+        base = {
+            "expert": "base" in built["settings"],
+            "parameters": f"{built['parameters'] / 1e6:.2f} million",
+        }
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+    training = {
+        "tasks": dict(episodes["task"].str.replace("_", " ").value_counts() // settings["group"]),
+        "incidents": len(episodes) // settings["group"],
+        "episodes": len(episodes),
+        "first": episodes["index"].min(),
+        "last": episodes["index"].max(),
+        "warm_up": settings["warm_up"],
+        "steps": last["step"],
+        "minutes": last["seconds"] / 60,
+    }
+    return read_template(__package__, "model_card.md").render(
+        metadata=_metadata(subject, found.get("rows", [])).to_yaml(),
+        subject=subject,
+        base=base,
+        settings=settings,
+        training=training,
+        record=record,
+        found=found,
+        figures={name: said for name, said in CAPTIONS.items() if (folder / name).exists()},
+        turn_tokens=turn_tokens_of(settings),
+        own_tokenizer=tokenizer.get("tokenizer_class") == "TokenizersBackend",
+        run_named=f"{run.resolve().parent.name}/{run.name}",
+        repository=REPOSITORY,
+        version=__version__,
+        benchmark=BENCHMARK_VERSION,
+    )
+
+
+def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
+    """The card's head, with one result per task where there are any."""
+    adapter, licence = subject.adapter and not subject.merged, subject.licence
+    results = [
+        EvalResult(
+            task_type="text-generation",
+            task_name="incident triage by tool calls",
+            dataset_type="logtriage",
+            dataset_name=f"LogTriage {row['task'].replace('_', ' ')}",
+            dataset_config=row["task"],
+            dataset_split=row["split"],
+            dataset_revision=row["benchmark"],
+            metric_type="score",
+            metric_name=f"mean score of {row['episodes']} held-out incidents, 0 to 1",
+            metric_value=round(row["trained"][0], 4),
+            source_name="LogTriage",
+            source_url=f"https://github.com/{REPOSITORY}",
+            verified=False,
+        )
+        for row in rows
+    ]
+    return ModelCardData(
+        language="en",
+        license=licence.identifier,
+        license_name=licence.name,
+        license_link=licence.link,
+        library_name="peft" if adapter else "transformers",
+        pipeline_tag="text-generation",
+        base_model=subject.base or None,
+        base_model_relation=("adapter" if adapter else "finetune") if subject.base else None,
+        tags=[*TAGS, *(["lora"] if subject.adapter else [])],
+        model_name=subject.title if results else None,
+        eval_results=results or None,
+    )
+
+
+def _results(run: Path, folder: Path) -> dict[str, Any]:
+    """Tables and sentences about held-out incidents, and the rows of `summary.json`, written here;
+    empty where the trained model has not been evaluated.
+    """
+    path = run / "evaluation.parquet"
+    if not path.exists():
+        return {}
+    evaluation = pd.read_parquet(path)
+    split = evaluation["split"].iloc[0]  # others may be beside it
+    evaluation = same_incidents(evaluation[evaluation["split"] == split])
+    base, trained = (evaluation[evaluation["policy"] == name] for name in ("base", "trained"))
+    if trained.empty:
+        return {}
+    if set(trained["weights"]) != {weights_digest(run / "model")}:
+        raise ValueError(
+            f"{path} holds results of other weights than {run / 'model'}; evaluate the run again,"
+            " or move the file away"
+        )
+    rows = [{**row, "split": split} for row in summarise_run(folder, evaluation)]
+    table = summary_table(rows)
+    table["task"] = table["task"].str.replace("_", " ")
+
+    def shown(*columns: str) -> str:
+        return markdown(table[["task", *(name for name in columns if name in table)]])
+
+    changes = stratum_changes(base, trained)
+    return {
+        "rows": rows,
+        "split": split,
+        "episodes": incidents_told(evaluation),
+        "results": shown("start", "base", "trained", "gain", f"share of {CEILING}"),
+        "references": shown("trained", *REFERENCES) if {*REFERENCES} & {*table} else "",
+        "strata": shown(*map(label, DETECTION)),
+        "falls": describe_falls(changes),
+        "judged": bool(changes["low"].notna().any()),
+        **_harms(trained),
+    }
+
+
+def _harms(trained: pd.DataFrame) -> dict[str, str]:
+    """What would harm a real cluster, as shares by task in words."""
+    known = with_truth(trained)
+    faults, alarms = known[known["real"]], known[~known["real"]]
+    answers = alarms[["root_cause", "remediation", "escalation"]]
+
+    def by_task(harmed: pd.Series, frame: pd.DataFrame) -> str:
+        shares = harmed.groupby(frame["task"], sort=False).mean()
+        return ", ".join(
+            f"{share:.0%} in {task.replace('_', ' ')}" for task, share in shares.items()
+        )
+
+    return {
+        "dismissed": by_task(faults["closed_by"] == "ignore", faults),
+        "wrong_remedy": by_task(faults["remediation"] != 1, faults),
+        "acted_in_vain": by_task((answers != 1).any(axis=1), alarms),
+    }

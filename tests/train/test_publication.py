@@ -25,8 +25,7 @@ from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import publication
 from logtriage.train.experiment import evaluate_run
 from logtriage.train.grpo import train
-from logtriage.train.model_card import LICENCES
-from logtriage.train.publication import publish_model, write_model
+from logtriage.train.publication import LICENCES, publish_model, write_model
 from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
 
