@@ -2,21 +2,21 @@
 a download.
 
 A Qwen2 decoder of about one million parameters with its own tokenizer, built from text of `train`
-only, on many call graphs and in many words; it reads services by path names. It first learns to
-*read* (see `drills`), then imitates a *novice on-call* who knows the runbook but blames the loudest
-service, and is often wrong. Neither shows it the right answer of an incident; what GRPO adds, it
-learns from reward. An *expert* base is a finished one that `belief` has then taught, by its own
-episodes first, and by what it would have done in the model's (see `distillation`).
+only; it reads services by path names. It first learns to *read* (see `drills`), then imitates a
+*novice on-call* who knows the runbook but blames the loudest service, and is often wrong. Neither
+shows it the right answer of an incident; what GRPO adds, it learns from reward. An *expert* base is
+a finished one that `belief` has then taught, by its own episodes first, and by what it would have
+done in the model's (see `distillation`).
 
-The runbook facts in the drills (what a line proves, which remedy and team go with it) are true in
-the simulated world: a runbook is what an on-call has. Results of this model must say so.
+The tokenizer is byte-level BPE. Prompts are what training costs, so what never varies is one token;
+unknown words are read in parts, and services by their path names.
 """
 
 import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -25,42 +25,150 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from ..bench.runs import locked, weights_digest, write_text
+from ..play.actions import ACTION_ARGUMENTS
 from ..play.conversation import Message
+from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER
 from ..play.tools import tool_schemas
-from ..policies.llm.loading import load_language_model
+from ..policies.llm.loading import load_language_model, with_tool_calls
+from ..policies.llm.path_names import KIND_WORDS
+from ..world.call_graph import TEAMS
+from ..world.faults import REMEDIES
+from ..world.tasks import SEVERITIES
 from .distillation import own_examples
-from .drills import drill, expert_episode, novice_episode
+from .drills import DRILL_PROMPT, drill, expert_episode, novice_episode
 from .supervised import BATCH, Example, batches, encode, train_on
-from .tokenizer import TOKENIZER_EXAMPLES, build_tokenizer, tokenizer_texts
 
 DIGESTED = 40  # examples of each kind by which a finished model is recognised
 LEARNING_RATE, EXPERT_RATE = 0.02, 0.01  # peaks; see `supervised.train_on`
+
+VOCABULARY = 3000  # tokens, before the fixed pieces
+TOKENIZER_EXAMPLES = 400  # drills, and as many novice episodes, that the tokenizer is trained on
+# Pieces that no token crosses. A path name is a kind and numbers.
+KIND = "|".join(KIND_WORDS.values())
+PIECES = "|".join(
+    [
+        "step [0-9]+ of [0-9]+",
+        rf"[ \n]?(?<![a-z0-9-])(?:{KIND})(?=(?:-[0-9]+)*(?![a-z0-9-]))",
+        r"(?<=[a-z0-9])-[0-9]+",
+        r"\n[A-Z]* ?",  # a line start with its level
+        f" ?(?:{'|'.join(remedy for remedy in REMEDIES if '-' in remedy)})(?![a-z0-9-])",
+        # A figure of two digits: the digits, then its zeros with the unit.
+        "(?<=[0-9])0*(?:ms |% |%)",
+        r" ?(?:[0-9]\.[0-9](?![0-9])|[0-9]{1,2})",
+        " ?(?:[A-Z][a-z]+|[A-Z]+|[a-z]+)",  # a word, or a part in CamelCase
+        r" ?[^A-Za-z0-9\n ]+(?: (?=[0-9]))?",
+        " ",
+    ]
+)
 
 Log = list[dict[str, Any]]  # rows of losses
 Made = tuple[Any, Any]  # a model and its tokenizer
 
 
+# -- the tokenizer ---------------------------------------------------------------------------------
+
+
+def build_tokenizer(examples: int = TOKENIZER_EXAMPLES) -> Any:
+    """Byte-level BPE on so many drills and novices' episodes: words whole or in parts (`PIECES`),
+    fixed phrases whole.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    tokenizer.train_from_iterator(
+        _texts(examples),
+        trainers.BpeTrainer(
+            vocab_size=VOCABULARY,
+            special_tokens=special,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
+    with_tool_calls(fast)
+    fixed = _fixed_pieces(fast)
+    fast.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in fixed])
+    return fast
+
+
+def _texts(examples: int) -> Iterator[str]:
+    """What the tokenizer is trained on: drills, novices' episodes, and the values of calls."""
+    for index in range(examples):
+        yield from (*REMEDIES, *TEAMS, *SEVERITIES)
+        for messages in (drill(index), novice_episode(index)):
+            yield from (message["content"] for message in messages[1:])
+
+
+def _fixed_pieces(tokenizer: Any) -> list[str]:
+    """Text that never varies: system prompt, tool schemas, headers, and of a call all but the
+    values.
+    """
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
+    )
+    # head, SYSTEM_PROMPT, text about tools, <tools>, a line a schema, </tools>, how to call
+    _head, rest = prompt.split(SYSTEM_PROMPT)
+    before, schemas = rest.split("<tools>\n", 1)
+    schemas, after = schemas.split("\n</tools>")
+    pieces = [
+        SYSTEM_PROMPT,
+        DRILL_PROMPT,
+        before + "<tools>\n",
+        *schemas.split("\n"),
+        "\n</tools>" + after.removesuffix("<|im_end|>\n"),
+        "\ncalls: ",
+        "\nalerts: ",
+        f"\n{TABLE_HEADER}\n",
+        "assistant\n",
+        "user\n",
+        "user\n<tool_response>\n",
+        "\n</tool_response>",
+    ]
+    # A call without arguments is one piece; of the others, all but the values.
+    for name, arguments in ACTION_ARGUMENTS.items():
+        start = f'<tool_call>\n{{"name": "{name}", "arguments": {{'
+        if arguments:
+            pieces.append(f'{start}"{arguments[0]}": "')
+            pieces += [f'", "{argument}": "' for argument in arguments[1:]]
+        else:
+            pieces.append(start + "}}\n</tool_call>")
+    return [*pieces, '"}}\n</tool_call>']
+
+
+# -- the model -------------------------------------------------------------------------------------
+
+
 def new_model(tokenizer: Any, hidden: int, layers: int) -> Any:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    # The wide initialisation is decisive: with the default of 0.02 it hardly learns to read.
-    return Qwen2ForCausalLM(
-        Qwen2Config(
-            vocab_size=len(tokenizer),
-            hidden_size=hidden,
-            num_hidden_layers=layers,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            intermediate_size=3 * hidden,
-            tie_word_embeddings=True,
-            max_position_embeddings=2048,
-            initializer_range=0.6 / math.sqrt(hidden),
-            bos_token_id=None,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-            use_cache=True,
-        )
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=3 * hidden,
+        tie_word_embeddings=True,
+        max_position_embeddings=2048,
+        # The wide initialisation is decisive: with the default of 0.02 it hardly learns to read.
+        initializer_range=0.6 / math.sqrt(hidden),
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        use_cache=True,
     )
+    return Qwen2ForCausalLM(config)
 
 
 def build_base(
@@ -98,14 +206,14 @@ def build_base(
 
     def make(log: Log) -> Made:
         torch.manual_seed(seed)
-        tokenizer = build_tokenizer(tokenizer_texts(TOKENIZER_EXAMPLES))
+        tokenizer = build_tokenizer()
         model = new_model(tokenizer, hidden, layers)
         model.config.path_names = True
         schemas = tool_schemas()
         reading = [encode(tokenizer, drill(i), None) for i in range(drills)]
         triage = [encode(tokenizer, novice_episode(i), schemas) for i in range(novices)]
-        _imitate(model, reading, seed, LEARNING_RATE, "drills", log)
-        _imitate(model, triage, seed, LEARNING_RATE, "novice", log)
+        for examples, label in ((reading, "drills"), (triage, "novice")):
+            _imitate(model, examples, seed, LEARNING_RATE, label, log)
         return model, tokenizer
 
     return _finished(Path(folder), settings, make)

@@ -1,33 +1,102 @@
-"""The training loop for models whose keys and values we keep: TRL's, without its repeated work.
+"""The training loop for models whose keys and values we keep: TRL's, without its repeated work, and
+with credit for each answer.
 
 At each turn TRL reads the whole conversation again, and it reads the prompt of a group once for
 each of its episodes, even where two are equal to the last token; it pads every episode of a step to
 the longest, and reads again those whose advantage is 0. `KeptTrainer` does none of that, and learns
 the same (a test compares both gradients). Unsloth generates by its own kernels and keeps TRL's loop
-(`trainer.IncidentTrainer`).
+(`trainer.IncidentTrainer`). Like it this overrides private methods of TRL, which is pinned.
 
-Like its base class it overrides private methods of TRL, which is pinned. TRL's public
-`rollout_func` does not replace them: with it TRL would run its tool loop over finished episodes, or
-without `environment_factory` not say which incident a prompt is of.
+**Credit.** With the credit `episode`, TRL's own, every token of an episode has one advantage: its
+reward, less the mean reward of its group. That praises a wrong severity for a right root cause.
+The score is a sum of parts, and apart from gate, speed and costs the answer to one question does
+not change what another is worth. So with the credit `part` each answer gets its own:
+
+| what the model writes | what it is credited with |
+|---|---|
+| the severity | its points |
+| the service blamed | the points of root cause, remedy and speed, less costs |
+| the remedy and its service | the points of remedy and speed, less costs |
+| the team | its points, less what the gate took for a wrong one |
+| all else: which call to make, which service to ask, repeated answers | the whole reward |
+
+Costs of every kind are taken from the service and the remedy, since nearly all are those of a
+fruitless remedy; what the gate took is the points before costs. An advantage is that, less its mean
+over the episodes of the group which made the same call. Whether to make a call at all is judged by
+the whole reward alone, or never to answer would look as good.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers import DynamicCache
 from trl.trainer.utils import selective_log_softmax_and_entropy
 
 from ..play.conversation import Message, unreadable
+from ..play.episode import final_score
+from ..play.scoring import WEIGHTS, Score
+from ..play.tools import ToolSession
 from ..policies.llm.decoder import without_adapter
 from ..policies.llm.grammar import masked
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy
-from .credit import group_advantages
 from .trainer import IncidentTrainer
 
+WHOLE = "whole"  # the key of what is credited with the whole reward
+ANSWERS = ("classify_severity", "identify_root_cause", "remediate", "escalate")
 ARGUMENTS, CALL_END = '"arguments": {', "</tool_call>"
 READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
+
+
+class Advantages(NamedTuple):
+    """Of one episode."""
+
+    calls: list[float]  # one per call, for its arguments, in order
+    outside: float  # of all other tokens
+
+
+def credits(score: Score, reward: float, ignored: bool = False) -> dict[str, float]:
+    """What an episode credits each kind of call with, by action type; `WHOLE` for all others.
+
+    `reward` has the costs of malformed calls. An episode may have been closed by `ignore`
+    (`ignored`); what the gate took for that is not the team's.
+    """
+    points = {part: weight * getattr(score, part) for part, weight in WEIGHTS.items()}
+    healed = points["remediation"] + points["speed"] - score.cost
+    taken = 0.0 if ignored else (1.0 - score.gate) * sum(points.values())
+    return {
+        WHOLE: reward,
+        "classify_severity": points["severity"],
+        "identify_root_cause": points["root_cause"] + healed,
+        "remediate": healed,
+        "escalate": points["escalation"] - taken,
+    }
+
+
+def group_advantages(sessions: Sequence[ToolSession]) -> list[Advantages]:
+    """The advantages of the closed episodes of one group, by the credit `part`."""
+    made, given = [], []
+    values: dict[str, list[float]] = defaultdict(list)
+    for session in sessions:
+        score, closed_by = final_score(session.episode), session.episode.record.closed_by
+        gives = credits(score, session.reward(), ignored=closed_by == "ignore")
+        kinds: list[str] = []  # of each call: only a first answer is credited with its part
+        for step in session.episode.history:
+            kind = step.action.type if step.action else WHOLE
+            kinds.append(kind if kind in ANSWERS and kind not in kinds else WHOLE)
+        kinds += [WHOLE] * session.late  # calls that came too late
+        for kind in {*kinds, WHOLE}:
+            values[kind].append(gives[kind])
+        made.append(kinds)
+        given.append(gives)
+    means = {kind: sum(each) / len(each) for kind, each in values.items()}
+    return [
+        Advantages([gives[kind] - means[kind] for kind in kinds], gives[WHOLE] - means[WHOLE])
+        for kinds, gives in zip(made, given, strict=True)
+    ]
 
 
 class KeptTrainer(IncidentTrainer):
@@ -79,9 +148,7 @@ class KeptTrainer(IncidentTrainer):
         return output
 
     def _advantages_by_part(self, width: int) -> torch.Tensor:
-        """Advantages of the step's tokens, (episodes, width), each by the call that it is an
-        argument of: see `credit`.
-        """
+        """Advantages of the step's tokens, (episodes, width), by the call they are arguments of."""
         table = torch.zeros(len(self._calls), width)
         for start in range(0, len(self._calls), self.num_generations):
             group = range(start, start + self.num_generations)
@@ -197,21 +264,12 @@ def calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | No
         message = next(messages)
         # A turn that was cut off may end in a call that is none of the message's.
         readable = len(message.get("tool_calls") or ())
-        calls += [
-            made + number if number is not None and number < readable else None
-            for number in _arguments_in(ids, tokenizer)
-        ]
+        number, text = 0, ""
+        for token in ids:
+            argument = ARGUMENTS in text and number < readable
+            calls.append(made + number if argument else None)
+            text += tokenizer.decode([token])
+            if CALL_END in text:
+                number, text = number + 1, ""
         made += readable or int(unreadable(message))
     return calls
-
-
-def _arguments_in(turn: list[int], tokenizer: Any) -> list[int | None]:
-    """For each id of a turn, the number within it of the call of which it is an argument's."""
-    numbers: list[int | None] = []
-    number, text = 0, ""
-    for token in turn:
-        numbers.append(number if ARGUMENTS in text else None)
-        text += tokenizer.decode([token])
-        if CALL_END in text:
-            number, text = number + 1, ""
-    return numbers

@@ -45,7 +45,7 @@ class TrainingConfig:
     # conversation again at each turn, and which Unsloth needs.
     loop: Literal["kept", "trl"] = "kept"
     # Whether all calls of an episode get its reward, or each answer its own part of the score (see
-    # `credit`), which needs the loop `kept`.
+    # `loop`), which needs the loop `kept`.
     credit: Literal["episode", "part"] = "part"
     # Whether only calls that exist are written (see `policies.llm.grammar`), which needs the loop
     # `kept`: Unsloth computes log-probabilities in kernels of its own, which know no mask.

@@ -16,10 +16,9 @@ from logtriage.play.observation import render
 from logtriage.play.tools import tool_schemas
 from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import base_model
-from logtriage.train.base_model import build_base, build_expert
+from logtriage.train.base_model import build_base, build_expert, build_tokenizer
 from logtriage.train.drills import novice_episode
 from logtriage.train.supervised import encode
-from logtriage.train.tokenizer import build_tokenizer, tokenizer_texts
 from logtriage.world.faults import REMEDIES
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -28,7 +27,7 @@ TINY = {"drills": 16, "novices": 16, "layers": 1, "hidden": 32}  # of the fixtur
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return build_tokenizer(tokenizer_texts(150))
+    return build_tokenizer(150)
 
 
 def ids_of(tokenizer, text):

@@ -1,4 +1,6 @@
-"""Our loop learns what TRL's would: the same gradient, from what is read once instead of often."""
+"""Our loop learns what TRL's would: the same gradient, from what is read once instead of often; and
+each call is credited with its part of an episode's score.
+"""
 
 import itertools
 from functools import partial
@@ -12,14 +14,18 @@ from datasets import Dataset
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode, final_score
-from logtriage.play.scoring import WEIGHTS
-from logtriage.play.tools import TriageTools
+from logtriage.play.scoring import WEIGHTS, Score
+from logtriage.play.tools import ToolSession, TriageTools
 from logtriage.policies.llm.decoder import Writer
 from logtriage.policies.llm.language_models import LanguageModelPolicy
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.train.loop import KeptTrainer, calls_of_tokens
+from logtriage.train.loop import WHOLE, KeptTrainer, calls_of_tokens, credits, group_advantages
 from logtriage.train.settings import incident_rows, make_config
 from logtriage.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
+from logtriage.world.incidents import sample_incident
+
+INCIDENT = sample_incident("cascading_failure", "train", 0)
+SEVERITY, ROOT = "classify_severity", "identify_root_cause"
 
 
 def a_trainer(**attributes):
@@ -236,3 +242,58 @@ def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_epis
         assert set(calls) == set(kinds)
         assert row[: len(calls)].tolist() == pytest.approx([kinds[call] for call in calls])
         assert (row[len(calls) :] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "score, ignored, given",
+    [
+        (Score(1, 1, 1, 1, 0.5, 0.0, 1.0, 0.95), False, [0.2, 0.35 + 0.3, 0.3, 0.1]),
+        # The team is charged what the gate takes for it, and not what it takes for ignoring.
+        (Score(1, 1, 1, 0, 0.5, 0.0, 0.0, 0.0), False, [0.2, 0.35 + 0.3, 0.3, -0.85]),
+        (Score(1, 1, 0, 1, 0.0, 0.0, 0.0, 0.0), True, [0.2, 0.35, 0.0, 0.1]),
+        # The remedy is charged the costs.
+        (Score(0, 0, 0, 1, 0.0, 0.1, 1.0, 0.0), False, [0.0, -0.1, -0.1, 0.1]),
+    ],
+)
+def test_each_answer_is_credited_with_its_part(score, ignored, given):
+    found = credits(score, score.total, ignored)
+    calls = (SEVERITY, ROOT, "remediate", "escalate")
+    assert [found[call] for call in calls] == pytest.approx(given)
+    assert found[WHOLE] == score.total
+
+
+def closed(*actions):
+    """A closed session of these actions; None stands for text that was no call."""
+    session = ToolSession(Episode(INCIDENT))
+    for action in actions:
+        if action is None:
+            session.refuse("no call")
+        else:
+            session.call(**tool_call(action)["function"])
+    session.episode.abandon()
+    return session
+
+
+def test_an_answer_is_compared_with_the_same_answer_of_others_and_a_decision_with_all():
+    wrong = next(one for one in ("P1", "P2", "P3") if one != INCIDENT.severity)
+    right, wrong = (Action(SEVERITY, (one,)) for one in (INCIDENT.severity, wrong))
+    resolve = Action("resolve")
+    group = [closed(right, wrong, resolve), closed(wrong, resolve), closed(resolve)]
+    first, second, third = group_advantages(group)
+    assert first.calls[0] == pytest.approx(0.1) == -second.calls[0]
+    assert first.calls[1:] == [first.outside] * 2  # a repeated answer has no part of its own
+    assert third.calls == [third.outside]  # it has given no answer
+    rewards = [session.reward() for session in group]
+    assert third.outside == pytest.approx(rewards[2] - sum(rewards) / 3)
+
+
+def test_every_call_has_an_advantage_and_equal_episodes_have_none():
+    logs, team = Action("request_more_logs", ("all",)), Action("escalate", ("ceo",))
+    resolve = Action("resolve")
+    # None is no call, and the last of the second comes too late.
+    group = [closed(logs, None, team, resolve), closed(resolve, logs), closed()]
+    for session, advantage in zip(group, group_advantages(group), strict=True):
+        assert len(advantage.calls) == len(session.episode.history) + session.late
+    assert [session.late for session in group] == [0, 1, 0]
+    for advantage in group_advantages([closed(logs, None, team, resolve) for _ in range(3)]):
+        assert [*advantage.calls, advantage.outside] == pytest.approx([0.0] * 5)
