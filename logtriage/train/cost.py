@@ -3,9 +3,8 @@
     print(estimate(make_config("recommended"), T4, held_out=40))  # hours, and GiB at the peak
 
 Shapes are exact; how fast a GPU is at such work is a range, and so is every result. Nothing here
-was measured; a session measures its decode steps first, and hands them in. Left out are downloads,
-loading, compiling, attention's own products (5 % of the others at 2,000 tokens), the simulator and
-the optimizer.
+was measured. Left out are downloads, loading, compiling, attention's own products (5 % of the
+others at 2,000 tokens), the simulator and the optimizer.
 """
 
 from dataclasses import dataclass
@@ -69,7 +68,6 @@ class Model:
 
     @property
     def weights(self) -> int:
-        """All of them."""
         return self.linear + self.others
 
     def adapter(self, rank: int) -> int:
@@ -110,12 +108,10 @@ A100 = KnownGpu("A100", 39.0, Range(80, 125), Range(0.025, 0.040))
 
 
 class Estimate(NamedTuple):
-    """Hours of a run, seconds of a step, GiB at the peak; `fits`: even the most does."""
-
-    hours: Range
+    hours: Range  # of a run
     step_seconds: Range
-    gib: Range
-    fits: bool
+    gib: Range  # at the peak
+    fits: bool  # even the most does
 
     def __str__(self) -> str:
         return f"{self.hours} h and {self.gib} GiB"
@@ -129,12 +125,9 @@ def estimate(
     model: Model | None = None,
     decode: float | None = None,
 ) -> Estimate:
-    """What a run takes, with an evaluation of `held_out` incidents of each task before and after;
-    `ValueError` for a model that is neither given nor known.
-
-    Args:
-        batch: of these, how many are played at once; 0 for as many as in a step of training.
-        decode: seconds of a decode step of this model as measured; None for what is assumed.
+    """What a run takes, with an evaluation of `held_out` incidents of each task before and after,
+    `batch` of them at once (0: as many as in a step). `decode` are the seconds of a decode step of
+    this model as measured; None for what is assumed. `ValueError` for an unknown model.
     """
     batch = batch or config.episodes
     model = model or known_model(config.model)

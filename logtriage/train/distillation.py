@@ -1,11 +1,9 @@
 """On-policy distillation: the model plays, and an expert says what to do wherever it got to.
 
-An imitator of somebody else's episodes never learns what to do after a mistake of its own. Here the
-model plays incidents of `train`, sampled, and each of its turns is compared with what `belief`
-would do there (DAgger: Ross et al., 2011). Questions that promise nearly the same are nearly as
-good: they share the target (`SOFTNESS`). Token by token the model learns the expert's turn as far
-as its own agrees with it, and the first token where it does not; of several answers in a turn, each
-for itself. What it has seen afterwards is what its own turn brought.
+The model plays incidents of `train`, sampled, and each of its turns is compared with what `belief`
+would do there (DAgger: Ross et al., 2011). Questions that promise nearly the same share the target
+(`SOFTNESS`). Token by token the model learns the expert's turn as far as its own agrees with it,
+and the first token where it does not; of several answers in a turn, each for itself.
 
 The expert knows how incidents are drawn, and the posterior of what has been seen. It never reads an
 incident's truth. It reads every log line as it is, where the model reads some with words that are
@@ -17,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from joblib import Parallel, delayed
 
@@ -37,15 +35,10 @@ PLAYED_TOGETHER = 256  # episodes that are played by one state of the model
 # expert's: after it nothing is learned.
 LEAST, TINY = 0.01, 1e-6
 
-Option = tuple[list[list[int]], float]  # a turn's calls in tokens, and its weight
-Target = tuple[int, int, float]  # see `Example.targets`
-
-
-class Turn(NamedTuple):
-    """A turn that the expert might take: its calls, and how much it is to be preferred."""
-
-    actions: list[Action]
-    weight: float
+# A turn that the expert might take: its calls, and how much it is to be preferred.
+Turn: TypeAlias = tuple[list[Action], float]
+Option: TypeAlias = tuple[list[list[int]], float]  # the same in tokens
+Target: TypeAlias = tuple[int, int, float]  # see `Example.targets`
 
 
 def best_turns(belief: Posterior, step: int) -> list[Turn]:
@@ -54,12 +47,11 @@ def best_turns(belief: Posterior, step: int) -> list[Turn]:
     gains = lookahead.gains()
     best = max(gains.values(), default=0.0)
     if best <= WORTHWHILE:
-        return [Turn(answer_actions(lookahead.best_answers(), belief.topology), 1.0)]
+        return [(answer_actions(lookahead.best_answers(), belief.topology), 1.0)]
     chances = {name: math.exp((gain - best) / SOFTNESS) for name, gain in gains.items()}
     total = sum(chances.values())
     return [
-        Turn([Action("request_more_logs", (name,))], chance / total)
-        for name, chance in chances.items()
+        ([Action("request_more_logs", (name,))], chance / total) for name, chance in chances.items()
     ]
 
 
@@ -110,10 +102,9 @@ def _play(
     policy.model.eval()
     streams = [Random(f"distillation/{at}") for _, at in rows]
     conversations = policy.converse(sessions, streams)
-    asked = [_questions(session) for session in sessions]
     advice = parallel(
-        delayed(advise)(task, at, questions)
-        for (task, at), questions in zip(rows, asked, strict=True)
+        delayed(advise)(task, at, _questions(session))
+        for (task, at), session in zip(rows, sessions, strict=True)
     )
     return [_example(policy, *one) for one in zip(conversations, sessions, advice, strict=True)]
 
@@ -140,8 +131,9 @@ def _example(
 
     def spelled(turn: Turn) -> Option:
         """A turn in tokens, with the names that the model reads."""
-        calls = [(one.type, [names.get(arg, arg) for arg in one.args]) for one in turn.actions]
-        return [grammar.call_ids(*call) for call in calls], turn.weight
+        actions, weight = turn
+        calls = [(one.type, [names.get(arg, arg) for arg in one.args]) for one in actions]
+        return [grammar.call_ids(*call) for call in calls], weight
 
     messages = iter([one for one in conversation.messages if one["role"] == "assistant"])
     targets: list[Target] = []

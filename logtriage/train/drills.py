@@ -4,11 +4,8 @@ of an expert, for the track `expert`.
 None of them ever sees the right answer of an incident: all look only at what an agent sees, and at
 the runbook (`faults.FAULTS`), which is true in the simulated world. The expert also knows how
 incidents are drawn. Every example is a function of its number alone: another draw, or name of a
-random stream, makes another base model.
-
-Some examples are of the default call graph in the words of `train`; the others are on random call
-graphs, in varied wording, or both. In all of them services have path names. Lines of the split that
-holds such out occur in none.
+random stream, makes another base model. In all of them services have path names; lines of the split
+that holds words out occur in none.
 """
 
 import re
@@ -66,7 +63,7 @@ CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
 GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
 
 
-def renamed(episode: Episode) -> Episode:
+def _renamed(episode: Episode) -> Episode:
     """The same incident, just opened, on a call graph of path names (see `path_names`)."""
     names, incident = incident_names(episode), episode.incident
     return Episode(incident.renamed(renamed_graph(incident.topology, names)))
@@ -101,10 +98,8 @@ def drill(index: int) -> list[Message]:
     else:
         exchange = []
         for question in range(KINDS[kind][1]):
-            if kind == "lines" and random.random() < REWORDED:
-                episode = _open_reworded(random, first + question)
-            else:
-                episode = _open(random, first + question)
+            reworded = kind == "lines" and random.random() < REWORDED
+            episode = _open(random, first + question, reworded)
             if kind in ("lines", "blocks"):
                 exchange.append(_question_of_logs(kind, episode, random))
             elif kind == "slow":
@@ -136,15 +131,14 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
     return [*messages, {"role": "assistant", "content": "all asked"}]
 
 
-def _open(random: Random, index: int) -> Episode:
-    """An episode of `train`, under path names, of a task that `random` draws."""
-    return renamed(open_varied(draw_task(random, DRILL_SHARES), "train", index))
-
-
-def _open_reworded(random: Random, index: int) -> Episode:
-    """The same on the default call graph and in varied wording."""
+def _open(random: Random, index: int, reworded: bool = False) -> Episode:
+    """An episode of `train`, under path names, of a task that `random` draws; `reworded`: on the
+    default call graph and in varied wording.
+    """
     task = draw_task(random, DRILL_SHARES)
-    return renamed(Episode(sample_incident(task, "train", index, varied_wording=True)))
+    if reworded:
+        return _renamed(Episode(sample_incident(task, "train", index, varied_wording=True)))
+    return _renamed(open_varied(task, "train", index))
 
 
 def draw_task(random: Random, shares: dict[str, float]) -> str:
@@ -268,8 +262,7 @@ class NoisySession(ToolSession):
 
 def noisy(line: str, kept: Container[str], random: Random) -> str:
     """A line of a log with some words left out and some made up, those of `kept` aside; now and
-    then a line that says nothing has no word that is known. Other lines, and half of the log's,
-    stay as they are.
+    then a line that says nothing has no known word. Other lines, and half of the log's, stay.
     """
     level, *words = line.split(" ")
     if not level.isupper() or len(words) < 2 or random.random() < CLEAR_LINES:
@@ -282,16 +275,13 @@ def noisy(line: str, kept: Container[str], random: Random) -> str:
         if word.strip(PUNCTUATION) in kept or not any(char.isalpha() for char in word):
             told.append(word)
         elif random.random() < unknown:
-            told.append(made_up_word(random))
+            # the beginning of a word of the varied wording, and the end of another
+            first, second = random.choices(varied_words(), k=2)
+            head = first[: random.randint(1, len(first) - 1)]
+            told.append(head + second[random.randint(1, len(second) - 1) :])
         elif random.random() >= MISSING_WORDS:
             told.append(word)
     return " ".join(told)
-
-
-def made_up_word(random: Random) -> str:
-    """The beginning of a word of the varied wording, and the end of another."""
-    first, second = random.choices(varied_words(), k=2)
-    return first[: random.randint(1, len(first) - 1)] + second[random.randint(1, len(second) - 1) :]
 
 
 @cache

@@ -1,7 +1,6 @@
 """A whole experiment in a folder: base model, GRPO run, evaluation on held-out incidents, summary.
 
-    runs/novice/base/   the base model (see `base_model`)
-    runs/novice/seed-1/ the run (see `grpo`), and then
+Beside what training leaves in a run's folder (see `grpo`) there are then
 
 | file | what |
 |---|---|
@@ -13,8 +12,7 @@
 | `summary.json` | means, gains and strata before and after (see `bench.score_tables`) |
 | `*.png` | the figures |
 
-An episode that is there with the same key (see `bench.registry.Player`) is not played again, so the
-same command continues what was interrupted.
+An episode that is there with the same key (see `bench.registry.Player`) is not played again.
 """
 
 import json
@@ -24,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -71,14 +69,9 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
     base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
     adapter = weights if weights and (weights / "adapter_config.json").exists() else None
     source = weights if weights and not adapter else base
-    return in_memory(
-        quantised_name(source) if in_4bit else source,
-        name,
-        in_4bit,
-        adapter,
-        turn_tokens=turn_tokens_of(settings),
-        constrained=settings.get("constrained", False),  # runs from before there was a choice
-    )
+    name_of_source = quantised_name(source) if in_4bit else source
+    options = {"turn_tokens": turn_tokens_of(settings), "constrained": settings["constrained"]}
+    return in_memory(name_of_source, name, in_4bit, adapter, **options)
 
 
 def turn_tokens_of(settings: dict[str, Any]) -> int:
@@ -111,9 +104,8 @@ def _results(
     then holds all rows, and what else it held of these models.
     """
     players, frames = list(players), list[pd.DataFrame]()
-    kept = pd.read_parquet(path) if path.exists() else pd.DataFrame()
-    if "key" not in kept:  # written before rows had one
-        kept = pd.DataFrame(columns=["key", "split", "task", "index"])
+    none = pd.DataFrame(columns=["key", "split", "task", "index"])
+    kept = pd.read_parquet(path) if path.exists() else none
     for split in splits:
         # Of `train` it is the slice which settings are chosen on, and nothing is trained on.
         first = TUNING_INDEX if split == "train" else 0
@@ -180,8 +172,8 @@ def same_incidents(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def incidents_played(run: Path) -> int:
-    """How many incidents of each task of `test`, at least, every policy in a run's evaluation has
-    played; `ValueError` where there are none of some task.
+    """The least number of incidents of a task of `test` that every policy in a run's evaluation has
+    played; `ValueError` for none.
     """
     frame = pd.read_parquet(run / "evaluation.parquet")
     counts = same_incidents(frame[frame["split"] == "test"]).groupby("task")["index"].nunique()
@@ -226,10 +218,8 @@ def evaluate_run(
     as it was before a warm-up (`start`), so that imitation and reward can be told apart. All of
     these share the `hours`, and none begins a batch that would not end in its part of them.
 
-    Returns:
-        The rows of `start`, `base`, `trained` and the references on the incidents that all of them
-        have played, with the columns `weights` and `key`. They are kept in `evaluation.parquet`,
-        beside other splits.
+    Returns the rows on the incidents that all of them have played, with the columns `weights` and
+    `key`; they are kept in `evaluation.parquet`, beside other splits.
     """
     deadline = time.perf_counter() + 3600 * hours
     path = Path(run) / "evaluation.parquet"
@@ -282,10 +272,9 @@ def compare_transcripts(run: str | Path) -> dict[str, Any]:
     path, models = run / "transcripts.json", before_and_after(run)
     weights = {name: weights_of(player) for name, player in models.items()}
     asked = {"task": task, "split": split, "weights": weights, "benchmark": BENCHMARK_VERSION}
-    if path.exists():
-        kept = json.loads(path.read_text())
-        if all(kept.get(key) == value for key, value in asked.items()):
-            return kept
+    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    if asked.items() <= kept.items():
+        return kept
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     evaluation = evaluation[(evaluation.task == task) & (evaluation.split == split)]
     scores = evaluation.pivot_table(index="index", columns="policy", values="score")
@@ -294,9 +283,8 @@ def compare_transcripts(run: str | Path) -> dict[str, Any]:
     comparison: dict[str, Any] = {**asked, "index": index, "telling": bool(len(solved))}
     incident = sample_incident(task, split, index)
     for name, player in models.items():
-        policy, episode = player.make(0), Episode(incident)
-        (played,) = policy.play([episode])
-        score = final_score(episode)._asdict()
+        (played,) = player.make(0).play([Episode(incident)])
+        score = final_score(played.episode)._asdict()
         comparison[name] = {"score": score, "messages": list(played.messages)}
     truth = ("root", "severity", "remedy", "team")
     comparison["truth"] = {name: getattr(incident, name) for name in truth}
@@ -304,23 +292,16 @@ def compare_transcripts(run: str | Path) -> dict[str, Any]:
     return comparison
 
 
-class Outcome(NamedTuple):
-    """What notebook 4 shows of a run: the rows of its episodes in training, on `test`, of each
-    checkpoint and on the other splits, and one incident before and after.
-    """
-
-    training: pd.DataFrame
-    evaluation: pd.DataFrame
-    checkpoints: pd.DataFrame
-    splits: pd.DataFrame
-    transcripts: dict[str, Any]
+# What notebook 4 shows of a run: the rows of its episodes in training, on `test`, of each
+# checkpoint and on the other splits, and one incident before and after.
+Outcome: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, Any]]
 
 
 def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> Outcome:
     """The outcome of a finished run, on so many incidents of each task of `test`, of each of the
     other splits, and at each checkpoint; what was played before is not played again.
     """
-    return Outcome(
+    return (
         read_jsonl(run / "episodes.jsonl"),
         evaluate_run(run, episodes, batch=batch),
         evaluate_checkpoints(run, curve, batch),
@@ -331,12 +312,12 @@ def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> O
 
 def published(run: Path) -> Outcome:
     """The outcome of a published run, in a folder such as `results/novice/seed-1`."""
-    names = ("episodes", "evaluation", "checkpoints", "splits")
     training, test, checkpoints, splits = (
-        pd.read_parquet(run / f"{name}.parquet") for name in names
+        pd.read_parquet(run / f"{name}.parquet")
+        for name in ("episodes", "evaluation", "checkpoints", "splits")
     )
     transcripts = json.loads((run / "transcripts.json").read_text())
-    return Outcome(training, test, checkpoints, splits, transcripts)
+    return training, test, checkpoints, splits, transcripts
 
 
 def tell(messages: list[Message]) -> str:

@@ -16,8 +16,7 @@ is a folder:
 
 The same command continues an interrupted run from its last checkpoint, also one that its hours
 ended, and leaves a finished one alone. A run on a CPU repeats to the last digit with the same
-number of threads only (`OMP_NUM_THREADS`): sums over many numbers are split among threads. The
-published runs had one.
+number of threads only (`OMP_NUM_THREADS`); the published runs had one.
 """
 
 import math
@@ -231,11 +230,8 @@ def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
 
 def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
     """(model, tokenizer) ready to train, with the adapter that is trained, if one is."""
-    adapter = {
-        "r": config.lora_rank,
-        "lora_alpha": config.lora_alpha,
-        "target_modules": list(LORA_TARGETS),
-    }
+    adapter = {"r": config.lora_rank, "lora_alpha": config.lora_alpha}
+    adapter["target_modules"] = list(LORA_TARGETS)
     if config.loader == "unsloth":
         return _load_with_unsloth(config, adapter)
     model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)

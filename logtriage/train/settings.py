@@ -125,16 +125,14 @@ class TrainingConfig:
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     """The run's dataset: one row per incident, each another one, in the order of training."""
-    random = Random(f"training/{config.seed}")
-    tasks, weights = list(config.shares), list(config.shares.values())
+    tasks, count = list(config.shares), config.steps * config.incidents
     # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
-    prompt = opening_messages("")
-    count = config.steps * config.incidents
-    first = config.seed * count
+    prompt, first = opening_messages(""), config.seed * count
     if config.deal == "in_turn":
         dealt = [tasks[i % len(tasks)] for i in range(count)]
     else:
-        dealt = [random.choices(tasks, weights)[0] for _ in range(count)]
+        random = Random(f"training/{config.seed}")
+        dealt = random.choices(tasks, list(config.shares.values()), k=count)
     return [
         {"prompt": prompt, "task": task, "split": "train", "index": index}
         for index, task in enumerate(dealt, first)

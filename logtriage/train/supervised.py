@@ -88,19 +88,6 @@ def _loss(model: Any, batch: list[Example], generator: Any) -> Any:
     return (losses * weight.to(model.device)).sum() / table[:, 1:].sum()
 
 
-def _optimizers(model: Any, learning_rate: float) -> list[Any]:
-    """Muon for the matrices within the layers, AdamW for embeddings, norms and biases."""
-    import torch
-
-    within = [p for p in model.base_model.layers.parameters() if p.ndim == 2]
-    chosen = {id(p) for p in within}
-    others = [p for p in model.parameters() if id(p) not in chosen]
-    adam = torch.optim.AdamW(
-        others, lr=ADAM_SHARE * learning_rate, betas=(0.9, 0.98), weight_decay=0.01
-    )
-    return [torch.optim.Muon(within, lr=learning_rate, weight_decay=0.01), adam]
-
-
 def train_on(
     model: Any,
     together: Iterable[list[Example]],
@@ -110,7 +97,8 @@ def train_on(
     label: str,
     log: list[dict[str, Any]],
 ) -> None:
-    """Supervised training, with a short warm-up of the rate and linear decay.
+    """Supervised training, with a short warm-up of the rate and linear decay: by Muon for the
+    matrices within the layers, by AdamW for embeddings, norms and biases.
 
     Args:
         model: a causal language model.
@@ -128,7 +116,12 @@ def train_on(
     def rate(step: int) -> float:
         return min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
 
-    optimizers = _optimizers(model, learning_rate)
+    within = [p for p in model.base_model.layers.parameters() if p.ndim == 2]
+    chosen = {id(p) for p in within}
+    others = [p for p in model.parameters() if id(p) not in chosen]
+    slower = {"lr": ADAM_SHARE * learning_rate, "betas": (0.9, 0.98), "weight_decay": 0.01}
+    muon = torch.optim.Muon(within, lr=learning_rate, weight_decay=0.01)
+    optimizers = [muon, torch.optim.AdamW(others, **slower)]
     schedules = [torch.optim.lr_scheduler.LambdaLR(one, rate) for one in optimizers]
     for batch in tqdm(together, total=steps, desc=label, mininterval=5.0):
         model.train()

@@ -1,12 +1,10 @@
 """What `grpo.train` passes to TRL: settings, trainer, recorder of episodes, log of metrics.
 
-Importing this imports TRL, which takes seconds and must come after Unsloth where that is used:
-`grpo.train` does it once the model is loaded. `IncidentTrainer` overrides two private methods of
-TRL, which is pinned at 1.14.2; a test holds their signatures.
+Importing this imports TRL, which must come after Unsloth where that is used. `IncidentTrainer`
+overrides two private methods of TRL, which is pinned at 1.14.2; a test holds their signatures.
 """
 
 import json
-import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -23,7 +21,7 @@ from ..bench.runs import last_step
 from ..play.conversation import Message, unreadable
 from ..play.observation import CLOSED
 from ..play.scoring import PARTS
-from ..play.tools import ToolSession, TriageTools
+from ..play.tools import TriageTools
 from ..policies.policy import Played
 from .settings import TrainingConfig
 
@@ -146,31 +144,25 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for key, value in batches[0].items()
         if isinstance(value, torch.Tensor) and value.dim() and len(value) == size
     }
-    order = (rows["prompt_mask"].sum(1) + rows["completion_mask"].sum(1)).argsort()
+    prompts, completions = rows["prompt_mask"].sum(1), rows["completion_mask"].sum(1)
     regrouped = []
-    for i, batch in enumerate(batches):
-        chosen = order[i * size : (i + 1) * size]
+    for batch, chosen in zip(batches, (prompts + completions).argsort().split(size), strict=True):
         part = {**batch, **{key: value[chosen] for key, value in rows.items()}}
-        prompt = int(part["prompt_mask"].sum(1).max())
-        completion = int(part["completion_mask"].sum(1).max())
         for key in rows:
-            value = part[key]
             if key.startswith("prompt_"):
-                part[key] = value[:, value.shape[1] - prompt :]  # padded on the left
-            elif value.dim() == 2:
-                part[key] = value[:, :completion]  # padded on the right
+                part[key] = part[key][:, -int(prompts[chosen].max()) :]  # padded on the left
+            elif part[key].dim() == 2:
+                part[key] = part[key][:, : int(completions[chosen].max())]  # padded on the right
         regrouped.append(part)
     return regrouped
 
 
 class EpisodeRecorder:
-    """Records the episodes of a step in the run's folder and logs their means.
+    """Records the episodes of a step in the run's folder and logs their means. `count`: calls that
+    never reached a session are malformed, too, as in TRL's own loop.
 
     TRL shows whole completions to reward functions only, so it is one. It returns 0: TRL adds the
     reward of `TriageTools.get_reward`, which it calls after the reward functions.
-
-    `malformed` are the calls of an episode that were no valid action; `count`: also those that
-    never reached a session, as in TRL's own loop. `environment_seconds` are the simulator's.
     """
 
     __name__ = "episodes"
@@ -195,17 +187,13 @@ class EpisodeRecorder:
         step = {"step": trainer_state.global_step + 1}
         played = [result_row(Played(session.episode, 0.0), "training") for session in sessions]
         rows = [step | {name: row[name] for name in LOGGED} for row in played]
-        self._log_means(rows, sessions, log_metric)
         append(self.folder / "episodes.jsonl", rows)
         # TRL has the opening in the prompt that it generates from, and not in the one given here.
         opening = {**prompts[0][-1], "content": sessions[0].opening}
         shown: dict[str, Any] = {key: rows[0][key] for key in ("step", "task", "index", "score")}
         shown["messages"] = [opening, *completions[0]]
         append(self.folder / "completions.jsonl", [shown])
-        return [0.0] * len(sessions)
 
-    @staticmethod
-    def _log_means(rows: list[dict[str, Any]], sessions: list[ToolSession], log: Any) -> None:
         values: dict[str, list[float]] = defaultdict(list)
         for row in rows:
             values[f"score/{row['task']}"].append(row["score"])
@@ -215,8 +203,9 @@ class EpisodeRecorder:
         if torch.cuda.is_available():
             values["peak_memory_gb"] = [torch.cuda.max_memory_reserved() / 1e9]
         for name, each in values.items():
-            log(name, sum(each) / len(each))
-        log("environment_seconds", sum(session.seconds for session in sessions))
+            log_metric(name, sum(each) / len(each))
+        log_metric("environment_seconds", sum(session.seconds for session in sessions))
+        return [0.0] * len(sessions)
 
 
 def append(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -241,15 +230,9 @@ class MetricsLog(TrainerCallback):
     """
 
     def __init__(
-        self,
-        folder: Path,
-        steps: int,
-        progress: bool,
-        until: int | None = None,
-        deadline: float = math.inf,
+        self, folder: Path, steps: int, progress: bool, until: int | None, deadline: float
     ) -> None:
-        self.folder, self.path = folder, folder / "metrics.jsonl"
-        self.steps, self.progress = steps, progress
+        self.folder, self.steps, self.progress = folder, steps, progress
         self.until, self.deadline, self.longest = until, deadline, 0.0
         self.bar: tqdm[Any] = tqdm(disable=True)  # until training begins
 
@@ -275,6 +258,6 @@ class MetricsLog(TrainerCallback):
             "seconds": round(time.perf_counter() - self.began, 2),
             "cpu_seconds": round(time.process_time() - self.cpu_began, 2),
         }
-        append(self.path, [{"step": state.global_step, **taken, **logs}])
+        append(self.folder / "metrics.jsonl", [{"step": state.global_step, **taken, **logs}])
         self.bar.update(state.global_step - self.bar.n)
         self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)

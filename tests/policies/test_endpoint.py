@@ -85,33 +85,29 @@ assert episode.record.closed_by == "resolve"
         subprocess.run([sys.executable, "-c", code, url], check=True, cwd=ROOT)
 
 
-def test_a_busy_server_is_waited_for_as_long_as_it_asks(pauses):
+def test_a_server_that_is_busy_or_restarts_is_waited_for(pauses):
     # A rate limit answers 429 again and again; none of that is an error.
     (one,), _ = played(
         lambda body, number: refused(429, headers={"Retry-After": "20"}) if number < 8 else RESOLVES
     )
     assert pauses == [20.0] * 8 and one.episode.record.closed_by == "resolve" and not one.error
-
-
-def test_a_server_that_restarts_is_waited_for(pauses):
+    pauses.clear()
     (one,) = EndpointPolicy(f"http://127.0.0.1:{free_port()}", "toy").play_each(episodes(1))
     assert 60 < sum(pauses) < 200 and "refused" in one.error
-
-
-def test_an_answer_that_trickles_is_asked_for_again(pauses):
-    # Each read comes in time, and the whole never does; the next answer may.
-    for status in (200, 400):
-        slow = (status, {}, trickling)
-        (one,), talk = played(
-            lambda body, number, slow=slow: RESOLVES if number else slow, timeout=0.3
-        )
-        assert not one.error and len(talk.requests) == 2
 
 
 def trickling():
     while True:
         time.sleep(0.02)
         yield b" "
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_that_trickles_is_asked_for_again(status, pauses):
+    # Each read comes in time, and the whole never does; the next answer may.
+    slow = (status, {}, trickling)
+    (one,), talk = played(lambda body, number: RESOLVES if number else slow, timeout=0.3)
+    assert not one.error and len(talk.requests) == 2
 
 
 @pytest.mark.parametrize("answer", [HANG, (200, {}, trickling)], ids=["hangs", "trickles"])
@@ -176,12 +172,9 @@ def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
         (refused(413, "x" * 9_000), "x" * 200),
         # A relay answers 200, and the reason is in the body.
         ((200, {}, {"error": {"code": 502, "message": "model is down"}}), "model is down"),
-        ((200, {}, {"object": "chat.completion"}), "no chat completion"),
         ((200, {}, {"choices": []}), "no chat completion"),
         ((200, {}, {"choices": [{"message": None}]}), "no chat completion: choices.0.message"),
-        ((200, {}, {"choices": [{"message": {"tool_calls": "no"}}]}), "tool_calls"),
         ((200, {}, "[" * 100_000), "no chat completion"),
-        ((200, {"Content-Type": "text/html"}, "<html>"), "no chat completion"),
     ],
 )
 def test_what_fails_ends_its_episode_and_says_why(answer, error, pauses, monkeypatch):
@@ -199,24 +192,26 @@ def test_a_key_or_model_that_is_refused_ends_the_play(status, hint):
         assert len(talk.requests) == 1
 
 
-@pytest.mark.parametrize("url", ["notaurl", "localhost:8000/v1", "ftp://x/v1", "http://"])
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "http://"])
 def test_what_is_no_url_is_refused_before_anything_is_played(url):
     with pytest.raises(ValueError, match=r"is not the URL of an endpoint; give one such as"):
         EndpointPolicy(url, "toy")
 
 
-@pytest.mark.parametrize("arguments", [None, "null", "", {}, [], 7, {"team": "sre"}])
-def test_arguments_may_be_anything(arguments):
-    (one,), _ = played(
-        lambda body, number: RESOLVES if number else said(call("escalate", arguments))
-    )
-    assert one.episode.record.steps == 2 and not one.error
-    assert one.episode.record.team == ("sre" if arguments == {"team": "sre"} else None)
-
-
-def test_a_name_may_be_missing_and_an_id_too():
-    (one,), talk = played(lambda body, number: RESOLVES if number else said(call(None, "{}", None)))
-    assert one.episode.record.steps == 2 and "unknown tool ''" in one.messages[3]["content"]
+@pytest.mark.parametrize(
+    "name, arguments, team",
+    [
+        ("escalate", {"team": "sre"}, "sre"),
+        ("escalate", None, None),
+        ("escalate", "null", None),
+        ("escalate", [], None),
+        (None, "{}", None),
+    ],
+)
+def test_arguments_may_be_anything_and_name_and_id_may_be_missing(name, arguments, team):
+    asks = said(call(name, arguments, None))
+    (one,), talk = played(lambda body, number: RESOLVES if number else asks)
+    assert one.episode.record.steps == 2 and not one.error and one.episode.record.team == team
     assert talk.requests[1]["messages"][-1]["tool_call_id"] == "call_0"
 
 
@@ -228,38 +223,29 @@ def test_an_error_ends_a_play_of_all_at_once():
         EndpointPolicy(url, "toy").play(episodes(1))
 
 
-def test_a_slow_conversation_holds_nobody_up():
-    first, others = episodes(1)[0].opening.lines[0], []
-    release = threading.Event()
-
-    def answer(body, number):
-        if first in body["messages"][1]["content"]:
-            release.wait(20)
-        return RESOLVES
-
-    with talking(answer) as (url, _):
-        waiting = episodes(6)
-        for one in EndpointPolicy(url, "toy", workers=2).play_each(waiting):
-            others.append(one.episode)
-            if len(others) == 5:
-                release.set()  # all others have ended by now
-    assert others[-1] is waiting[0] and len(others) == 6
-
-
-def test_no_more_are_at_work_than_there_are_workers():
-    at_work, most, lock = [0], [0], threading.Lock()
+def test_workers_are_no_more_than_asked_for_and_a_slow_conversation_holds_nobody_up():
+    first, ended = episodes(1)[0].opening.lines[0], []
+    release, lock = threading.Event(), threading.Lock()
+    at_work, most = [0], [0]
 
     def answer(body, number):
         with lock:
             at_work[0] += 1
             most[0] = max(most[0], at_work[0])
+        if first in body["messages"][1]["content"]:
+            release.wait(20)
         time.sleep(0.02)
         with lock:
             at_work[0] -= 1
         return RESOLVES
 
-    ends, _ = played(answer, 12, workers=3)
-    assert len(ends) == 12 and 1 < most[0] <= 3
+    with talking(answer) as (url, _):
+        waiting = episodes(6)
+        for one in EndpointPolicy(url, "toy", workers=2).play_each(waiting):
+            ended.append(one.episode)
+            if len(ended) == 5:
+                release.set()  # all others have ended by now
+    assert ended[-1] is waiting[0] and len(ended) == 6 and most[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -281,14 +267,11 @@ def test_a_server_that_does_not_parse_tools_is_recognised(content):
     assert not one.error
 
 
-def test_a_server_that_refuses_tools_is_told_from_others():
+def test_a_text_protocol_asks_for_no_tools_and_is_proposed_where_they_are_refused():
     (one,), _ = played(lambda *_: refused(400, "tools need --enable-auto-tool-choice"))
     assert one.error.endswith("--tools text does without tools")
     (one,), _ = played(lambda *_: said(content="I would resolve(it) if I knew how."))
     assert not one.error and one.episode.record.closed_by == "timeout"  # prose is no call
-
-
-def test_a_text_protocol_asks_for_no_tools():
     wrote = [
         'Let me see.\n<tool_call>{"name": "request_more_logs", "arguments": {"service": "all"}}',
         '```json\n{"name": "resolve", "arguments": {}}\n```',

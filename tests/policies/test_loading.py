@@ -15,7 +15,6 @@ from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.tools import TriageTools, tool_schemas
 from logtriage.policies.llm.loading import (
-    QUANTISED,
     computed_in_half,
     is_qwen,
     load_language_model,
@@ -46,19 +45,13 @@ def rendered(tokenizer, messages, tools=None):
     )
 
 
-def test_training_and_evaluation_start_from_the_same_4_bit_weights():
-    assert quantised_name(WHOLE) == IN_4_BIT and quantised_name("mine") == "mine"
-    assert len(set(QUANTISED.values())) == len(QUANTISED)
-
-
 @pytest.mark.parametrize("gpu", [True, False])
 def test_4_bit_is_run_where_there_is_a_gpu(gpu, monkeypatch, tiny_base):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     assert runnable(WHOLE, True) == (WHOLE, gpu)
     for name in (IN_4_BIT, IN_4_BIT.lower()):  # as an adapter's record has it
         assert runnable(name, False) == ((name, True) if gpu else (WHOLE, False))
-    assert runnable("mine", False) == ("mine", False)
-    assert runnable("mine", True) == ("mine", gpu)
+    assert runnable("mine", True) == ("mine", gpu) and quantised_name(WHOLE) == IN_4_BIT
     if not gpu:
         with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
             load_language_model(tiny_base, load_in_4bit=True)
@@ -75,34 +68,31 @@ def test_weights_in_4_bit_are_computed_with_in_fp16_on_a_t4():
 @pytest.mark.parametrize(
     "file, left",
     [
-        ("model.safetensors", 1_000),
+        ("model.safetensors", b"\x10"),
         ("model.safetensors", None),
         ("tokenizer.json", b"{}"),
-        ("tokenizer.json", None),
         ("config.json", b"{}"),
-        ("config.json", 10),
+        ("config.json", b"{"),
     ],
 )
 def test_a_damaged_folder_is_called_damaged(file, left, tiny_base, tmp_path):
     # Each of these was a traceback, or said that no folder holds the model.
     folder = copytree(tiny_base, tmp_path / "base")
-    path = folder / file
-    if left is None:
-        path.unlink()
-    else:
-        path.write_bytes(left if isinstance(left, bytes) else path.read_bytes()[:left])
+    (folder / file).unlink()
+    if left is not None:
+        (folder / file).write_bytes(left)
     with pytest.raises(ValueError, match=rf"^cannot load {folder}: .*incomplete or damaged"):
         load_player(folder)
 
 
-def test_what_is_nowhere_is_said(tiny_base, tmp_path):
+def test_what_is_nowhere_is_said_and_a_full_gpu_is_no_damaged_folder(
+    tiny_base, tmp_path, monkeypatch
+):
     with pytest.raises(ValueError, match=r"cannot load nobody/here: no such folder here"):
         load_language_model("nobody/here")
     with pytest.raises(ValueError, match=rf"cannot load {tmp_path}: .*incomplete or damaged"):
         load_language_model(tiny_base, adapter=tmp_path)
 
-
-def test_a_full_gpu_is_no_damaged_folder(tiny_base, monkeypatch):
     def fail(*args, **options):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -130,29 +120,20 @@ def test_a_short_template_loses_no_word_about_a_tool(tokenizers):
         assert line == json.dumps(schema)
 
 
-@pytest.mark.parametrize("add", [True, False])
-def test_qwen3_instruct_reads_the_same_text(tokenizers, add):
+def test_qwen3_instruct_reads_the_same_text(tokenizers):
     # So it is given the template of Qwen2.5, and what was counted holds for it.
     from trl.chat_template_utils import qwen2_5_chat_template, qwen3_instruct_2507_chat_template
 
-    for turns in (trace_episode(3), trace_episode(3)[:2]):
-        texts = {
-            tokenizers[1].apply_chat_template(
-                turns,
-                tools=tool_schemas(),
-                chat_template=template,
-                add_generation_prompt=add,
-                tokenize=False,
-            )
-            for template in (qwen2_5_chat_template, qwen3_instruct_2507_chat_template)
-        }
-        assert len(texts) == 1
+    texts = []
+    for template in (qwen2_5_chat_template, qwen3_instruct_2507_chat_template):
+        tokenizers[1].chat_template = template
+        texts.append(rendered(tokenizers[1], trace_episode(3), tool_schemas()))
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(
     "name, kind, template, same",
     [
-        ("Qwen/Qwen2.5-3B-Instruct", "qwen2", "<think>", True),
         ("unsloth/qwen3-4b-instruct-2507-unsloth-bnb-4bit", "qwen3", "<think>", True),
         ("you/merged", "qwen3", "as TRL's", True),
         ("Qwen/Qwen3-4B", "qwen3", "<think>", False),

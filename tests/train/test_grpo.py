@@ -243,7 +243,7 @@ def test_a_run_ends_by_its_hours_and_goes_on_with_new_ones(run, tiny_base, tmp_p
 def test_a_step_is_not_begun_that_would_not_end_in_time(tmp_path, monkeypatch):
     clock, stopped = [0.0], []
     monkeypatch.setattr(trainer.time, "perf_counter", lambda: clock[0])
-    log = MetricsLog(tmp_path, 9, progress=False, deadline=100.0)
+    log = MetricsLog(tmp_path, 9, False, None, 100.0)
     log.on_train_begin(None, TrainerState(), TrainerControl())
     # As long as the longest of them: it is the third that was slow.
     for step, seconds in enumerate((10, 10, 30, 10, 15), 1):

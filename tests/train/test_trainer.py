@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -182,7 +183,10 @@ def test_regrouping_by_length_changes_no_row_only_padding():
 def test_processor_time_adds_up_over_attempts(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "seconds": 50.0, "cpu_seconds": 40.0}\n')
     for step in (2, 3):  # each an attempt of its own
-        log, state = MetricsLog(tmp_path, 3, progress=False), SimpleNamespace(global_step=step)
+        log, state = (
+            MetricsLog(tmp_path, 3, False, None, math.inf),
+            SimpleNamespace(global_step=step),
+        )
         log.on_train_begin(None, state, None)
         sum(range(3_000_000))
         log.on_log(None, state, None, {"reward": 0.0})
