@@ -108,28 +108,20 @@ def test_nothing_is_lost_when_a_table_cannot_be_made(tmp_path, monkeypatch):
     assert len(json.loads(path.read_text())) == 2
 
 
-def test_evaluate_plays_a_model_through_text_too(tiny_base, tmp_path, monkeypatch):
+def test_evaluate_plays_a_model_and_says_how(tiny_base, tmp_path):
     import torch
 
-    monkeypatch.chdir(tmp_path)
-    asked = ("evaluate", "--model", tiny_base, "--task", "single_crash", "--episodes", 2)
-    result = run(*asked, "--tools", "text")
-    assert result.exit_code == 0, result.output
-    assert "per episode" in result.stdout
-    if not torch.cuda.is_available():
-        assert "needs an NVIDIA GPU" in refusal(*asked, "--load-in-4bit", "--trajectories", "c")
-
-
-def test_evaluate_says_whether_a_model_was_constrained(tiny_base, tmp_path):
     asked = ("evaluate", "--model", tiny_base, "--task", "single_crash", "--episodes", 2)
     found = {}
     for how in ("--constrained", "--free"):
-        result = run(*asked, how, "--trajectories", tmp_path / how)
-        assert result.exit_code == 0, result.output
+        result = run(*asked, how, "--tools", "text", "--trajectories", tmp_path / how)
+        assert result.exit_code == 0 and "per episode" in result.stdout, result.output
         header = json.loads((tmp_path / how).read_text().splitlines()[0])
         (found[how],) = header["settings"]["policies"].values()
     assert found["--constrained"] == {**found["--free"], "constrained": True}
     assert "constrained" not in found["--free"]  # as in what was published
+    if not torch.cuda.is_available():
+        assert "needs an NVIDIA GPU" in refusal(*asked, "--load-in-4bit", "--trajectories", "c")
 
 
 LOUDEST = ("evaluate", "--policy", "loudest", "--episodes", 2)
@@ -197,7 +189,7 @@ def test_triage_answers_by_itself_and_calls_nobody(log, monkeypatch):
 FIELDS = "root sure confidence began ended why chain evidence next suspects read"
 
 
-def test_triage_can_print_json(log):
+def test_triage_can_print_json_and_takes_a_call_graph(log, tmp_path):
     told = json.loads(run("triage", log, "--json").stdout)
     assert list(told) == FIELDS.split()
     assert (told["root"], told["sure"]) == ("cart-db", "possible")
@@ -206,9 +198,6 @@ def test_triage_can_print_json(log):
     asked = both.pop("asked")
     assert both == told and asked["name"] == "loudest"
     assert (asked["root_cause"], asked["sure"]) == ("web-app", "possible")
-
-
-def test_triage_reads_a_call_graph_of_any_names(log, tmp_path):
     graph = tmp_path / "graph.yaml"
     graph.write_text("services: [{name: web-app, kind: edge, calls: [cart-db]}, {name: cart-db}]")
     told = run("triage", log, "--graph", graph)
@@ -217,18 +206,12 @@ def test_triage_reads_a_call_graph_of_any_names(log, tmp_path):
     assert f"{graph}: web-app calls unknown" in refusal("triage", log, "--graph", graph)
 
 
-def test_triage_says_what_is_missing_and_exits_with_3(tmp_path):
-    path = tmp_path / "x.log"
+def test_triage_without_evidence_exits_with_3_and_asks_a_model_all_the_same(tiny_base, tmp_path):
+    path = tmp_path / "incident.log"
     path.write_text("")
-    told = run("triage", path)
-    assert told.exit_code == 3
-    assert told.stdout.startswith("not enough evidence: no line could be read")
+    assert run("triage", path).stdout.startswith("not enough evidence: no line could be read")
     told = run("triage", path, "--json")
     assert told.exit_code == 3 and json.loads(told.stdout)["root"] == ""
-
-
-def test_triage_asks_a_model_of_the_same_evidence(tiny_base, tmp_path):
-    path = tmp_path / "incident.log"
     path.write_text("ERROR user-db is down\n")
     told = run("triage", path, "--model", tiny_base)
     assert told.exit_code == 3 and told.stdout.startswith("not enough evidence")

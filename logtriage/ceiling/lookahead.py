@@ -189,7 +189,7 @@ class Lookahead:
         """Whether asking it can matter: it may be the root or call it, or users enter there."""
         roots = self.belief.roots()
         concerned = max(roots[[at, *self.topology.below[at]]])
-        return self.topology.services[at].is_edge or concerned > RELEVANT
+        return self.topology.services[at].kind == "edge" or concerned > RELEVANT
 
     def _readings_of(self, at: int) -> list[Reading]:
         """Everything in a line of `at` that bears on the outcome."""

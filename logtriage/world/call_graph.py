@@ -1,8 +1,7 @@
 """Who calls whom: the call graph of a cluster, simulated or observed.
 
-What an agent and its tools know of a cluster is a `CallGraph`. One that the simulator can run is a
-`topology.Topology`, with more rules; of one that was observed (real telemetry, somebody's log) only
-what is said here holds: calls may go in circles, and a service may be of unknown kind.
+`topology.Topology` is one that the simulator can run, and has more rules. Of one that was observed
+(real telemetry, somebody's log) calls may go in circles, and a service may be of unknown kind.
 """
 
 import re
@@ -37,10 +36,6 @@ class Service:
     def owner(self) -> str:
         """The team that owns services of this kind; empty for an unknown kind."""
         return OWNERS.get(self.kind, "")
-
-    @property
-    def is_edge(self) -> bool:
-        return self.kind == "edge"
 
     @property
     def downstream(self) -> tuple[str, ...]:
@@ -82,27 +77,20 @@ class CallGraph:
             if self.names.count(name) > 1:
                 raise ValueError(f"service {name} stands twice; rename one")
             if not self.NAME.fullmatch(name) or name == RESERVED_NAME or not name.isprintable():
-                raise ValueError(
-                    f"bad service name {name!r:.60}; a name is {self.NAME_RULE}, and not "
-                    f"{RESERVED_NAME!r}"
-                )
+                rule = f"a name is {self.NAME_RULE}, and not {RESERVED_NAME!r}"
+                raise ValueError(f"bad service name {name!r:.60}; {rule}")
         for service in self.services:
             name = service.name
             if service.kind not in self.KINDS:
-                raise ValueError(
-                    f"unknown kind {service.kind!r:.60} of {name}; choose one of "
-                    f"{', '.join(self.KINDS)}"
-                )
+                unknown = f"unknown kind {service.kind!r:.60} of {name}"
+                raise ValueError(f"{unknown}; choose one of {', '.join(self.KINDS)}")
             for callee in service.downstream:
                 if callee not in self.position:
-                    raise ValueError(
-                        f"{name} calls unknown service {callee!r:.60}; "
-                        f"services are {', '.join(self.names)}"
-                    )
+                    unknown = f"{name} calls unknown service {callee!r:.60}"
+                    raise ValueError(f"{unknown}; services are {', '.join(self.names)}")
                 if service.downstream.count(callee) > 1:
-                    raise ValueError(
-                        f"{name} names {callee} twice; once is enough, as a call or as a publish"
-                    )
+                    twice = f"{name} names {callee} twice"
+                    raise ValueError(f"{twice}; once is enough, as a call or as a publish")
 
     def __hash__(self) -> int:
         # Equal graphs have equal names, and a graph is looked up at every incident.
@@ -120,7 +108,7 @@ class CallGraph:
     @cached_property
     def edges(self) -> tuple[int, ...]:
         """Positions of the services where users enter; with no known edge, that nobody calls."""
-        known = tuple(i for i, service in enumerate(self.services) if service.is_edge)
+        known = tuple(i for i, service in enumerate(self.services) if service.kind == "edge")
         return known or tuple(i for i, name in enumerate(self.names) if not self.callers[name])
 
     @cached_property
@@ -173,9 +161,6 @@ class CallGraph:
 
     def service(self, name: str) -> Service:
         """The service of that name; `ValueError` with the valid names otherwise."""
-        try:
-            return self.services[self.position[name]]
-        except KeyError:
-            raise ValueError(
-                f"unknown service {name!r}; choose one of {', '.join(self.names)}"
-            ) from None
+        if name not in self.position:
+            raise ValueError(f"unknown service {name!r}; choose one of {', '.join(self.names)}")
+        return self.services[self.position[name]]

@@ -41,7 +41,7 @@ class Fault:
     needs: str = ""
 
     def can_occur_at(self, service: Service) -> bool:
-        fits = service.is_edge or not self.needs or getattr(service, self.needs)
+        fits = service.kind == "edge" or not self.needs or getattr(service, self.needs)
         return service.kind in self.kinds and fits
 
     def owner_at(self, service: Service) -> str:

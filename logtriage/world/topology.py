@@ -72,10 +72,10 @@ class Topology(CallGraph):
                     raise ValueError(
                         f"{name} calls {callee}, which does not stand after it; list callers first"
                     )
-        if not any(service.is_edge for service in self.services):
+        if not any(service.kind == "edge" for service in self.services):
             raise ValueError("no service of kind edge, where users enter; add one")
         for name, callers in self.callers.items():
-            if not callers and not self.service(name).is_edge:
+            if not callers and self.service(name).kind != "edge":
                 raise ValueError(f"nothing calls {name}; connect it, or make it an edge")
         # From below: the first that is too slow is where to fix it, not the edge above.
         for name, latency in zip(self.names[::-1], self.network.rest_latency[::-1], strict=True):
@@ -91,7 +91,7 @@ class Topology(CallGraph):
         size, position = len(self.services), self.position
         callers: list[list[tuple[int, float]]] = [[] for _ in range(size)]
         callees: list[list[tuple[int, float]]] = [[] for _ in range(size)]
-        routes = [service.is_edge for service in self.services]
+        routes = [service.kind == "edge" for service in self.services]
         for i, service in enumerate(self.services):
             share = 1.0 / len(service.calls) if routes[i] and service.calls else 1.0
             for callee in service.calls:

@@ -87,33 +87,25 @@ def test_the_world_is_pinned_across_python_versions(version):
     assert run.returncode == 0, f"{python}: {run.stdout}{run.stderr}"
 
 
-def test_an_invalid_action_costs_a_step_and_changes_nothing():
-    episode = Episode(sample_incident("cascading_failure", "train", 3))
-    before = vars(episode.record).copy()
-    observation = episode.act(Action("escalate", ("ceo",)))
-    assert "unknown team 'ceo'; choose one of sre, backend, dba, security" in observation.error
-    assert vars(episode.record) == {**before, "steps": 1} and not episode.done
-
-
 @pytest.mark.parametrize(
     "action, told",
     [
         (Action("sudo"), "unknown action type 'sudo'; choose one of classify_severity"),
+        (Action("escalate", ("ceo",)), "unknown team 'ceo'; choose one of sre, backend, dba"),
         (Action("identify_root_cause", ("billing",)), "api-gateway, auth-service"),
         (Action("request_more_logs", ("",)), "or all"),
         (Action("remediate", ("restart",)), "remedy:service"),
-        (
-            Action("remediate", ("reboot", "user-db")),
-            "restart, rollback, scale, flush-cache, kill-query",
-        ),
+        (Action("remediate", ("reboot", "user-db")), "restart, rollback, scale, flush-cache, kill"),
         (Action("resolve", ("now",)), "takes no value"),
         (Action("escalate", ("x" * 10_000,)), "unknown team"),
     ],
 )
-def test_errors_name_the_value_and_the_way_out(action, told):
-    episode = Episode(sample_incident("single_crash", "train", 0))
+def test_an_invalid_action_costs_a_step_and_the_error_names_the_way_out(action, told):
+    episode = Episode(sample_incident("cascading_failure", "train", 3))
+    before = vars(episode.record).copy()
     observation = episode.act(action)
     assert told in observation.error and len(observation.error) < 400
+    assert vars(episode.record) == {**before, "steps": 1} and not episode.done
 
 
 def test_time_runs_out_and_after_the_end_there_is_nothing_to_do():

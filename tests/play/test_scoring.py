@@ -53,14 +53,11 @@ def test_the_oracle_scores_exactly_one_everywhere(task, split):
         assert episode.score.total == 1.0, index
 
 
-def test_the_gate_right_cause_and_wrong_team_is_nothing():
+def test_the_gate_is_closed_by_a_wrong_team_and_by_no_page_for_p1_and_p2():
     incident = incident_where(lambda i: True)
     for team in TEAMS:
         total = play(incident, right_answers(incident, team)).total
         assert total == (1.0 if team == incident.team else 0.0)
-
-
-def test_the_gate_nobody_paged_is_a_wrong_team_for_p1_and_p2_only():
     for severity, passes in (("P1", False), ("P2", False), ("P3", True)):
         task = "silent_degradation" if severity == "P3" else "cascading_failure"
         incident = incident_where(lambda i, s=severity: i.severity == s and i.injection, task)
@@ -68,37 +65,30 @@ def test_the_gate_nobody_paged_is_a_wrong_team_for_p1_and_p2_only():
         assert (score.total > 0.5) is passes and score.gate == float(passes)
 
 
-def test_the_first_answer_counts_and_answering_again_costs():
-    incident = incident_where(lambda i: True)
-    severity, right, *rest = right_answers(incident)
-    wrong = next(name for name in incident.topology.names if name != incident.root)
-    wrong = Action("identify_root_cause", (wrong,))
-    assert play(incident, [severity, right, wrong, *rest]).root_cause == 1.0
-    changed = play(incident, [severity, wrong, right, *rest])
-    assert changed.root_cause == 0.0 and changed.cost == pytest.approx(0.05)
-
-
 @pytest.mark.parametrize(
     "at, part", enumerate(("severity", "root_cause", "remediation", "escalation"))
 )
-def test_every_wrong_answer_earns_nothing_even_if_the_right_one_follows(at, part):
+def test_the_first_answer_counts_and_answering_again_costs(at, part):
     incident = incident_where(lambda i: True)
     answers = right_answers(incident)
-    right = answers[at]
+    before, right, after = answers[:at], answers[at], answers[at + 1 :]
     for value in set(action_values(incident.topology)[right.type]) - {right.value}:
         wrong = Action.parse(right.type, value)
-        only = play(incident, [*answers[:at], wrong, *answers[at + 1 :]])
-        first = play(incident, [*answers[:at], *[wrong] * 4, *answers[at:]])
+        only = play(incident, [*before, wrong, *after])
+        first = play(incident, [*before, *[wrong] * 4, right, *after])
         assert getattr(only, part) == getattr(first, part) == 0.0, value
+        last = play(incident, [*before, right, wrong, *after])
+        fruitless = 0.1 * (part == "remediation")
+        assert getattr(last, part) == 1.0 and last.cost == pytest.approx(0.05 + fruitless)
 
 
-def test_innocents_cost_and_speed_wants_the_fault_gone():
+def test_speed_wants_the_fault_gone():
     incident = incident_where(lambda i: True)
+    severity, cause, remedy, *rest = right_answers(incident)
     innocent = next(name for name in incident.topology.names if name != incident.root)
-    severity, cause, *rest = right_answers(incident)
-    blast = play(incident, [severity, cause, Action("remediate", ("restart", innocent)), *rest])
-    assert blast.cost == pytest.approx(0.15) and blast.remediation == 0.0 and blast.speed > 0.0
-    assert play(incident, [severity, cause, *rest[1:]]).speed == 0.0
+    wrong = Action("remediate", ("restart", innocent))
+    assert play(incident, [severity, cause, wrong, remedy, *rest]).speed > 0.0
+    assert play(incident, [severity, cause, *rest]).speed == 0.0
 
 
 def test_speed_falls_with_steps():
@@ -127,30 +117,25 @@ def blame(topology):
 
 P1, PAGES = Action("classify_severity", ("P1",)), [Action("escalate", (team,)) for team in TEAMS]
 LOGS = Action("request_more_logs", ("all",))
-CHEATS = {
-    "do nothing": lambda topology: [],
-    "say P3": lambda topology: [Action("classify_severity", ("P3",))],
-    "garbage": lambda topology: cycle([Action("hack"), Action("remediate", ("rm -rf", "/"))]),
-    "farm logs": lambda topology: cycle([LOGS]),
-    "farm logs, then guess": lambda topology: (
-        [LOGS] * len(topology.names) + [P1, blame(topology)[-1], PAGES[0]]
+CHEATS = {  # name to the actions on a call graph
+    "do nothing": lambda graph: [],
+    "say P3": lambda graph: [Action("classify_severity", ("P3",))],
+    "garbage": lambda graph: cycle([Action("hack"), Action("remediate", ("rm -rf", "/"))]),
+    "farm logs": lambda graph: cycle([LOGS]),
+    "farm logs, then guess": lambda graph: (
+        [LOGS] * len(graph.names) + [P1, blame(graph)[-1], PAGES[0]]
     ),
     "blame each service in turn": blame,
-    "page every team": lambda topology: [P1, *PAGES],
-    "try every remedy": lambda topology: [
-        Action("remediate", (remedy, name)) for name in topology.names for remedy in REMEDIES
+    "page every team": lambda graph: [P1, *PAGES],
+    "try every remedy": lambda graph: [
+        Action("remediate", (remedy, name)) for name in graph.names for remedy in REMEDIES
     ],
-    "restart everything": lambda topology: [
-        P1,
-        PAGES[1],
-        *(Action("remediate", ("restart", name)) for name in topology.names),
+    "restart everything": lambda graph: [
+        *(P1, PAGES[1]),
+        *(Action("remediate", ("restart", name)) for name in graph.names),
     ],
     **{
-        f"blame {name} and page every team": lambda topology, at=at: [
-            P1,
-            blame(topology)[at],
-            *PAGES,
-        ]
+        f"blame {name} and page every team": lambda graph, at=at: [P1, blame(graph)[at], *PAGES]
         for at, name in enumerate(DEFAULT_TOPOLOGY.names)
     },
 }
@@ -161,29 +146,17 @@ def incidents():
     return [sample_incident(task, "test", index) for task in TASKS for index in range(INCIDENTS)]
 
 
-def check_range(score):
-    assert 0.0 <= score.total <= 1.0 and all(
-        0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS
-    ), score
-    assert score.cost >= 0.0 and score.gate in (0.0, 1.0), score
-
-
 def mean_total(scores):
-    """Also the mean of the tasks' means, as each has the same number of incidents."""
-    for one in scores:
-        check_range(one)
-    return sum(one.total for one in scores) / len(scores)
-
-
-def scores_of(policy, incidents):
-    episodes = [Episode(incident) for incident in incidents]
-    policy.play(episodes)
-    return [episode.score for episode in episodes]
+    """Their mean, every one being in its range; also the mean over tasks, of as many incidents."""
+    for score in scores:
+        assert 0.0 <= score.total <= 1.0 and score.cost >= 0.0 and score.gate in (0.0, 1.0), score
+        assert all(0.0 <= getattr(score, part) <= 1.0 for part in WEIGHTS), score
+    return sum(score.total for score in scores) / len(scores)
 
 
 @pytest.fixture(scope="module")
 def loudest(incidents):
-    return mean_total(scores_of(LoudestPolicy(), incidents))
+    return mean_total([one.episode.score for one in LoudestPolicy().play(map(Episode, incidents))])
 
 
 @pytest.mark.parametrize("ending", [[], [Action("resolve")], [Action("ignore")]])
@@ -194,12 +167,13 @@ def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
 
 
 def test_every_score_is_a_fraction_whatever_is_done(incidents):
-    random = Random("scores")
+    random, scores = Random("scores"), []
     for incident in incidents:
         values = action_values(incident.topology)
         kinds = random.choices(ACTION_TYPES, weights=(3, 3, 3, 3, 3, 1, 1), k=16)
         actions = [Action.parse(kind, random.choice(values[kind])) for kind in kinds]
-        check_range(play(incident, actions))
+        scores.append(play(incident, actions))
+    assert mean_total(scores) < 0.5
 
 
 def test_observations_and_scores_are_pinned_under_this_version():

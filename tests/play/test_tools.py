@@ -78,9 +78,6 @@ def test_every_public_method_is_an_action_or_what_trl_asks_for():
     methods = dict(inspect.getmembers(TriageTools(), predicate=inspect.ismethod))
     public = {name for name in methods if not name.startswith("_")}
     assert public == {*ACTION_ARGUMENTS, "reset", "get_reward"}
-
-
-def test_a_method_is_the_call_of_its_name():
     values = {"severity": "P2", "service": "user-db", "team": "dba", "remedy": "restart"}
     for name, arguments in ACTION_ARGUMENTS.items():
         given = {argument: values[argument] for argument in arguments}

@@ -19,8 +19,8 @@ DB, APP, EDGE = (SHOP.position[name] for name in ("payment-db", "payment-service
 OTHER = SHOP.position["auth-service"]
 
 
-def inject(name, service, intensity=1.0, ramp=1):
-    return Injection(FAULTS[name], SHOP.position[service], intensity, 1, ramp)
+def inject(name, service):
+    return Injection(FAULTS[name], SHOP.position[service], 1.0, onset=1, ramp=1)
 
 
 def test_rest_is_a_fixed_point():
@@ -30,39 +30,35 @@ def test_rest_is_a_fixed_point():
         assert now == pytest.approx(before, abs=1e-9)
 
 
-def test_trouble_needs_a_tick_a_hop():
-    states = untreated_states(SHOP, inject("crash", "payment-db"), 5)
+def after(fault, service, ticks=10):
+    """The state after so many ticks of a total fault."""
+    return untreated_states(SHOP, inject(fault, service), ticks)[-1]
+
+
+def test_trouble_climbs_a_hop_a_tick_and_does_not_spread_sideways():
+    states = untreated_states(SHOP, inject("crash", "payment-db"), 10)
     assert [s.errors[DB] > 0.5 for s in states[:4]] == [False, True, True, True]
     assert [s.errors[APP] > 0.5 for s in states[:4]] == [False, False, True, True]
     assert [s.errors[EDGE] > 0.2 for s in states[:4]] == [False, False, False, True]
+    assert states[-1].errors[OTHER] == 0.0
 
 
-def test_trouble_climbs_and_does_not_spread_sideways():
-    last = untreated_states(SHOP, inject("crash", "payment-db"), 10)[-1]
-    assert last.errors[OTHER] == 0.0
-
-
-def test_load_descends_and_failures_are_retried():
-    last = untreated_states(SHOP, inject("overload", "payment-service"), 10)[-1]
-    assert last.load[DB] > 2 * rest_state(SHOP).load[DB]
-    failing = untreated_states(SHOP, inject("bad-deploy", "payment-service"), 10)[-1]
-    assert failing.load[APP] > 1.05 * rest_state(SHOP).load[APP]
-
-
-def test_a_slow_callee_fills_its_callers_pool():
-    last = untreated_states(SHOP, inject("lock-convoy", "payment-db"), 10)[-1]
-    assert last.pool[APP] > 2 * rest_state(SHOP).pool[APP]
+def test_load_descends_failures_are_retried_and_slow_callees_fill_pools():
+    rest = rest_state(SHOP)
+    assert after("overload", "payment-service").load[DB] > 2 * rest.load[DB]
+    assert after("bad-deploy", "payment-service").load[APP] > 1.05 * rest.load[APP]
+    assert after("lock-convoy", "payment-db").pool[APP] > 2 * rest.pool[APP]
 
 
 def test_asynchronous_callees_do_not_hurt_users():
-    last = untreated_states(SHOP, inject("crash", "email-queue"), 10)[-1]
+    last = after("crash", "email-queue")
     assert last.errors[EDGE] == 0.0 and last.errors[SHOP.position["notification-service"]] == 0.0
 
 
 def test_every_fault_degrades_its_service_wherever_it_can_occur():
     for service in SHOP.services:
         for fault in faults_at(service):
-            last = untreated_states(SHOP, inject(fault.name, service.name), 10)[-1]
+            last = after(fault.name, service.name)
             assert is_degraded(SHOP, last, SHOP.position[service.name]), (fault.name, service.name)
 
 

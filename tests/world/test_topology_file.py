@@ -37,7 +37,7 @@ def test_the_example_is_read_as_it_stands():
 
 WEB, DB = "- {name: web, kind: edge, calls: [db]}\n", "- {name: db, kind: database}\n"
 
-# Contents of the file, and what is said of it. Invalid graphs: `test_topology`.
+# Contents of the file, and what is said of it. Invalid graphs: `test_call_graph`.
 BAD_FILES = [
     ("", "expected a mapping .*got None"),
     ("services:\n- {name: web, kind: edge\n- {}\n", "not YAML .*line 3.*; expected a"),
