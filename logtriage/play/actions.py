@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Self
 
-from ..world.call_graph import TEAMS, CallGraph
+from ..world.call_graph import RESERVED_NAME, TEAMS, CallGraph
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES
 
@@ -17,7 +17,7 @@ ACTION_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "ignore": (),
 }
 ACTION_TYPES = tuple(ACTION_ARGUMENTS)
-ALL_SERVICES = "all"  # what `request_more_logs` takes besides a service
+ALL_SERVICES = RESERVED_NAME  # what `request_more_logs` takes besides a service
 CHOICES = {"severity": SEVERITIES, "team": TEAMS, "remedy": REMEDIES}  # services are the topology's
 
 
@@ -67,9 +67,8 @@ def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
 
 
 def check_action(action: Action, topology: CallGraph) -> None:
-    """Raise `ValueError` unless the action is valid on that topology.
-
-    The message names the value, the rule, and what is allowed instead.
+    """Raise `ValueError` unless the action is valid on that topology, with the value, the rule,
+    and what is allowed instead.
     """
     action_type, args, _ = action
     names = ACTION_ARGUMENTS.get(action_type)

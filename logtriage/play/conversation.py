@@ -1,18 +1,15 @@
 """An episode as a chat: the messages it starts with, the calls of an assistant's message, and what
 answers them.
 
-Messages are those of the `transformers` chat templates, the arguments of a call an object; as the
-OpenAI protocol has them, by `from_wire` and `to_wire`. A model calls its tools by one of two
-protocols: `NATIVE`, where its chat template or its server knows tools, and `TEXT`, where the tools
-stand in the system prompt, and a call is a JSON object in the message:
+Messages are those of the `transformers` chat templates; `from_wire` and `to_wire` translate those
+of the OpenAI protocol. A model calls its tools by one of two protocols: `NATIVE`, where its chat
+template or its server knows tools, and `TEXT`, where the tools stand in the system prompt, and a
+call is a JSON object in the message, after a tag, in a fence of three backticks or bare:
 
     <tool_call>{"name": "escalate", "arguments": {"team": "sre"}}</tool_call>
 
-Several are several steps. A message without the tag may be one JSON object (or a list of them),
-bare or in a fence of three backticks.
-
-What was meant as a call and cannot be read costs a step, as any malformed call does. All that a
-model writes is data: calls are checked, never evaluated.
+Several are several steps. What was meant as a call and cannot be read costs a step, as any
+malformed call does. All that a model writes is data: calls are checked, never evaluated.
 """
 
 import json
@@ -57,7 +54,7 @@ class Protocol(NamedTuple):
 
 
 def opening_messages(text: str) -> list[Message]:
-    """See `Protocol.opening`: of `NATIVE`."""
+    """See `Protocol.opening`."""
     return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": text}]
 
 
@@ -74,7 +71,7 @@ def unreadable(message: Message) -> bool:
 
 
 def answers(session: ToolSession, message: Message) -> list[Message]:
-    """See `Protocol.answers`: of `NATIVE`."""
+    """See `Protocol.answers`."""
     answered: list[Message] = []
     for call in message.get("tool_calls") or ():
         function = call["function"]

@@ -42,10 +42,8 @@ class VisibleIncident(Protocol):
 
 
 class BaseEpisode:
-    """An incident being played, whether simulated, recorded or on a server.
-
-    A subclass says what an action brings (`_take`, or `_ask` alone where nothing reacts), what
-    happens when a step is wasted, and what the answers were worth.
+    """An incident being played, whether simulated, recorded or on a server: a subclass says what an
+    action brings (`_take`, or `_ask` alone where nothing reacts), and what the answers were worth.
 
     Attributes:
         opening: what is shown first.
@@ -64,12 +62,8 @@ class BaseEpisode:
         self.score: Score | None = None
 
     def act(self, action: Action) -> Observation:
-        """Take one step.
-
-        An invalid action costs it and changes nothing else; the observation's `error` says why.
-
-        Raises:
-            ValueError: when the incident is closed already.
+        """Take one step. An invalid action costs it and changes nothing else; the observation's
+        `error` says why. `ValueError` when the incident is closed already.
         """
         if self.done:
             raise ValueError(ENDED)

@@ -55,10 +55,7 @@ def call_graph_line(topology: CallGraph) -> str:
 
 
 def render(observation: Observation, topology: CallGraph | None = None) -> str:
-    """An observation as the agent reads it.
-
-    With `topology`, the call graph stands on top: the opening of an episode.
-    """
+    """An observation as the agent reads it; in the opening with the call graph on top."""
     parts = [f"step {observation.step} of {observation.max_steps}"]
     if topology is not None:
         parts.append(call_graph_line(topology))
@@ -67,17 +64,13 @@ def render(observation: Observation, topology: CallGraph | None = None) -> str:
     if observation.notice:
         parts.append(observation.notice)
     if observation.alerts is not None:
-        parts.append(
-            "alerts: " + ("; ".join([alert.text for alert in observation.alerts]) or "none")
-        )
-    if observation.metrics is not None:
-        if observation.alerts is not None:
+        alerts = "; ".join([alert.text for alert in observation.alerts])
+        parts.append(f"alerts: {alerts or 'none'}")
+        if observation.metrics is not None:
             parts.append(TABLE_HEADER)
-        parts.extend([metric.text for metric in observation.metrics])
-    for rows in (observation.measures, observation.calls, observation.counts):
-        parts.extend([row.text for row in rows or ()])
-    if observation.lines:
-        parts.extend(observation.lines)
+    rows = (observation.metrics, observation.measures, observation.calls, observation.counts)
+    parts += [row.text for some in rows for row in some or ()]
+    parts += observation.lines or ()
     if observation.done:
         parts.append(CLOSED)
     return "\n".join(parts)

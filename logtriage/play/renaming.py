@@ -1,8 +1,7 @@
 """The same cluster under other names: what an agent reads that knows services by names of its own.
 
-`names` maps each real name to the agent's, one to one. Structure is renamed where it is known; in
-the text of a log line only the names of those whom its service calls, or who call it, are replaced,
-since a service may be called as an ordinary word is.
+`names` maps each real name to the agent's, one to one. In the text of a log line only the names of
+those whom its service calls, or who call it, are replaced: others may be ordinary words.
 """
 
 import re
@@ -23,19 +22,10 @@ NAMED = ("service", "caller", "callee")  # fields of an observation's rows that 
 
 def renamed_graph(graph: Graph, names: Mapping[str, str]) -> Graph:
     """The same call graph under other names."""
-
-    def renamed(some: Iterable[str]) -> tuple[str, ...]:
-        return tuple(names[name] for name in some)
-
-    services = [
-        replace(
-            service,
-            name=names[service.name],
-            calls=renamed(service.calls),
-            publishes=renamed(service.publishes),
-        )
-        for service in graph.services
-    ]
+    services = []
+    for one in graph.services:
+        calls, publishes = (tuple(names[to] for to in some) for some in (one.calls, one.publishes))
+        services.append(replace(one, name=names[one.name], calls=calls, publishes=publishes))
     return type(graph)(tuple(services))
 
 
@@ -55,7 +45,7 @@ def renamed_observation(
 
 
 def _renamed_row(row: Any, names: Mapping[str, str]) -> Any:
-    held = {field: getattr(row, field) for field in NAMED if field in row._fields}
+    held = {field: name for field, name in row._asdict().items() if field in NAMED}
     return row._replace(**{field: names.get(name, name) for field, name in held.items()})
 
 

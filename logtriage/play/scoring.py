@@ -37,10 +37,9 @@ PARTS = tuple(WEIGHTS)
 
 @dataclass
 class Record:
-    """What the agent did, in order, as far as the score looks.
-
-    `repeats` counts the answers to a question beyond the first; `closed_by` is resolve, ignore or
-    timeout; `confidence` was stated with the service blamed, or with `ignore`, and is not scored.
+    """What the agent did, in order, as far as the score looks. `repeats` counts the answers to a
+    question beyond the first; `closed_by` is resolve, ignore or timeout; `confidence` was stated
+    with the service blamed, or with `ignore`, and is not scored.
     """
 
     severity: str | None = None
@@ -55,28 +54,28 @@ class Record:
 
     def note(self, action: Action) -> str:
         """Note an answer, and return what the agent is shown of it."""
-        if action.type == "classify_severity":
+        kind, args = action.type, action.args
+        if kind == "classify_severity":
             self.repeats += self.severity is not None
-            self.severity = self.severity or action.args[0]
-            return f"severity noted: {action.args[0]}"
-        if action.type == "identify_root_cause":
+            self.severity = self.severity or args[0]
+            return f"severity noted: {args[0]}"
+        if kind == "identify_root_cause":
             self.repeats += bool(self.root_causes)
             if not self.root_causes:
                 self.confidence = action.confidence
-            self.root_causes.append(action.args[0])
-            return f"root cause noted: {action.args[0]}"
-        if action.type == "escalate":
+            self.root_causes.append(args[0])
+            return f"root cause noted: {args[0]}"
+        if kind == "escalate":
             self.repeats += bool(self.teams)
-            self.teams.append(action.args[0])
-            return f"paged {action.args[0]}"
-        if action.type == "remediate":
-            remedy, service = action.args
+            self.teams.append(args[0])
+            return f"paged {args[0]}"
+        if kind == "remediate":
             self.repeats += bool(self.remediations)
-            self.remediations.append((remedy, service))
-            return f"did {remedy} on {service}"
-        if action.type == "ignore":
+            self.remediations.append((args[0], args[1]))
+            return f"did {args[0]} on {args[1]}"
+        if kind == "ignore":
             self.confidence = action.confidence
-        return f"closed by {action.type}"
+        return f"closed by {kind}"
 
     @property
     def root_cause(self) -> str | None:

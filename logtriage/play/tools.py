@@ -1,8 +1,7 @@
 """The seven actions as tool calls: what a language model makes, in training and evaluation alike.
 
 `ToolSession` plays one incident by calls of (name, arguments). `TriageTools` is the class that
-TRL's `environment_factory` takes: its public methods become the tools, `reset` takes the dataset
-row, `get_reward` scores.
+TRL's `environment_factory` takes:
 
     GRPOTrainer(..., environment_factory=TriageTools)  # in this process
 
@@ -41,8 +40,7 @@ class ToolSession:
         names: real name to the name that the agent reads; empty where they are the same.
         services: their names, as the agent reads them.
         opening: what the agent reads first.
-        malformed: calls that were no valid action. Whoever sees calls that never get here, as a
-            trainer may, adds them.
+        malformed: calls that were no valid action; who sees some that never get here adds them.
         late: calls on the closed incident; the others are steps of `episode.history`.
         seconds: spent in the simulator.
     """
@@ -66,13 +64,11 @@ class ToolSession:
             self.late += 1
             return CLOSED
         if name not in SIGNATURES:
-            return self.refuse(
-                f"unknown tool {shown(name)}; choose one of {', '.join(ACTION_TYPES)}"
-            )
+            known = ", ".join(ACTION_TYPES)
+            return self.refuse(f"unknown tool {shown(name)}; choose one of {known}")
         if not isinstance(arguments, dict):
-            return self.refuse(
-                f"arguments of {name} must be a JSON object, got {type(arguments).__name__}"
-            )
+            got = type(arguments).__name__
+            return self.refuse(f"arguments of {name} must be a JSON object, got {got}")
         try:
             bound = SIGNATURES[name].bind(**arguments)
         except TypeError as error:
@@ -103,20 +99,16 @@ class ToolSession:
         return render(observation, opening)
 
     def reward(self) -> float:
-        """The training reward: the score, less `MALFORMED_COST` a malformed call.
-
-        An incident that is still open is closed as timed out.
+        """The training reward: the score, less `MALFORMED_COST` a malformed call. An incident that
+        is still open is closed as timed out.
         """
         self.episode.abandon()
         return final_score(self.episode).total - MALFORMED_COST * self.malformed
 
 
 class TriageTools:
-    """A `ToolSession` as TRL wants it: every public method is a tool.
-
-    Attributes:
-        session: the incident being played; None before the first `reset`. The trainer uses an
-            instance for many incidents, and each has a session of its own.
+    """A `ToolSession` as TRL wants it: every public method but `reset` and `get_reward` is a tool.
+    The trainer uses an instance for many incidents; `session` is that of the last.
     """
 
     def __init__(

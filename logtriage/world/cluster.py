@@ -82,9 +82,7 @@ def next_state(
     tick: int,
     reach: tuple[int, ...],
 ) -> tuple[State, bool]:
-    """The state of `tick`, and whether anything moved; `reach` has the positions that the injection
-    could ever touch (`Topology.reach`), and others stay as they are.
-    """
+    """The state of `tick`, and whether anything moved; all but `reach` stays as it is."""
     # The hot loop of the whole project: lists instead of objects, and names bound outside of it.
     network = topology.network
     callers, callees, routes = network.callers, network.callees, network.routes
@@ -170,8 +168,7 @@ def untreated_states(topology: Topology, injection: Injection | None, ticks: int
 class Cluster:
     """A running cluster: it replays the untreated states until a remedy takes it off that path.
 
-    It begins at `tick`, as the agent arrives; `untreated` must last for the whole episode. `active`
-    is the fault until it is remedied, and `states` go by tick, up to now at least.
+    `active` is the fault until it is remedied, and `states` go by tick, up to now at least.
     """
 
     def __init__(
@@ -192,11 +189,9 @@ class Cluster:
             self.states.append(state)
 
     def remediate(self, remedy: str, position: int) -> None:
-        """Apply a remedy now.
-
-        The right one at the root ends the fault, and the cluster heals over the next ticks.
-        Restarting a service that only suffers clears its state for a moment; nothing else changes
-        anything.
+        """Apply a remedy now. The right one at the root ends the fault, and the cluster heals over
+        the next ticks. A restart elsewhere clears a service's state for a moment; nothing else
+        changes anything.
         """
         active = self.active
         if active and position == active.position and remedy == active.fault.remedy:

@@ -111,12 +111,10 @@ def sample_incident(
         task: a name of `TASKS`, or a custom `Task`; its random streams are those of its name.
         split, index: see `SPLITS`; index counts from 0.
         topology: a custom call graph in place of the default.
-        varied_wording: whether to log in other words than the split's; only in train, so that
-            nothing is measured on it.
+        varied_wording: whether to log in other words than the split's; only in train.
 
     Raises:
-        ValueError: for a bad argument; and when the task has no incident on the call graph, or none
-            was found in `MOST_DRAWS` draws.
+        ValueError: for a bad argument, or a task that has no incident on the call graph.
     """
     settings = check_task(task)
     check_split(split, topology)

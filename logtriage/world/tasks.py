@@ -77,14 +77,13 @@ class Task:
         # The streams of an incident are named task/split/index/..., so a slash could mix them up.
         yield "name", self.name != "" and "/" not in self.name, "not empty and without '/'"
         least = PAR_STEPS[1] + 1  # speed is paid for the steps left between the fewest and the last
-        rule = f"from {least} to {MOST_TICKS}"
-        yield "max_steps", least <= self.max_steps <= MOST_TICKS, rule
+        enough = least <= self.max_steps <= MOST_TICKS
+        yield "max_steps", enough, f"from {least} to {MOST_TICKS}"
         for field in ("noise", "gaps", "false_alarms"):
             yield field, 0 <= vars(self)[field] < 1, "at least 0 and below 1"
         for field in ("lead", "ramp"):
-            low, high = vars(self)[field]
-            rule = f"(lowest, highest), both from 1 to {MOST_TICKS}"
-            yield field, 1 <= low <= high <= MOST_TICKS, rule
+            ticks = 1 <= vars(self)[field][0] <= vars(self)[field][1] <= MOST_TICKS
+            yield field, ticks, f"(lowest, highest), both from 1 to {MOST_TICKS}"
         mildest, hardest = self.intensity
         rule = "(lowest, highest), both from 0 to 1, the highest above 0"
         yield "intensity", 0 <= mildest <= hardest <= 1 and hardest > 0, rule
@@ -167,14 +166,12 @@ def splits_on(topology: Topology | None) -> list[str]:
 def check_split(split: str, topology: Topology | None = None) -> None:
     """Raise `ValueError` for an unknown split, or one that cannot be played on a custom graph."""
     known = splits_on(topology)
-    if split in known:
-        return
-    if split == "unseen_topology":
-        raise ValueError(
-            "split unseen_topology draws its own call graphs; choose one of "
-            f"{', '.join(known)}, or leave out the topology"
-        )
-    raise ValueError(f"unknown split {split!r:.60}; choose one of {', '.join(known)}")
+    if split not in known:
+        way_out = f"choose one of {', '.join(known)}"
+        if split == "unseen_topology":
+            own = "split unseen_topology draws its own call graphs"
+            raise ValueError(f"{own}; {way_out}, or leave out the topology")
+        raise ValueError(f"unknown split {split!r:.60}; {way_out}")
 
 
 def check_index(index: int) -> None:

@@ -80,9 +80,7 @@ class Metric(NamedTuple):
     @property
     def slowdown(self) -> float | None:
         """The latency over its usual value; None where either is not known."""
-        if self.latency is None or not self.usual:
-            return None
-        return self.latency / self.usual
+        return self.latency / self.usual if self.latency is not None and self.usual else None
 
 
 def two_digits(value: float) -> int | float:
@@ -183,9 +181,8 @@ class Telemetry:
         return active.position if active and self.cluster.tick < self.incident.quiet_until else None
 
     def own_degradation(self, position: int) -> float:
-        """How much of a service's degradation, 0 to 1, is its own, and not of those it waits for.
-
-        The share of requests that fail here, or `VOLUME_SLOW` when its own latency has doubled.
+        """How much of a service's degradation, 0 to 1, is not of those it waits for: the share of
+        requests that fail here, or `VOLUME_SLOW` when its own latency has doubled.
         """
         state, network = self.cluster.states[self.cluster.tick], self.topology.network
         passed, own_latency, own_rest = 1.0, state.latency[position], network.rest_latency[position]
@@ -214,14 +211,12 @@ class Telemetry:
     def line_weights(self, position: int) -> tuple[float, ...]:
         """Weights of `LINE_KINDS` in what `position` prints now."""
         cluster, task, degraded = self.cluster, self.task, self.degraded()
-        proof = hint = callee = 0.0
-        active = cluster.active
+        visible, active = 0.0, cluster.active
         if active and active.position == position:
             visible = min(1.0, (cluster.tick - active.onset + 1) / active.ramp)
-            proof, hint = task.proof * visible, task.hint * visible
-        for other in self.topology.below[position]:
-            if degraded[other]:
-                callee = CALLEE_WEIGHT
+        proof, hint = task.proof * visible, task.hint * visible
+        below = any(degraded[other] for other in self.topology.below[position])
+        callee = CALLEE_WEIGHT if below else 0.0
         own = OWN_WEIGHT if degraded[position] else 0.0
         return proof, hint, callee, own, task.noise, NORMAL_WEIGHT
 

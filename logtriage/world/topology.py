@@ -1,5 +1,4 @@
-"""The cluster as data: who calls whom, who owns what, and how the graph is compiled for the
-simulator.
+"""Call graphs that can be simulated, and how they are compiled for the simulator.
 
 Nothing else in the package names a service. The default is a seven-service shop;
 `random_topology` draws call graphs of 5 to 30 services, and `topology_file` reads one from YAML.
@@ -63,15 +62,12 @@ class Topology(CallGraph):
         for i, service in enumerate(self.services):
             name, kind = service.name, service.kind
             if (service.handles_logins or service.session_cache) and kind != "app":
-                raise ValueError(
-                    f"{name} is of kind {kind}, and only an app has handles_logins or "
-                    "session_cache; leave them out"
-                )
+                rule = "only an app has handles_logins or session_cache"
+                raise ValueError(f"{name} is of kind {kind}, and {rule}; leave them out")
             for callee in service.downstream:
                 if self.position[callee] <= i:
-                    raise ValueError(
-                        f"{name} calls {callee}, which does not stand after it; list callers first"
-                    )
+                    wrong = f"{name} calls {callee}, which does not stand after it"
+                    raise ValueError(f"{wrong}; list callers first")
         if not any(service.kind == "edge" for service in self.services):
             raise ValueError("no service of kind edge, where users enter; add one")
         for name, callers in self.callers.items():
@@ -80,10 +76,9 @@ class Topology(CallGraph):
         # From below: the first that is too slow is where to fix it, not the edge above.
         for name, latency in zip(self.names[::-1], self.network.rest_latency[::-1], strict=True):
             if latency >= TIMEOUT_MS:
-                raise ValueError(
-                    f"{name} waits so long for those below it that it passes the timeout of "
-                    f"{TIMEOUT_MS:.0f} ms even at rest; take calls out, or make them publishes"
-                )
+                waits = f"{name} waits so long for those below it that it passes the timeout"
+                rule = f"of {TIMEOUT_MS:.0f} ms even at rest"
+                raise ValueError(f"{waits} {rule}; take calls out, or make them publishes")
 
     @cached_property
     def network(self) -> Network:
@@ -128,20 +123,12 @@ class Topology(CallGraph):
         may degrade services there, which climbs again: the closure of both.
         """
         if root not in self._reach:
-            network = self.network
-            above = [
-                [i for i, _ in network.callers[k] if any(j == k for j, _ in network.callees[i])]
-                for k in range(len(self.names))
-            ]
-            reached, frontier = {root}, [root]
-            while frontier:
-                at = frontier.pop()
-                # Retries of a service with callers, and extra load of the root, go down.
-                down = list(self.below[at]) if at == root or network.callers[at] else []
-                for neighbour in above[at] + down:
-                    if neighbour not in reached:
-                        reached.add(neighbour)
-                        frontier.append(neighbour)
+            reached = [root]
+            for at in reached:  # it grows meanwhile
+                near = [i for i, one in enumerate(self.services) if self.names[at] in one.calls]
+                if at == root or self.callers[self.names[at]]:
+                    near += self.below[at]  # extra load of the root, and retries of who has callers
+                reached += [one for one in dict.fromkeys(near) if one not in reached]
             self._reach[root] = tuple(sorted(reached))
         return self._reach[root]
 

@@ -20,11 +20,8 @@ EXPECTED = "expected a mapping with nothing but a list, such as services: [{name
 
 
 def load_topology(path: str | Path) -> Topology:
-    """Read a call graph that can be simulated; its services may stand in any order.
-
-    Raises:
-        ValueError: for a file that cannot be read, or describes no such graph; the message names
-            the file, the value, the rule and a suggested fix.
+    """Read a call graph that can be simulated, its services in any order; `ValueError` with the
+    file, the value, the rule and a suggested fix for one that is none.
     """
     return _load(path, lambda services: Topology(callers_first(services)), {})
 

@@ -19,8 +19,6 @@ line is a line. Fields are filled from the simulator's state at the moment of lo
 """
 
 import re
-import string
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -64,34 +62,16 @@ class Reading(NamedTuple):
     subject: str = ""
 
 
-def _readings(books: Book) -> Iterator[tuple[str, Reading]]:
-    for kind, book in books.items():
-        for key, templates in book.items():
-            for template in templates:
-                yield template, Reading(kind, key[0] if len(key) > 1 else "")
-
-
 @cache
-def _readers() -> dict[str, list[tuple[tuple[str, ...], Reading, int]]]:
-    """Level to (literals, reading, index of the callee among the fields) of its templates."""
-    readers: dict[str, list[tuple[tuple[str, ...], Reading, int]]] = {}
-    for template, reading in _readings(BOOKS):
-        parts = list(string.Formatter().parse(template))
-        literals = (*(literal for literal, _, _, _ in parts), *([""] if parts[-1][1] else []))
-        names = [name for _, name, _, _ in parts]
-        callee = names.index("callee") if "callee" in names else -1
-        level, _, rest = literals[0].partition(" ")
-        readers.setdefault(level, []).append(((rest, *literals[1:]), reading, callee))
-    return readers
-
-
-@cache
-def _varied_readings() -> dict[str, Reading]:
-    """What every varied line says, its figures being `#` and its callee `{}`."""
+def _readings() -> dict[str, Reading]:
+    """What every line says, its figures being `#` and its callee `{}`."""
     readings: dict[str, Reading] = {}
-    for template, reading in _readings(VARIED_BOOKS):
-        masked = _FIGURE.sub("#", re.sub(r"{\w+}", "1", template.replace("{callee}", "{}")))
-        readings |= dict.fromkeys(choices(masked), reading)
+    for kind, book in (*VARIED_BOOKS.items(), *BOOKS.items()):
+        for key, templates in book.items():
+            reading = Reading(kind, key[0] if len(key) > 1 else "")
+            for template in templates:
+                filled = re.sub(r"{\w+}", "1", template.replace("{callee}", "{}"))
+                readings |= dict.fromkeys(choices(_FIGURE.sub("#", filled)), reading)
     return readings
 
 
@@ -102,28 +82,11 @@ def read_line(line: str) -> tuple[str, Reading]:
     """
     level, _, rest = line.partition(" ")
     service, _, text = rest.partition(" ")
-    for literals, reading, callee in _readers().get(level, ()):
-        if not text.startswith(literals[0]):
-            continue
-        at, fields = len(literals[0]), []
-        for literal in literals[1:]:
-            end = text.find(literal, at) if literal else len(text)
-            if end < 0:
-                break
-            fields.append(text[at:end])
-            at = end + len(literal)
-        else:
-            if at == len(text):
-                return service, Reading("callee", fields[callee]) if callee >= 0 else reading
-    return service, _read_varied(f"{level} {text}")
-
-
-def _read_varied(line: str) -> Reading:
-    words, readings = _WORD.split(line), _varied_readings()
+    words, readings = _WORD.split(f"{level} {text}"), _readings()
     masked = [_FIGURE.sub("#", word) for word in words]
     if reading := readings.get("".join(masked)):
-        return reading
+        return service, reading
     for i in range(3, len(words), 2):  # any word after the level may be the callee
         if "".join((*masked[:i], "{}", *masked[i + 1 :])) in readings:
-            return Reading("callee", words[i])
-    return Reading("unknown")
+            return service, Reading("callee", words[i])
+    return service, Reading("unknown")
