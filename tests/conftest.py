@@ -4,6 +4,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import matplotlib
 import pytest
@@ -25,6 +27,7 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.load_profile("ci")
 
 SESSIONS = 80  # room on the test server
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Files of a few long tests begin first, lest one of the processes be left alone with them at the
 # end; `make test` keeps this order.
 LONG_FILES = (
@@ -122,6 +125,40 @@ def url():
 
     with serving_here(make_app(SESSIONS)) as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def open_tab():
+    """Opens a tab of a real browser, Debian's `chromium`, which a file of tests shares; none of
+    them may run an event loop of its own. At the end, nothing but debugging notes was written to
+    the tab's console and nothing was asked of a host but that of `url`.
+    """
+    from playwright.sync_api import sync_playwright
+
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None and not os.environ.get("CI"):
+        pytest.skip("no browser here: install chromium (Debian: apt-get install chromium)")
+    assert program, "continuous integration must have a browser"
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
+
+        @contextmanager
+        def open_tab(url, width=1240, height=860):
+            messages, hosts = [], set()
+            tab = browser.new_page(viewport={"width": width, "height": height})
+            tab.on("console", lambda one: one.type == "debug" or messages.append(one.text))
+            tab.on("pageerror", lambda error: messages.append(str(error)))
+            tab.on("dialog", lambda dialog: messages.append(dialog.message))
+            tab.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+            tab.on("websocket", lambda socket: hosts.add(urlsplit(socket.url).netloc))
+            yield tab
+            tab.close()
+            assert not messages
+            assert hosts <= {urlsplit(url).netloc, ""}  # data in an address has no host
+
+        yield open_tab
+        browser.close()
 
 
 @pytest.fixture(scope="session")

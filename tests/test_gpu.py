@@ -14,19 +14,14 @@ TOY = Model(2, 32, 64, 4, 2, 8)
 NONE = ["reserved_gib", "allocated_gib", "outside_gib"]  # on a CPU
 
 
-def test_the_tokenizer_is_qwens():
+def test_the_random_model_has_the_shape_that_is_costed_and_qwens_tokenizer(tmp_path):
+    assert gpu.random_model(TOY, tmp_path) == TOY.linear + TOY.others
+    qwen = AutoTokenizer.from_pretrained(tmp_path)
     # 151,643 merges and single bytes, 22 special tokens: the `len(tokenizer)` of Qwen2.5.
-    qwen = gpu.qwen_tokenizer()
     assert len(qwen) == 151_665 and type(qwen).__name__ == "Qwen2Tokenizer"
     ids = qwen.encode("<|im_start|><tool_call>")
     assert ids == [151_644, 151_657]
     assert qwen.decode(ids, skip_special_tokens=True) == "<tool_call>"
-
-
-def test_the_random_model_has_the_shape_that_is_costed(tmp_path):
-    assert gpu.random_model(TOY, tmp_path) == TOY.linear + TOY.others
-    # as Qwen's own: it gets the short tools
-    assert type(AutoTokenizer.from_pretrained(tmp_path)).__name__ == "Qwen2Tokenizer"
 
 
 @pytest.mark.slow

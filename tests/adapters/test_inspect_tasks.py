@@ -104,40 +104,39 @@ def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
 
 
 MALFORMED = [("rm", {}), ("escalate", BROKEN), ("escalate", {}), ("resolve", {"now": 1})]
-WALKS_AWAY = [does(Action("classify_severity", ("P2",))), said(content="I give up.")]
 
 
-@pytest.mark.parametrize(
-    "messages, steps, closed_by",
-    [
-        ([said(*MALFORMED), does(Action("ignore"))], 5, "ignore"),
-        ([said(*MALFORMED * 3)], 8, "timeout"),
-        (WALKS_AWAY, 1, "timeout"),
-        ([said(content='<tool_call>\n{"name": "resol'), does(Action("resolve"))], 2, "resolve"),
-        ([said(("resolve", {}), ("resolve", {}))], 1, "resolve"),
-    ],
-    ids=["malformed", "malformed to the end", "walks away", "unreadable", "one call too many"],
-)
-def test_what_goes_wrong_costs_what_it_costs_elsewhere(messages, steps, closed_by, tmp_path):
-    session = ToolSession(Episode.open("single_crash", "test", 0))
-    conversation = opening_messages(session.opening)
-    for message in messages:
-        arguments = [call.parse_error or call.arguments for call in message.tool_calls or ()]
-        calls = [
-            {"function": {"name": call.function, "arguments": one}}
-            for call, one in zip(message.tool_calls or (), arguments, strict=True)
-        ]
-        own = {"content": message.text, "tool_calls": calls}
-        conversation += [own, *answers(session, own)]
-    session.episode.abandon()
-    record = session.episode.record
-    assert (record.steps, record.closed_by) == (steps, closed_by)
+WRONG = [  # an agent's messages, its steps, and how its incident ends
+    ([said(*MALFORMED), does(Action("ignore"))], 5, "ignore"),
+    ([said(*MALFORMED * 3)], 8, "timeout"),
+    ([does(Action("classify_severity", ("P2",))), said(content="I give up.")], 1, "timeout"),
+    ([said(content='<tool_call>\n{"name": "resol'), does(Action("resolve"))], 2, "resolve"),
+    ([said(("resolve", {}), ("resolve", {}))], 1, "resolve"),
+]
 
-    options = {"task": "single_crash", "episodes": 1}
-    log = played({session.opening: messages}, tmp_path, options=options)
-    assert scores(log) == {"single_crash/test/0": value(session.episode.score)}
-    read = [message.text for message in log.samples[0].messages]
-    assert read == [message["content"] for message in conversation]
+
+def test_what_goes_wrong_costs_what_it_costs_elsewhere(tmp_path):
+    scripts, expected, conversations = {}, {}, []
+    for index, (messages, *end) in enumerate(WRONG):
+        session = ToolSession(Episode.open("single_crash", "test", index))
+        conversation = opening_messages(session.opening)
+        for message in messages:
+            calls = [
+                {"function": {"name": one.function, "arguments": one.parse_error or one.arguments}}
+                for one in message.tool_calls or ()
+            ]
+            own = {"content": message.text, "tool_calls": calls}
+            conversation += [own, *answers(session, own)]
+        session.episode.abandon()
+        record = session.episode.record
+        assert [record.steps, record.closed_by] == end
+        scripts[session.opening] = messages
+        expected[f"single_crash/test/{index}"] = value(session.episode.score)
+        conversations.append([message["content"] for message in conversation])
+    options = {"task": "single_crash", "episodes": len(WRONG)}
+    log = played(scripts, tmp_path, options=options)
+    assert scores(log) == expected
+    assert [[message.text for message in one.messages] for one in log.samples] == conversations
 
 
 def test_a_limit_scores_what_was_done_and_the_truth_is_nowhere_before(tmp_path):

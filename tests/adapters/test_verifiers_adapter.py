@@ -124,32 +124,31 @@ MALFORMED = [
     call("escalate", "[]", "c"),
     call("resolve", '{"now": 1}', "d"),
 ]
-WALKS_AWAY = [does(Action("classify_severity", ("P2",))), said(content="I give up.")]
+WRONG = [  # completions, the steps they take, and how the incident ends
+    ([said(*MALFORMED), does(Action("ignore"))], 5, "ignore"),
+    ([said(*MALFORMED * 3)], 8, "timeout"),
+    ([does(Action("classify_severity", ("P2",))), said(content="I give up.")], 1, "timeout"),
+    ([said(content='<tool_call>\n{"name": "resol'), does(Action("resolve"))], 2, "resolve"),
+    ([does(Action("resolve"), Action("resolve"))], 1, "resolve"),
+]
 
 
-@pytest.mark.parametrize(
-    "completions, steps, closed_by",
-    [
-        ([said(*MALFORMED), does(Action("ignore"))], 5, "ignore"),
-        ([said(*MALFORMED * 3)], 8, "timeout"),
-        (WALKS_AWAY, 1, "timeout"),
-        ([said(content='<tool_call>\n{"name": "resol'), does(Action("resolve"))], 2, "resolve"),
-        ([does(Action("resolve"), Action("resolve"))], 1, "resolve"),
-    ],
-    ids=["malformed", "malformed to the end", "walks away", "unreadable", "one call too many"],
-)
-def test_what_goes_wrong_ends_as_in_conversation(completions, steps, closed_by, endpoint, tmp_path):
+def test_what_goes_wrong_ends_as_in_conversation(endpoint, tmp_path):
     url, scripts, requests = endpoint
-    scripts[opening("single_crash", 0)] = completions
-    (trace,) = evaluate(url, tmp_path, tasks=["single_crash"], episodes=1).values()
-    episode = in_conversation(completions, "single_crash", 0)
-    assert (episode.record.steps, episode.record.closed_by) == (steps, closed_by)
-    assert trace.reward == episode.score.total and trace.info["score"] == episode.score._asdict()
-    assert trace.num_turns == len(completions) == len(requests)
-    if completions[0] == said(*MALFORMED):
-        answers = requests[1]["messages"][3:]
-        assert [answer["tool_call_id"] for answer in answers] == ["a", "b", "c", "d"]
-        assert "unknown tool 'rm'" in answers[0]["content"]
+    for index, (completions, *_) in enumerate(WRONG):
+        scripts[opening("single_crash", index)] = completions
+    traces = evaluate(url, tmp_path, tasks=["single_crash"], episodes=len(WRONG))
+    for index, (completions, steps, closed_by) in enumerate(WRONG):
+        trace = traces[f"single_crash/{SPLIT}/{index}"]
+        episode = in_conversation(completions, "single_crash", index)
+        assert (episode.record.steps, episode.record.closed_by) == (steps, closed_by)
+        assert trace.reward == episode.score.total
+        assert trace.info["score"] == episode.score._asdict()
+        assert trace.num_turns == len(completions)
+    first = opening("single_crash", 0)
+    _, asked = (one["messages"] for one in requests if one["messages"][1]["content"] == first)
+    assert [answer["tool_call_id"] for answer in asked[3:]] == ["a", "b", "c", "d"]
+    assert "unknown tool 'rm'" in asked[3]["content"]
 
 
 def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):

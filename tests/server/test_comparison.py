@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 import leaderboard
 import pytest
 import requests
-from browser import open_tab
 
 from logtriage.bench.leaderboard import read_entry
 from logtriage.play.scoring import Record
@@ -91,7 +90,7 @@ def test_an_answer_is_told_in_a_line():
     assert describe(twice) == "blames a, restart b, 5 steps"
 
 
-def test_a_row_leads_to_the_episode_it_tells_of(url):
+def test_a_row_leads_to_the_episode_it_tells_of(open_tab, url):
     with open_tab(url) as tab:
         tab.goto(f"{url}/web?{urlencode({**CASCADE, 'did': 'classify_severity:P1'})}")
         assert tab.locator(".ranking").count() == 0  # nothing is given away

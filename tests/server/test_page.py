@@ -6,21 +6,17 @@ from urllib.parse import urlencode
 
 import pytest
 import requests
-from browser import open_tab
 
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.world.incidents import sample_incident
 
 WHERE = {"task": "cascading_failure", "split": "test", "index": 21}
-
-
 ADDRESS = f"/web?{urlencode(WHERE)}"
 
 
 @pytest.fixture
-def tab(url):
-    """See `open_tab`."""
+def tab(open_tab, url):
     with open_tab(url) as tab:
         yield tab
 
@@ -80,7 +76,7 @@ def test_a_keyboard_reaches_the_actions_and_stays_there(tab, url):
     assert press_tab_to(tab, "classify severity P1") == 1
 
 
-def test_a_phone_shows_the_newest_lines_and_the_actions_at_once(url):
+def test_a_phone_shows_the_newest_lines_and_the_actions_at_once(open_tab, url):
     with open_tab(url, 390, 844) as phone:
         phone.goto(f"{url}{ADDRESS}&did=request_more_logs:all")
         panel = phone.locator(".actions").bounding_box()

@@ -99,7 +99,7 @@ def test_no_line_can_be_read_in_two_ways():
     for kind, key, template, _ in BOOK:
         pattern = re.escape(template).replace(r"\{callee\}", r"\S+")
         patterns.append((re.compile(re.sub(r"\\{\w+\\}", r"[\\d.]+", pattern)), meaning(kind, key)))
-    for (kind, key, template, every), number in product(BOOK + VARIED, ("7", "12", "3.4", "100")):
+    for (kind, key, template, every), number in product(BOOK + VARIED, ("7", "3.4")):
         right = meaning(kind, key)
         for line in every:
             line = line.replace("{callee}", CALLEE).replace("{n}", "7")  # {n} is one digit
