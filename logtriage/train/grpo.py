@@ -230,8 +230,11 @@ def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
 
 def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
     """(model, tokenizer) ready to train, with the adapter that is trained, if one is."""
-    adapter = {"r": config.lora_rank, "lora_alpha": config.lora_alpha}
-    adapter["target_modules"] = list(LORA_TARGETS)
+    adapter = {
+        "r": config.lora_rank,
+        "lora_alpha": config.lora_alpha,
+        "target_modules": list(LORA_TARGETS),
+    }
     if config.loader == "unsloth":
         return _load_with_unsloth(config, adapter)
     model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)
