@@ -29,25 +29,22 @@ def open_incident(
     task: str | Task, split: str, index: int, topology: Topology | None = None
 ) -> Episode | RealEpisode:
     """The episode at these coordinates; recorded incidents have call graphs of their own."""
-    if not isinstance(task, str):
-        return Episode.open(task, split, index, topology)
-    if task not in RECORDED:
+    if isinstance(task, str) and task in RECORDED:
+        if topology is not None:
+            own = f"{task} incidents have call graphs of their own"
+            raise ValueError(f"{own}; leave out the topology")
+        return RECORDED[task](split, index)
+    if isinstance(task, str):
         _check_name(task, topology)
-        return Episode.open(task, split, index, topology)
-    if topology is not None:
-        raise ValueError(f"{task} incidents have call graphs of their own; leave out the topology")
-    return RECORDED[task](split, index)
+    return Episode.open(task, split, index, topology)
 
 
 def check_coordinates(task: str, split: str, index: int) -> Task | None:
     """The settings of an incident's task, None for one that was recorded; `ValueError` where there
     is none.
     """
-    if task == REAL:
-        load_case(split, index)
-        return None
-    if task == PRODUCTION:
-        check_production(split, index)
+    if task in RECORDED:
+        check_production(split, index) if task == PRODUCTION else load_case(split, index)
         return None
     _check_name(task)
     check_split(split)

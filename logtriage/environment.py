@@ -89,21 +89,16 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         index: int | None = None,
         **kwargs: Any,
     ) -> TriageObservation:
-        """Open an incident.
+        """Open an incident; `ValueError` for a bad argument, and what was open stays open.
 
         With `task`, `index` is the incident's own; without, it numbers the split's tasks as
         `get_task` does. Without `index`, `seed` is the index; without either, indices count up from
         0. The task `real` plays recorded incidents, its splits are their sources (`real.cases`);
         `production` plays incidents drawn to be like them.
-
-        Raises:
-            ValueError: for a bad argument; an incident that was open stays open.
         """
         if kwargs:
-            raise ValueError(
-                f"unknown argument {shown(next(iter(kwargs)))}; reset takes seed, episode_id, task,"
-                " split, index"
-            )
+            takes = "reset takes seed, episode_id, task, split, index"
+            raise ValueError(f"unknown argument {shown(next(iter(kwargs)))}; {takes}")
         named = episode_id is None or isinstance(episode_id, str)
         if not named or len(episode_id or "") > MAX_EPISODE_ID:
             rule = f"text of at most {MAX_EPISODE_ID} characters"
@@ -167,10 +162,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     def get_metadata(self) -> EnvironmentMetadata:
         return EnvironmentMetadata(
             name="logtriage",
-            description=(
-                "Incidents in a microservice cluster: read the logs, trace the trouble to the"
-                " service where it began, fix it, page the right team."
-            ),
+            description="Incidents in a microservice cluster: read the logs, trace the trouble to"
+            " the service where it began, fix it, page the right team.",
             version=__version__,
             author="The LogTriage authors",
             readme_content=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
@@ -216,14 +209,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """Every valid action as (label, the dict that `step` receives)."""
         if self._episode is None or self._episode.done:
             return []
-        return [
-            (
-                f"{kind.replace('_', ' ')} {value.replace(':', ' ')}".strip(),
-                {"action_type": kind, "value": value},
-            )
-            for kind, values in action_values(self._episode.incident.topology).items()
-            for value in values
-        ]
+        offered = []
+        for kind, values in action_values(self._episode.incident.topology).items():
+            for value in values:
+                label = f"{kind.replace('_', ' ')} {value.replace(':', ' ')}".strip()
+                offered.append((label, {"action_type": kind, "value": value}))
+        return offered
 
     def _observe(
         self, observation: Observation, topology: CallGraph | None = None

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..ceiling.belief import prior_of
-from ..ceiling.lookahead import Lookahead
+from ..ceiling.belief import Lookahead, prior_of
 from ..ceiling.posterior import Posterior
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode, final_score

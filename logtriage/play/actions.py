@@ -77,13 +77,11 @@ def check_action(action: Action, topology: CallGraph) -> None:
             f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
         )
     if len(args) != len(names):
+        given = shown(action.value)
         if action_type == "remediate":
-            raise ValueError(
-                f"remediate takes 'remedy:service', got {shown(action.value)}; "
-                f"remedies are {', '.join(REMEDIES)}"
-            )
+            known = f"remedies are {', '.join(REMEDIES)}"
+            raise ValueError(f"remediate takes 'remedy:service', got {given}; {known}")
         if not names:
-            given = shown(action.value)
             raise ValueError(f"{action_type} takes no value, got {given}; leave it empty")
         if args:
             raise ValueError(f"{action_type} takes one {names[0]}, got {shown(args)}; give one")
@@ -92,7 +90,5 @@ def check_action(action: Action, topology: CallGraph) -> None:
     for name, value in zip(names, args, strict=True):
         known = topology.position if name == "service" else CHOICES[name]
         if value not in known and not (asks and value == ALL_SERVICES):
-            besides = f", or {ALL_SERVICES}" if asks else ""
-            raise ValueError(
-                f"unknown {name} {shown(value)}; choose one of {', '.join(known)}{besides}"
-            )
+            way_out = ", ".join(known) + (f", or {ALL_SERVICES}" if asks else "")
+            raise ValueError(f"unknown {name} {shown(value)}; choose one of {way_out}")

@@ -36,10 +36,10 @@ _HEADERS = {
 
 
 class Link(NamedTuple):
-    """A link to the page after one more action."""
+    """A link to the page after one more action; `label` is what a screen reader says."""
 
     text: str
-    label: str  # what a screen reader says
+    label: str
     address: str
 
 

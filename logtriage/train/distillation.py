@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 
 from joblib import Parallel, delayed
 
-from ..ceiling.belief import WORTHWHILE, prior_of
-from ..ceiling.lookahead import Lookahead, answer_actions
+from ..ceiling.belief import WORTHWHILE, Lookahead, answer_actions, prior_of
 from ..ceiling.posterior import Posterior
 from ..play.actions import Action
 from ..play.tools import ToolSession

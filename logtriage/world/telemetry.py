@@ -1,7 +1,6 @@
 """What may be seen of the cluster: log lines, metrics, alerts. Partial and noisy by design.
 
-Every chance here is one of these named distributions, so that a policy can compute how likely a
-observation is:
+Every chance is one of these distributions, so that a policy can compute how likely a sight is:
 
 | what | distribution |
 |---|---|

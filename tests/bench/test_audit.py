@@ -21,8 +21,7 @@ from logtriage.bench.audit import (
 )
 from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import rollout
-from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, prior_of
-from logtriage.ceiling.lookahead import Lookahead
+from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, Lookahead, prior_of
 from logtriage.ceiling.posterior import Posterior
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode

@@ -6,8 +6,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from logtriage.ceiling.belief import BeliefPolicy
-from logtriage.ceiling.lookahead import NONE, Answers, Outcomes, answer_actions, score_table
+from logtriage.ceiling.belief import (
+    NONE,
+    Answers,
+    BeliefPolicy,
+    Outcomes,
+    answer_actions,
+    score_table,
+)
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import TracePolicy
