@@ -88,7 +88,7 @@ def check_action(action: Action, topology: CallGraph) -> None:
         args = ("",)
     asks = action_type == "request_more_logs"
     for name, value in zip(names, args, strict=True):
-        known = topology.position if name == "service" else CHOICES[name]
-        if value not in known and not (asks and value == ALL_SERVICES):
-            way_out = ", ".join(known) + (f", or {ALL_SERVICES}" if asks else "")
+        allowed = topology.position if name == "service" else CHOICES[name]
+        if value not in allowed and not (asks and value == ALL_SERVICES):
+            way_out = ", ".join(allowed) + (f", or {ALL_SERVICES}" if asks else "")
             raise ValueError(f"unknown {name} {shown(value)}; choose one of {way_out}")
