@@ -10,7 +10,6 @@ that holds words out occur in none.
 
 import re
 from collections.abc import Container
-from dataclasses import replace
 from functools import cache
 from random import Random
 from typing import Any
@@ -67,7 +66,7 @@ GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
 def _renamed(episode: Episode) -> Episode:
     """The same incident, just opened, on a call graph of path names (see `path_names`)."""
     names, incident = incident_names(episode), episode.incident
-    return Episode(replace(incident, topology=renamed_graph(incident.topology, names)))
+    return Episode(incident.renamed(renamed_graph(incident.topology, names)))
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:

@@ -1,6 +1,5 @@
 """Path names: an agent that reads them cannot know what its services are called."""
 
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -38,7 +37,7 @@ def read(session, services):
 def under(episode, names):
     """The same incident on a call graph with these names."""
     incident = episode.incident
-    return Episode(replace(incident, topology=renamed_graph(incident.topology, names)))
+    return Episode(incident.renamed(renamed_graph(incident.topology, names)))
 
 
 @pytest.mark.parametrize("split", SPLITS)
