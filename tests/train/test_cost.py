@@ -48,14 +48,11 @@ def test_a_measured_decode_step_takes_the_place_of_the_assumed():
     assert estimate(small, decode=T4.decode.low).hours.low > estimate(small).hours.low
 
 
-def test_what_imitation_added_is_one_more_evaluation():
+def test_a_warm_up_is_one_more_evaluation_and_all_weights_need_optimizer_state():
     starter = make_config("t4_starter")
     both = [estimate(replace(starter, warm_up=n), held_out=40).hours.low for n in (0, 200)]
     training = estimate(starter).hours.low
     assert both[1] - training == pytest.approx(1.5 * (both[0] - training))
-
-
-def test_training_all_weights_needs_optimizer_state_for_each():
     whole = estimate(replace(SESSION, lora_rank=0, load_in_4bit=False, loader="transformers"), A100)
     assert whole.gib.low > 45  # 16 bytes of each of 3.09 billion
     assert whole.hours.low > estimate(SESSION, A100).hours.low
