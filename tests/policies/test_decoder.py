@@ -53,13 +53,6 @@ def test_kept_keys_and_values_predict_what_the_whole_conversation_read_anew_does
         assert torch.allclose(chosen, logits[shown].max(1).values, atol=1e-3)
 
 
-def test_the_order_of_conversations_changes_nothing(tiny_base):
-    policy = LanguageModelPolicy(*load_language_model(tiny_base), name="tiny")
-    forwards = [one.ids for one in policy.converse(sessions(5))]
-    backwards = [one.ids for one in policy.converse(sessions(5)[::-1])]
-    assert forwards == backwards[::-1]
-
-
 def sampled(policy, batch, attempt=0):
     opened = [Episode.open("single_crash", "train", index) for index in range(6)]
     return [list(one.messages) for one in policy.play_each(opened, batch, attempt)]

@@ -76,14 +76,11 @@ def test_a_real_name_is_unknown_to_an_agent_with_names_of_its_own():
     assert session.malformed == 1 and not session.episode.record.root_causes
 
 
-def test_a_path_name_says_where_a_service_stands():
+def test_a_path_name_says_where_a_service_stands_in_every_call_graph():
     names = path_names(DEFAULT_TOPOLOGY, "any")
     assert names["api-gateway"] == "edge"
     assert names["user-db"] == names["auth-service"].replace("app", "db") + "-1"
     assert len({path_names(DEFAULT_TOPOLOGY, str(seed))["user-db"] for seed in range(20)}) == 3
-
-
-def test_every_call_graph_gets_different_names():
     shared = CallGraph(
         (
             Service("Web", "edge", calls=("a_1", "b")),

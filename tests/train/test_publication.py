@@ -72,9 +72,7 @@ def adapter(run, tiny_base):
 def check_metadata(folder):
     """The card's metadata, read as the Hub reads it, as far as that can be done offline."""
     metadata = metadata_load(folder / "README.md")
-    assert metadata["pipeline_tag"] == "text-generation"
     assert (metadata["license"] == "other") == ("license_name" in metadata)
-    assert metadata["library_name"] in ("transformers", "peft")
     if "model-index" in metadata:
         name, results = model_index_to_eval_results(metadata["model-index"])
         assert name == "logtriage-demo" and all(result.verified is False for result in results)
@@ -128,35 +126,23 @@ def test_the_snippets_of_a_card_run(run):
     assert run_snippets(write_model(run, NAME)).strip()
 
 
-def test_nothing_of_the_machine_is_published(run):
+def test_nothing_of_the_machine_is_published_and_a_run_that_was_not_evaluated_says_so(run):
     (run / "model" / "training_args.bin").write_text(str(run))
     nbformat = '{"metadata": {"papermill": {"output_path": "/home/alice/run"}}}'
     (run / "03_grpo_training.ipynb").write_text(nbformat)
+    (run / "evaluation.parquet").unlink()
     folder = write_model(run, NAME)
     assert {path.suffix for path in folder.iterdir()} <= PUBLISHED
     for path in folder.iterdir():
         if path.suffix in (".md", ".json", ".jsonl"):
             assert str(run.parents[2]) not in path.read_text(), path.name
-
-
-def test_a_run_that_was_not_evaluated_says_so(run):
-    (run / "evaluation.parquet").unlink()
-    folder = write_model(run, NAME)
     text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
     assert "model-index" not in metadata and "not been evaluated on held-out incidents" in text
     assert "`python -m logtriage evaluate-run runs/novice/seed-0`" in text
     assert "gain [" not in text and not (folder / "summary.json").exists()
 
 
-def test_results_of_other_weights_are_refused(run):
-    evaluation = pd.read_parquet(run / "evaluation.parquet")
-    evaluation["weights"] = "another"
-    evaluation.to_parquet(run / "evaluation.parquet")
-    with pytest.raises(ValueError, match=r"results of other weights .*; evaluate the run again"):
-        write_model(run, NAME)
-
-
-def test_what_got_worse_is_told(run):
+def test_what_got_worse_is_told_and_results_of_other_weights_are_refused(run):
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     for name, value in (("base", 1.0), ("trained", 0.0)):
         evaluation.loc[evaluation.policy == name, ["root_cause", "severity"]] = value
@@ -164,6 +150,9 @@ def test_what_got_worse_is_told(run):
     text = (write_model(run, NAME) / "README.md").read_text()
     assert "**What got worse**" in text
     assert "- single crash: real faults detected 1.00 → 0.00 (12)" in text
+    evaluation.assign(weights="another").to_parquet(run / "evaluation.parquet")
+    with pytest.raises(ValueError, match=r"results of other weights .*; evaluate the run again"):
+        write_model(run, NAME)
 
 
 def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base):
@@ -222,16 +211,17 @@ def test_an_adapter_of_the_hub_names_the_whole_base(trained_on, base, adapter):
 
 
 def test_mistakes_are_answered_before_anything_is_written(run, tmp_path):
-    with pytest.raises(ValueError, match="has no adapter: all weights were trained"):
-        write_model(run, NAME, merged=True)
+    assert "lacks its owner" in refusal("publish-model", run, "demo", "--dry-run")
+    said = refusal("publish-model", run, NAME, "--dry-run", "--merged")
+    assert "has no adapter: all weights were trained" in said
     with pytest.raises(ValueError, match="is no finished run"):
         write_model(tmp_path, NAME)
     assert not (run / "hub").exists()
-    (run / "hub").mkdir()
-    (run / "hub" / "notes.txt").write_text("mine")
+    result = run_command("publish-model", run, NAME, "--dry-run")
+    assert result.stdout == f"written to {run / 'hub'}\n"
+    (run / "hub" / "run.json").unlink()
     with pytest.raises(ValueError, match="holds something else"):
         write_model(run, NAME)
-    shutil.rmtree(run / "hub")
 
 
 def test_publishing_needs_a_token_and_an_owner(run, fake_hub, monkeypatch):
@@ -248,7 +238,7 @@ def test_publishing_needs_a_token_and_an_owner(run, fake_hub, monkeypatch):
     with pytest.raises(ConnectionError, match=f"did not take {NAME}: TimeoutError slow"):
         publish_model(run, NAME)
     shutil.rmtree(run / "hub")
-    for name in ("logtriage-demo", "../base", "a b/c", "/tmp/run", ""):
+    for name in ("logtriage-demo", "../base", ""):
         with pytest.raises(ValueError, match=r"owner|no name of the Hub"):
             publish_model(run, name)
     monkeypatch.setattr(publication, "get_token", lambda: None)
@@ -268,10 +258,3 @@ def test_nothing_here_imports_transformers():
     # Unsloth, which is imported when training starts, must come before it.
     code = "import sys, logtriage.train.publication; assert 'transformers' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
-
-
-def test_the_command_line_writes_a_folder_to_look_at(run):
-    result = run_command("publish-model", run, NAME, "--dry-run")
-    assert result.exit_code == 0, result.output
-    assert result.stdout == f"written to {run / 'hub'}\n"
-    assert "lacks its owner" in refusal("publish-model", run, "demo", "--dry-run")

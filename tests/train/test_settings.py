@@ -33,7 +33,6 @@ RESULTS = Path(__file__).parents[2] / "results"
         ({"preset": "expert"}, "preset: Unexpected"),  # `train --set` takes any word
         ({"temperature": float("nan")}, "temperature: .* finite"),
         ({"completion_tokens": -5}, "completion_tokens: .* greater than"),
-        ({"max_grad_norm": float("nan")}, "max_grad_norm: .* finite"),
         ({"warm_up": -1, "lora_rank": 4}, "warm_up: .* greater than or equal to 0"),
         # YAML reads 8e-4 as text, and a run would end in it only once its base was built.
         ({"learning_rate": "8e-4"}, "learning_rate: .* number, got '8e-4'"),
@@ -74,21 +73,12 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
     assert len(indices[0]) == config.steps * config.incidents and not indices[0] & indices[1]
 
 
-@pytest.mark.parametrize("preset", ["recommended", "l4", "a100", "t4_starter", "t4_qwen3"])
-def test_the_presets_for_a_gpu_learn_carefully_and_keep_little(preset):
-    # On a T4 in fp16 nothing was tuned: rate and clip lie where others' recipes for it do, and
-    # every checkpoint that is deleted stays in Google Drive's bin.
-    config = make_config(preset)
-    assert config.learning_rate <= 2e-5 and config.max_grad_norm == 0.1
-    assert config.steps / config.save_every <= 8 and config.keep_checkpoints == 1
-    assert config.completion_tokens + 1500 <= LONGEST  # and the longest opening
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 def test_fewer_or_more_incidents_need_no_more_memory(preset):
     # a backward pass over more episodes than the preset's runs out of memory on the GPU it is for
     own = make_config(preset, model="x")
     assert own == TrainingConfig(**{**PRESETS[preset], "model": "x"})
+    assert own.completion_tokens + 1500 <= LONGEST  # and the longest opening
     for incidents in (1, 2, 3, 5, 12, 17):
         config = make_config(preset, model="x", incidents=incidents)
         assert config.episodes % config.micro_batches == 0 and 1 <= config.at_once <= own.at_once

@@ -19,7 +19,6 @@ from logtriage.train.trainer import (
     MetricsLog,
     by_length,
     grpo_arguments,
-    unreachable_calls,
 )
 
 HOOKS = {  # private methods of TRL that these override
@@ -63,17 +62,10 @@ def test_trl_has_the_private_parts_that_are_relied_on():
 
 
 def test_a_step_is_one_generation_and_one_update(tmp_path):
-    config = make_config("novice", model="x", max_grad_norm=0.25)
+    config = make_config("novice", model="x", micro_batches=4)
     arguments = grpo_arguments(config, tmp_path)
-    assert arguments.max_grad_norm == 0.25
-    episodes = config.incidents * config.group
-    assert arguments.generation_batch_size == episodes
-    assert arguments.per_device_train_batch_size * config.micro_batches == episodes
-    assert arguments.gradient_accumulation_steps == arguments.steps_per_generation
+    assert arguments.generation_batch_size == config.episodes == 64
     assert arguments.max_tool_calling_iterations == 15  # the longest task's steps
-    assert (arguments.bf16, arguments.fp16, arguments.use_cpu) == (False, False, True) or (
-        torch.cuda.is_available()
-    )
 
 
 def test_what_a_trainer_changes_of_its_settings_is_an_error(tmp_path, monkeypatch):
@@ -106,7 +98,13 @@ def test_the_recorder_leaves_the_reward_to_the_session(tmp_path):
     for tools in environments:
         tools.reset("single_crash", "train", 0)
         tools.escalate("ceo")
-    ended = [answer("{'error': 'Tool rm not found.'}"), {"role": "assistant", "content": ""}]
+    # Two calls never reached a session; the others it has counted itself.
+    ended = [
+        answer("{'error': 'Tool rm not found.'}"),
+        answer("{'error': 'Incident closed.'}"),
+        answer("step 3 of 8\nerror: unknown team 'ceo'"),
+        {"role": "assistant", "content": "<tool_call>{"},
+    ]
     completions = [ended, [{"role": "assistant", "content": "I give up."}]]
     logged = {}
     shares = EpisodeRecorder(tmp_path, count=True)(
@@ -119,44 +117,25 @@ def test_the_recorder_leaves_the_reward_to_the_session(tmp_path):
     )
     rewards = [tools.get_reward() for tools in environments]
     assert [share + reward for share, reward in zip(shares, rewards, strict=True)] == [
-        pytest.approx(-2 * MALFORMED_COST),  # one the session saw, one that TRL answered
+        pytest.approx(-3 * MALFORMED_COST),  # one the session saw, two that TRL answered
         pytest.approx(-MALFORMED_COST),
     ]
-    assert logged["malformed"] == 1.5 and logged["score/single_crash"] == 0.0
+    assert logged["malformed"] == 2.0 and logged["score/single_crash"] == 0.0
     rows = [json.loads(line) for line in (tmp_path / "episodes.jsonl").read_text().splitlines()]
     assert [(row["step"], row["closed_by"]) for row in rows] == [(5, "timeout")] * 2
     (shown,) = (tmp_path / "completions.jsonl").read_text().splitlines()
     assert json.loads(shown)["messages"][0]["content"] == environments[0].session.opening
 
 
-def test_calls_that_never_reach_the_environment_are_counted():
-    completion = [
-        {"role": "assistant", "content": "", "tool_calls": [{}]},
-        {"role": "tool", "name": "rm", "content": "{'error': 'Tool rm not found.'}"},
-        {"role": "tool", "name": "resolve", "content": "{'error': 'Incident closed.'}"},
-        {"role": "tool", "name": "escalate", "content": "step 3 of 8\nerror: unknown team 'ceo'"},
-        {"role": "assistant", "content": "<tool_call>{"},
-    ]
-    assert unreachable_calls(completion) == 2  # the others are counted by the environment itself
-
-
 def test_regrouping_by_length_changes_no_row_only_padding():
     random = torch.Generator().manual_seed(0)
-    prompt = torch.randint(1, 9, (8, 5), generator=random)
-    completion = torch.randint(1, 9, (8, 6), generator=random)
-    prompt_mask, completion_mask = torch.ones_like(prompt), torch.ones_like(completion)
+    whole = {"advantages": torch.arange(8.0), "num_items_in_batch": torch.tensor(3)}
+    for part, width in (("prompt", 5), ("completion", 6)):
+        whole[f"{part}_ids"] = torch.randint(1, 9, (8, width), generator=random)
+        whole[f"{part}_mask"] = torch.ones(8, width, dtype=torch.long)
     for i in range(8):
-        prompt_mask[i, : i % 4] = 0
-        completion_mask[i, 1 + i % 6 :] = 0
-    whole = {
-        "prompt_ids": prompt,
-        "prompt_mask": prompt_mask,
-        "completion_ids": completion,
-        "completion_mask": completion_mask,
-        "tool_mask": completion_mask.clone(),
-        "advantages": torch.arange(8.0),
-        "num_items_in_batch": torch.tensor(3),
-    }
+        whole["prompt_mask"][i, : i % 4] = 0
+        whole["completion_mask"][i, 1 + i % 6 :] = 0
     batches = [
         {key: value[i : i + 4] if value.dim() else value for key, value in whole.items()}
         for i in (0, 4)
@@ -168,7 +147,6 @@ def test_regrouping_by_length_changes_no_row_only_padding():
                 part["advantages"][i].item(),
                 part["prompt_ids"][i][part["prompt_mask"][i].bool()].tolist(),
                 part["completion_ids"][i][part["completion_mask"][i].bool()].tolist(),
-                part["tool_mask"][i].sum().item(),
             )
             for part in parts
             for i in range(4)
@@ -176,7 +154,7 @@ def test_regrouping_by_length_changes_no_row_only_padding():
 
     regrouped = by_length(batches)
     assert contents(regrouped) == contents(batches)
-    assert sum(part["completion_ids"].numel() for part in regrouped) < completion.numel()
+    assert sum(part["completion_ids"].numel() for part in regrouped) < 8 * 6
     assert all(part["num_items_in_batch"] == 3 for part in regrouped)
 
 
