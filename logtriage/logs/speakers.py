@@ -51,7 +51,7 @@ class Headed(NamedTuple):
 
 _WORD, _SIGNS = rb"[A-Za-z0-9_][\w.@$-]*+", rb"[^\w@$]++"
 _LEVEL = b"|".join(word.encode() for word in sorted(LEVELS, key=len, reverse=True))
-_STATED = re.compile(rb"(?i)\W*(?:%s)\b" % _LEVEL)
+STATED = re.compile(rb"(?i)\W*(?:%s)\b" % _LEVEL)
 FIELD = re.compile(rb"(?<![\w.@-])([A-Za-z_@][\w.@-]{1,40})=")
 
 
@@ -106,7 +106,7 @@ def _signs(rest: Sequence[bytes]) -> float:
     texts = [text.lstrip() for text in rest if text]
     enough = 0.9 * max(1, len(texts))
     signs = Counter(text[:1] for text in texts if text and not text[:1].isalnum())
-    levels = sum(bool(_STATED.match(text)) for text in texts)
+    levels = sum(bool(STATED.match(text)) for text in texts)
     return float(max(signs.values(), default=0) >= enough) + float(levels >= enough)
 
 

@@ -119,10 +119,9 @@ PATTERNS = {
     for name, value in vars(module).items()
     if isinstance(value, re.Pattern)
 } | {f"times.FORMS[{i}]": (form.pattern.search, b"") for i, form in enumerate(times.FORMS)}
-PATTERNS["layouts.PAYLOAD"] = (
-    layouts.PAYLOAD.match,
-    b"",
-)  # the one that is looked for at the start alone
+# Two are looked for at the start alone.
+PATTERNS["layouts.PAYLOAD"] = layouts.PAYLOAD.match, b""
+PATTERNS["speakers.STATED"] = speakers.STATED.match, b""
 PATTERNS["layouts.TITLE"] = layouts.TITLE.fullmatch, ""
 PATTERNS |= {
     f"speakers.places[{i}]": (place.pattern.match, b"")
