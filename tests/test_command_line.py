@@ -123,7 +123,9 @@ def test_evaluate_plays_a_model_and_says_how(tiny_base, tmp_path):
     result = run(*asked, "--tools", "text", "--trajectories", tmp_path / "text")
     assert result.exit_code == 0 and "per episode" in result.stdout, result.output
     if not torch.cuda.is_available():
-        assert "needs an NVIDIA GPU" in refusal(*asked, "--load-in-4bit", "--trajectories", "c")
+        assert "needs an NVIDIA GPU" in refusal(
+            *asked, "--load-in-4bit", "--trajectories", tmp_path / "c"
+        )
 
 
 LOUDEST = ("evaluate", "--policy", "loudest", "--episodes", 2)

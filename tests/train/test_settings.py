@@ -73,6 +73,15 @@ def test_incidents_are_of_train_never_repeat_and_differ_by_seed():
     assert len(indices[0]) == config.steps * config.incidents and not indices[0] & indices[1]
 
 
+@pytest.mark.parametrize("preset", ["recommended", "l4", "a100", "t4_starter", "t4_qwen3"])
+def test_the_presets_for_a_gpu_learn_carefully_and_keep_little(preset):
+    # On a T4 in fp16 nothing was tuned: rate and clip lie where others' recipes for it do, and
+    # every checkpoint that is deleted stays in Google Drive's bin.
+    config = make_config(preset)
+    assert config.learning_rate <= 2e-5 and config.max_grad_norm == 0.1
+    assert config.steps / config.save_every <= 8 and config.keep_checkpoints == 1
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_fewer_or_more_incidents_need_no_more_memory(preset):
     # a backward pass over more episodes than the preset's runs out of memory on the GPU it is for

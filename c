@@ -1,1 +1,0 @@
-{"logtriage":"trajectories","format":1,"settings":{"benchmark":"2.0","split":"test","audit":false,"policies":{"/tmp/pytest-of-root/pytest-105/tiny/base":{"weights":"44d002099636a1e4","adapter":"","precision":"4 bit","prompt":"123342d0d52f8656","turn tokens":256,"temperature":0.0,"seed":0,"constrained":true}}}}
