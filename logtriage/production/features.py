@@ -117,14 +117,10 @@ def _of_amounts(seen: Arrays, rate: np.ndarray) -> np.ndarray:
     """
     late = seen.values[..., RECENT:]
     by_mean = np.isfinite(np.nanmean(late[:, :, LATENCY], -1))
-    slower = [
-        np.where(
-            by_mean,
-            of(late[:, :, LATENCY], axis=-1) - seen.usual[:, :, LATENCY],
-            of(late[:, :, P95], axis=-1) - seen.usual[:, :, P95],
-        )
-        for of in (np.nanmean, np.nanmax)
-    ]
+    slower = []
+    for of in (np.nanmean, np.nanmax):
+        mean, p95 = (of(late[:, :, at], axis=-1) - seen.usual[:, :, at] for at in (LATENCY, P95))
+        slower.append(np.where(by_mean, mean, p95))
     failing = seen.usual[:, :, AVAILABLE] - np.nanmean(late[:, :, AVAILABLE], -1)
     columns = []
     for each in (*slower, failing):

@@ -285,18 +285,14 @@ def log_change(ratio: np.ndarray) -> np.ndarray:
 def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
     """The noise of each metric of each service."""
     few = 1.0 / np.sqrt(mesh.rate * mesh.period + 0.5)
-    count = len(few)
-    follows = draw.uniform(dials.CORRELATED, count, 1)
-    day = draw.uniform(dials.DRIFT, count, 1)
-    calls = draw.uniform((0.4, 1.4), count, 1)
-    busy = draw.uniform((0.02, 0.3), count, 1)
+    ends = dials.CORRELATED, dials.DRIFT, (0.4, 1.4), (0.02, 0.3)
+    follows, day, calls, busy = (draw.uniform(one, len(few), 1) for one in ends)
+    wide, days = 1.3 * calls * mesh.noise, calls * (0.3 + mesh.noise)
     cpu = np.clip(0.8 * mesh.noise, 0.05, 0.6)
-    time = Noise(0.8 * mesh.noise, 0.5 * few, day + 0.3 * mesh.noise, 1.0, follows)
     return {
-        "latency": time,  # and the p95's, of which most is shared
-        "p95 of its calls": Noise(
-            1.3 * calls * mesh.noise, 0.5 * few, calls * (0.3 + mesh.noise), 1.2, follows
-        ),
+        # And the p95's, of which most is shared.
+        "latency": Noise(0.8 * mesh.noise, 0.5 * few, day + 0.3 * mesh.noise, 1.0, follows),
+        "p95 of its calls": Noise(wide, 0.5 * few, days, 1.2, follows),
         "requests": Noise(busy, few, day, 1.0, follows),
         "cpu": Noise(cpu, 0.0, 0.5 * day, 0.6, follows),
         "memory": Noise(0.004, 0.0, 0.012, 0.08, follows),
@@ -307,17 +303,12 @@ def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
 def _usual(mesh: Mesh) -> np.ndarray:
     """The usual value of each metric, [B, N, metric]."""
     calls = (mesh.latency - mesh.own) / np.maximum(mesh.waits, 1e-6)
-    by_name = {
-        "latency": mesh.latency,
-        "p95": mesh.latency * mesh.tail,
-        "p95 of its calls": np.where(mesh.waits > 0.0, calls * mesh.tail, 2.0),
-        "available": 100.0 * (1.0 - np.where(mesh.errors < 1e-3, 0.0, mesh.errors)),
-        "requests": mesh.rate,
-        "cpu": mesh.cpu,
-        "memory": mesh.memory,
-        "node cpu": np.minimum(mesh.cpu_of_machine / mesh.cores, 100.0),
-    }
-    return np.stack([by_name[name] for name in METRICS], -1).astype(np.float32)
+    calls_take = np.where(mesh.waits > 0.0, calls * mesh.tail, 2.0)
+    available = 100.0 * (1.0 - np.where(mesh.errors < 1e-3, 0.0, mesh.errors))
+    node = np.minimum(mesh.cpu_of_machine / mesh.cores, 100.0)
+    times = mesh.latency, mesh.latency * mesh.tail, calls_take
+    every = (*times, available, mesh.rate, mesh.cpu, mesh.memory, node)  # as `METRICS`
+    return np.stack(every, -1).astype(np.float32)
 
 
 def _usual_bands(
