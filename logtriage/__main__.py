@@ -170,7 +170,7 @@ def mcp_command(
     finish: Finish | None = None
     with ExitStack() as stack:
         if trajectories is not None:
-            from .bench.episode_log import open_journal
+            from .bench.replay import open_journal
             from .bench.rollouts import Result, result_row
             from .policies.policy import Played
 

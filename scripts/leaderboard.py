@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from logtriage.bench.evaluation import pass_all, pass_at
 from logtriage.bench.intervals import (
     KEYS,
     matched,
@@ -28,7 +27,7 @@ from logtriage.bench.leaderboard import (
     check_entry,
     read_entry,
 )
-from logtriage.bench.score_tables import CEILING, markdown
+from logtriage.bench.score_tables import CEILING, markdown, pass_all, pass_at
 from logtriage.production.production_episode import PRODUCTION
 from logtriage.production.production_policies import CEILING as PRODUCTION_CEILING
 from logtriage.server.comparison import RECORDED

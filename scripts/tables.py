@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from logtriage.bench.figure import words
 from logtriage.bench.intervals import KEYS, Interval, seed_scores, two_way_mean
+from logtriage.bench.plots import words
 from logtriage.bench.real_results import HALVES, OURS, RANKED, real_table
 from logtriage.bench.score_tables import CAREFUL, CEILING, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes

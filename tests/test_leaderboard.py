@@ -8,8 +8,8 @@ import pytest
 from leaderboard import cell, entries, page, table_row
 from test_command_line import refusal, run
 
-from logtriage.bench.evaluation import pass_at
 from logtriage.bench.leaderboard import as_text, check_entry, read_entry
+from logtriage.bench.score_tables import pass_at
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 FILES = sorted(leaderboard.ENTRIES.glob("*.json"))

@@ -10,8 +10,8 @@ import pytest
 import tables
 from pages import FACT, FINISHED, PAGES, TABLES, facts, written
 
-from logtriage.bench.figure import words
 from logtriage.bench.intervals import KEYS, LEVEL
+from logtriage.bench.plots import words
 from logtriage.play.scoring import FALSE_PAGE_COST, FRUITLESS_COST, REPEAT_COST, WEIGHTS
 
 ROOT = Path(__file__).parents[1]

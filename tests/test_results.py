@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from logtriage.bench.analysis import read_sweep, score
+from logtriage.bench.score_tables import read_sweep, score
 from logtriage.bench.strata import with_truth
 from logtriage.world.tasks import TASKS
 

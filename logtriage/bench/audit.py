@@ -17,16 +17,11 @@ out, questions included.
 from itertools import takewhile
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from ..ceiling.belief import Lookahead, prior_of
 from ..ceiling.posterior import Posterior
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode, final_score
-from .intervals import two_way_share
 from .rollouts import Result
-from .strata import FEWEST
 
 GROUNDED = 0.5  # probability from which an answer is likelier than everything else together
 NO_FAULT = "no fault"  # the answer that `ignore` gives
@@ -105,37 +100,3 @@ def verdict_of(right: bool, posterior: float) -> str:
 def judge_result(result: Result) -> dict[str, Any]:
     """`judge`'s columns for a result; None in all of them where the episode ended in an error."""
     return dict.fromkeys(COLUMNS) if result.row["error"] else judge(result.episode)
-
-
-def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per policy and task: the share of each verdict, and of the grounded among the right
-    answers with its 95 % interval (None below `FEWEST` right answers); the mean questions per
-    episode, the regret per question, and that of answering.
-
-    The rows of several training seeds (column `seed`, empty where nothing was trained) or several
-    attempts at the same incidents are no further incidents.
-    """
-    rows = []
-    frame = frame[frame["verdict"].notna()]  # an episode that failed was not audited
-    frame = frame.astype({"question_regret": float, "answer_regret": float})  # None, from a file
-    seeds = frame["seed"].fillna("") if "seed" in frame else ""
-    frame = frame.assign(seed=seeds, attempt=frame.get("attempt", 0))
-    for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
-        verdicts = part.pivot(index=["seed", "attempt"], columns="index", values="verdict")
-        verdicts = verdicts.dropna(axis="columns").to_numpy()  # of all attempts
-        grounded, right = verdicts == "grounded", np.isin(verdicts, ("grounded", "lucky"))
-        asked, regret = part["weighed"].sum(), part["question_regret"] * part["weighed"]
-        rows.append(
-            {
-                "policy": policy,
-                "task": task,
-                **{verdict: (part["verdict"] == verdict).mean() for verdict in VERDICTS},
-                "grounded_share_of_right": two_way_share(grounded, right)
-                if right.sum() >= FEWEST
-                else None,
-                "questions": part["questions"].mean(),
-                "question_regret": regret.sum() / asked if asked else float("nan"),
-                "answer_regret": part["answer_regret"].mean(),
-            }
-        )
-    return pd.DataFrame(rows)

@@ -110,10 +110,10 @@ def evaluate_command(
     from ..world.incidents import sample_incident
     from ..world.topology_file import load_topology
     from .audit import judge_result
-    from .episode_log import open_journal
     from .evaluation import evaluate, make_plan, report
     from .real_results import RECORDED_POLICIES
     from .registry import POLICIES, behind_endpoint, digest, in_memory, scripted
+    from .replay import open_journal
 
     if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
         raise ValueError(f"cannot write {json_path}; name a file in a folder that is there")
@@ -223,9 +223,8 @@ def replay_command(
     from ..catalogue import RECORDED, open_incident
     from ..logs.lines import visible
     from ..world.topology_file import load_topology
-    from .episode_log import read_trajectories
     from .leaderboard import as_text, make_entry
-    from .replay import MATCH, UNSCORED, replay
+    from .replay import MATCH, UNSCORED, read_trajectories, replay
     from .rollouts import frame_of
     from .runs import write_text
     from .score_tables import score_table
@@ -264,6 +263,6 @@ def benchmark_command(
     processes: Annotated[int, typer.Option(min=1, help="Played at once.")] = 2,
 ) -> None:
     """Play 7 policies on all tasks and splits; write the tables of the benchmark."""
-    from .benchmark import make_report
+    from .evaluation import make_report
 
     make_report(results, incidents, processes)

@@ -4,33 +4,53 @@ plan = Plan(["single_crash"], "test", episodes=200, attempts=4)
 with open_journal(Path("out.jsonl"), {"split": "test"}) as journal:
     found = evaluate([scripted("trace")], plan, journal)
 print("\\n".join(report(found.frame, plan)))
+
+`make_report` is the benchmark: every script on every task and split. Of four finished studies only
+the tables in `results/benchmark` stay. `exploits.json` holds the best rules that hill climbing
+found without diagnosis, `dials.parquet` scores against each setting of a task (264b8c9 has the code
+of both), `power.json` how many episodes show a gain, and `hops.json` how often a root is found by
+its distance from an alert (d1e2645).
 """
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from math import comb
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
+from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from ..catalogue import RECORDED, check_coordinates, last_incident
+from ..ceiling.posterior import Posterior
+from ..ceiling.prior import cached_prior
 from ..logs.lines import visible
 from ..play.episode import Episode, OpenEpisode
 from ..policies.policy import BATCH
 from ..real.real_episode import REAL, SCORED
-from ..world.tasks import check_split, check_tasks
-from ..world.topology import Topology
-from .audit import audit_table
-from .episode_log import Journal, key_of
-from .intervals import KEYS, mean_interval
+from ..world.incidents import sample_incident
+from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS, check_split, check_tasks
+from ..world.topology import DEFAULT_TOPOLOGY, Topology
+from .audit import judge_result
 from .real_results import recorded_scores
-from .registry import Player
-from .rollouts import EPISODES, Judge, Plan, frame_of, rollout_each, scored
-from .runs import out_of_memory
-from .score_tables import as_text, detection_table, score_table
+from .registry import POLICIES, Player, make_policy
+from .replay import Journal, key_of
+from .rollouts import COLUMNS, CORE, EPISODES, Judge, Plan, frame_of, rollout, rollout_each, scored
+from .runs import out_of_memory, write_text
+from .score_tables import (
+    as_text,
+    attempts_table,
+    audit_table,
+    calibration_table,
+    detection_table,
+    policy_scores,
+    score_table,
+)
 from .strata import with_truth
 
+PART = 100  # incidents of the benchmark that one process plays at a time
+AUDITED = ("random", "loudest", "novice", "trace", "belief")
 MOST_ERRORS = 5  # kinds of errors that are shown
 
 
@@ -45,22 +65,19 @@ def make_plan(
     """A plan of incidents that there are; `ValueError` for others. Without `episodes` it is of
     `EPISODES` of each task, or of all real ones of a source, which is their split.
     """
-    recorded = [task for task in RECORDED if task in tasks]
-    if not recorded:
+    names = [task for task in RECORDED if task in tasks]
+    if not names:
         check_split(split, topology)
         names = check_tasks(tasks)
-        episodes = episodes or EPISODES
-    elif {*tasks} != {recorded[0]} or topology is not None:
+    elif {*tasks} != {names[0]} or topology is not None:
         raise ValueError(
-            f"{recorded[0]} incidents are scored by the root cause alone, and on call graphs of "
+            f"{names[0]} incidents are scored by the root cause alone, and on call graphs of "
             "their own; leave out other tasks, and the topology"
         )
     else:
-        names = recorded
         check_coordinates(names[0], split, first)
-        every = last_incident(names[0], split) + 1 - first
-        episodes = episodes or (max(1, every) if names == [REAL] else EPISODES)
     last = last_incident(names[0], split)
+    episodes = episodes or (max(1, last + 1 - first) if names == [REAL] else EPISODES)
     if first < 0 or first + episodes - 1 > last:
         raise ValueError(
             f"{split} has the incidents 0 to {last}, and {episodes} from {first} on were asked "
@@ -70,8 +87,8 @@ def make_plan(
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation came to: one row (`rollouts.COLUMNS`, and those of a judge) per episode
-    that was played, now or before; how many were planned and never begun, and why.
+    """One row (`rollouts.COLUMNS`, and those of a judge) per episode that was played, now or
+    before; how many were planned and never begun, and why.
     """
 
     frame: pd.DataFrame
@@ -129,42 +146,6 @@ def evaluate(
     return Evaluation(frame, len(names) * len(keys) - len(frame), reason)
 
 
-def pass_at(k: int, attempts: int, successes: int) -> float:
-    """pass@k of one incident, the chance that one of k attempts solves it: the unbiased estimator
-    of Chen et al. 2021, "Evaluating large language models trained on code", section 2.1.
-    """
-    return 1.0 - comb(attempts - successes, k) / comb(attempts, k)
-
-
-def pass_all(k: int, attempts: int, successes: int) -> float:
-    """pass^k of one incident, the chance that all k attempts solve it: Yao et al. 2024,
-    "tau-bench", section 3.
-    """
-    return comb(successes, k) / comb(attempts, k)
-
-
-def attempts_table(frame: pd.DataFrame, attempts: int) -> pd.DataFrame:
-    """One row per policy, task and k (1, 2, 4 and so on, and all `attempts`): pass@k and pass^k as
-    text, each the mean over incidents with its 95 % interval.
-
-    Attempts that ended in an error are none; an incident with fewer than k others is left out, and
-    `incidents` counts the rest.
-    """
-    rows: list[dict[str, object]] = []
-    ks = sorted({attempts, *(2**n for n in range(attempts.bit_length()))})
-    ended = frame[frame["solved"].notna()].astype({"solved": int})
-    for (policy, task), group in ended.groupby(["policy", "task"], sort=False):
-        counted = group.groupby(KEYS)["solved"].agg(["size", "sum"])
-        for k in ks:
-            enough = counted[counted["size"] >= k].to_numpy()
-            row = {"policy": policy, "task": task, "k": k, "incidents": len(enough)}
-            for name, estimate in (("pass@k", pass_at), ("pass^k", pass_all)):
-                values = pd.Series([estimate(k, int(n), int(won)) for n, won in enough])
-                row[name] = str(mean_interval(values)) if len(values) > 1 else "-"
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
 def report(
     frame: pd.DataFrame, plan: Plan, topology: Topology | None = None, known: bool = True
 ) -> Iterator[str]:
@@ -203,3 +184,86 @@ def report(
         yield "audit: how likely each answer was, by the exact posterior, when it was given"
         judged = as_text(audit_table(frame)).fillna({"grounded_share_of_right": "-"})
         yield judged.to_string(index=False, float_format="{:.3f}".format, na_rep="-")
+
+
+# -- the benchmark ---------------------------------------------------------------------------------
+
+
+def _play(
+    policy: str, task: str, split: str, first: int, count: int, judge: Judge | None
+) -> pd.DataFrame:
+    rows = rollout(make_policy(policy, first), [task], split, count, first, judge=judge)
+    # Seconds mean nothing when processes share cores, and are never the same twice.
+    return rows.drop(columns=["seconds", *(name for name in COLUMNS if name not in CORE)])
+
+
+def run_benchmark(
+    policies: Iterable[str],
+    splits: Iterable[str],
+    incidents: int,
+    processes: int,
+    part: int = PART,
+    judge: Judge | None = None,
+) -> pd.DataFrame:
+    """Play so many incidents of every task by every policy: one row per episode, with the columns
+    of an audit where `judge` makes them. A policy's random numbers begin anew with each `part`.
+    """
+    parts = [
+        (policy, task, split, first, min(part, incidents - first), judge)
+        for policy in policies
+        for task in TASKS
+        for split in splits
+        for first in range(0, incidents, part)
+    ]
+    played = Parallel(n_jobs=processes, return_as="generator")(
+        delayed(_play)(*part) for part in parts
+    )
+    bar = tqdm(played, "benchmark", len(parts), mininterval=2.0)
+    return pd.concat(bar, ignore_index=True)
+
+
+def opening_beliefs(task: str, incidents: int) -> pd.DataFrame:
+    """What `belief` states before anything is asked: the `confidence` of each incident's likeliest
+    root (or none), and whether that is `correct`. For calibration over the whole range.
+    """
+    rows = []
+    for index in range(incidents):
+        episode = Episode(sample_incident(task, "test", index))
+        belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS[task], "test"))
+        belief.see(episode.opening, None)
+        roots = belief.roots()
+        best = int(roots.argmax())
+        correct = (*episode.incident.topology.names, None)[best] == episode.incident.root
+        rows.append({"task": task, "confidence": min(1.0, roots[best]), "correct": correct})
+    return pd.DataFrame(rows)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [round(end, 6) for end in value]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -> None:
+    """Play the benchmark into the folder `results`: its episodes, and every table as JSON.
+
+    `incidents` are per policy, task and split; the audit uses two fifths of them.
+    """
+    results = Path(results)
+    results.mkdir(parents=True, exist_ok=True)
+    frame = run_benchmark(POLICIES, SPLITS, incidents, processes)
+    openings = pd.concat([opening_beliefs(task, incidents) for task in TASKS])
+    some = max(2, incidents * 2 // 5)
+    audited = run_benchmark(AUDITED, ["test"], some, processes, part=some, judge=judge_result)
+    for name, played in {"episodes": frame, "openings": openings, "audit": audited}.items():
+        played.to_parquet(results / f"{name}.parquet", index=False)
+    tables = {"scores": policy_scores(frame), "calibration": calibration_table(frame, openings)}
+    for name, table in tables.items():
+        rows = table.map(_rounded).to_dict("records")
+        report = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": rows}
+        write_text(results / f"{name}.json", json.dumps(report, indent=1) + "\n")
+
+
+def read_table(results: str | Path, name: str) -> pd.DataFrame:
+    """A table of the report; intervals are lists of mean, low, high."""
+    return pd.DataFrame(json.loads((Path(results) / f"{name}.json").read_text())["rows"])

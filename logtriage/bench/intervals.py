@@ -43,9 +43,7 @@ class Interval(NamedTuple):
 
 
 def _checked(samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The samples as floats; `ValueError` for one of fewer than two values, or a value that is not
-    finite.
-    """
+    """The samples as floats; `ValueError` for one that is too small, or not finite."""
     samples = [np.asarray(sample, dtype=float) for sample in samples]
     sizes = [sample.size for sample in samples]
     if min(sizes, default=0) < 2 or not all(np.isfinite(sample).all() for sample in samples):
@@ -84,14 +82,14 @@ def _bootstrap(
     return Interval(point, float(found.low), float(found.high))
 
 
-def mean_interval(values: np.ndarray | pd.Series) -> Interval:
-    """Mean of `values` (n,) over episodes; a constant sample has an interval of no width."""
-    return _bootstrap([values], np.mean)
-
-
 def stratified_mean(strata: Sequence[np.ndarray]) -> Interval:
     """Mean over tasks of the mean over episodes. `strata` holds each task's scores (n,)."""
     return _bootstrap(strata, lambda *parts, axis: np.mean([x.mean(axis) for x in parts], axis=0))
+
+
+def mean_interval(values: np.ndarray | pd.Series) -> Interval:
+    """Mean of `values` (n,) over episodes; a constant sample has an interval of no width."""
+    return stratified_mean([values])
 
 
 def stratified_iqm(strata: Sequence[np.ndarray]) -> Interval:
@@ -122,16 +120,12 @@ def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
 
 
 @lru_cache(maxsize=16)  # tables ask for the same draws again and again, and they take longest
-def _resample_shares(*sizes: int) -> tuple[np.ndarray, ...]:
+def _resample_shares(*sizes: int) -> list[np.ndarray]:
     """For a sample of each size, the share of each value in `RESAMPLES` resamples: arrays (draws,
-    size) that sum to 1 over values, shared between callers and read-only.
+    size) that sum to 1 over values.
     """
-    random, found = np.random.default_rng(0), []
-    for size in sizes:
-        shares = random.multinomial(size, np.full(size, 1.0 / size), RESAMPLES) / size
-        shares.setflags(write=False)
-        found.append(shares)
-    return tuple(found)
+    random = np.random.default_rng(0)
+    return [random.multinomial(size, np.full(size, 1.0 / size), RESAMPLES) / size for size in sizes]
 
 
 def _limits(draws: np.ndarray) -> tuple[float, float]:
@@ -156,9 +150,9 @@ def _two_way_draws(strata: Strata) -> np.ndarray:
 def two_way_mean(strata: Strata) -> Interval:
     """Mean over tasks of the mean over training seeds and incidents.
 
-    Every seed plays the same incidents, so taking each seed's episodes for new ones would make the
-    interval far too narrow. One seed is `stratified_mean`, which says nothing about other seeds;
-    with three the interval is a little narrow still (`tests/bench/test_intervals.py`).
+    Seeds play the same incidents: taking their episodes for new ones would make the interval far
+    too narrow. One seed is `stratified_mean`, which says nothing about other seeds; with three the
+    interval is a little narrow still (`tests/bench/test_intervals.py`).
     """
     if len(strata[0]) == 1:
         return stratified_mean([part[0] for part in strata])
@@ -187,14 +181,12 @@ def seed_scores(frames: Sequence[pd.DataFrame], task: str, policy: str) -> np.nd
     """A policy's scores (seeds, incidents) on a task, from one frame per training seed."""
     own = [frame[(frame["task"] == task) & (frame["policy"] == policy)] for frame in frames]
     columns = [frame.set_index("index")["score"].sort_index() for frame in own]
-    scores: np.ndarray = pd.concat(columns, axis=1).to_numpy(float).T
-    return scores
+    return np.asarray(pd.concat(columns, axis=1), dtype=float).T
 
 
 def seed_means(strata: Strata) -> np.ndarray:
     """Each seed's mean over tasks: (seeds,)."""
-    means: np.ndarray = np.mean([part.mean(axis=1) for part in strata], axis=0)
-    return means
+    return np.asarray(np.mean([part.mean(axis=1) for part in strata], axis=0))
 
 
 def before_and_after(before: Strata, after: Strata) -> dict[str, Any]:
@@ -230,13 +222,10 @@ def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> tuple
 
 def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     """P values adjusted for being a family (Holm 1979), in the same order; nan stays nan."""
-    p = np.asarray(p_values, dtype=float)
-    count = int((~np.isnan(p)).sum())
-    order = np.argsort(p, kind="stable")[:count]  # nan comes last
-    adjusted = np.full(p.shape, np.nan)
-    scaled = np.arange(count, 0, -1) * p[order]
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
-    return adjusted
+    p = pd.Series(np.asarray(p_values, dtype=float))
+    ordered = p.dropna().sort_values(kind="stable")
+    scaled = np.arange(len(ordered), 0, -1) * ordered
+    return np.asarray(scaled.cummax().clip(upper=1.0).reindex(p.index))
 
 
 def verdict(difference: float, p: float, adjusted: float) -> str:

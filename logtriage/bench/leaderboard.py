@@ -25,9 +25,8 @@ from ..play.scoring import solved
 from ..production.production_episode import PRODUCTION
 from ..world.tasks import BENCHMARK_VERSION, TASKS
 from .audit import judge
-from .episode_log import first_fault, read_trajectories
 from .intervals import KEYS
-from .replay import FORGED, MATCH, UNSCORED, Replayed
+from .replay import FORGED, MATCH, UNSCORED, Replayed, first_fault, read_trajectories
 
 SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
 MAIN, PRODUCTION_ALONE = tuple(TASKS), (PRODUCTION,)  # tasks that an entry holds together

@@ -22,8 +22,8 @@ from ..real.cases import SOURCES, load_source
 from ..real.observed import gather
 from ..real.real_episode import RealEpisode
 from ..real.rules import ASK_ALL
-from .figure import INK, POLICY_COLOURS, SMALL, UNIT, Picture, draw_interval, new_figure, words
 from .intervals import calibration_error, wilson
+from .plots import INK, POLICY_COLOURS, SMALL, UNIT, Picture, draw_interval, new_figure, words
 from .real_results import case_rows
 from .rollouts import rollout
 

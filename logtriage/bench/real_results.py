@@ -20,7 +20,8 @@ from ..production.production_policies import PRODUCTION_POLICIES
 from ..real.cases import load_source
 from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES
-from .figure import (
+from .intervals import wilson
+from .plots import (
     FAINT,
     INK,
     POLICY_COLOURS,
@@ -31,7 +32,6 @@ from .figure import (
     new_figure,
     words,
 )
-from .intervals import wilson
 from .registry import POLICIES, Policies
 from .rollouts import rollout, scored
 

@@ -8,7 +8,7 @@ point has done is up to the notebook. When all are finished, `summary-<sweep>/` 
 
 | file | what |
 |---|---|
-| `episodes.parquet` | training by step, and every held-out episode (see `bench.analysis`) |
+| `episodes.parquet` | training by step, and every held-out episode (see `bench.score_tables`) |
 | `summary.parquet` | one line per row and task: scores, gains, differences, with intervals |
 | `seeds.png` | the same as a figure |
 | `sweep.json` | what was varied, when, at which commits |
@@ -369,7 +369,7 @@ def _client(workers: int | None, scheduler: str) -> Iterator[Client]:
 
 def summarise_sweep(sweep: Sweep) -> list[Path]:
     """Write the summary of a finished sweep, if held-out incidents were played; its files."""
-    from ..bench.analysis import gather, score  # slow to import
+    from ..bench.score_tables import gather, score  # slow to import
 
     if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
         return []
@@ -395,8 +395,8 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
 
 def draw_sweep(folder: Path) -> list[Path]:
     """Draw a sweep's figure from the tables in the folder."""
-    from ..bench.analysis import read_sweep
     from ..bench.plots import plot_sweep_seeds
+    from ..bench.score_tables import read_sweep
 
     record, frame = read_sweep(folder)
     plot_sweep_seeds(frame, against=record["against"]).save(folder / "seeds.png")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
 
-from logtriage.bench import analysis
+from logtriage.bench import score_tables as analysis
 from logtriage.bench.intervals import holm
 from logtriage.world.tasks import TASKS
 

@@ -14,13 +14,13 @@ from logtriage.bench.audit import (
     GROUNDED,
     NO_FAULT,
     VERDICTS,
-    audit_table,
     judge,
     judge_result,
     verdict_of,
 )
 from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import rollout
+from logtriage.bench.score_tables import audit_table
 from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, Lookahead, prior_of
 from logtriage.ceiling.posterior import Posterior
 from logtriage.play.actions import Action

@@ -4,6 +4,7 @@ episode is accounted for, and none is played twice.
 
 import json
 from itertools import combinations, islice
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,19 +12,19 @@ from talking_server import RESOLVES, refused, talking, without_pauses
 from test_command_line import refusal
 from test_command_line import run as run_command
 
+from logtriage.bench import evaluation
 from logtriage.bench.audit import judge_result
-from logtriage.bench.episode_log import open_journal, read_trajectories
-from logtriage.bench.evaluation import (
+from logtriage.bench.evaluation import evaluate, make_plan, report
+from logtriage.bench.registry import POLICIES, Player, behind_endpoint, make_policy, scripted
+from logtriage.bench.replay import open_journal, read_trajectories
+from logtriage.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each
+from logtriage.bench.score_tables import (
     attempts_table,
-    evaluate,
-    make_plan,
+    detection_table,
     pass_all,
     pass_at,
-    report,
+    score_table,
 )
-from logtriage.bench.registry import Player, behind_endpoint, make_policy, scripted
-from logtriage.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each
-from logtriage.bench.score_tables import detection_table, score_table
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score, solved
 from logtriage.play.tools import ToolSession
@@ -34,6 +35,7 @@ from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
 SETTINGS = {"split": "test"}
+PUBLISHED = Path(__file__).parents[2] / "results" / "benchmark" / "episodes.parquet"
 
 
 @pytest.fixture(autouse=True)
@@ -329,3 +331,39 @@ def test_the_table_of_attempts_leaves_errors_out():
     assert table.loc[1, "pass@k"].startswith("0.556") and table.loc[1, "pass^k"].startswith("0.556")
     assert table.loc[2, "pass@k"].startswith("0.500") and table.loc[2, "pass^k"].startswith("0.167")
     assert table.loc[3, "pass@k"].startswith("0.500") and table.loc[3, "pass^k"].startswith("0.000")
+
+
+# -- the benchmark --------------------------------------------------------------------------------
+
+
+def test_a_report_is_of_every_policy_task_and_split(tmp_path, monkeypatch):
+    names = ("random", "loudest", "trace", "belief")
+    monkeypatch.setattr(evaluation, "POLICIES", {name: POLICIES[name] for name in names})
+    monkeypatch.setattr(evaluation, "SPLITS", {"train": "", "test": ""})
+    monkeypatch.setattr(evaluation, "AUDITED", ("loudest",))
+    evaluation.make_report(tmp_path, incidents=3, processes=1)
+    frame = pd.read_parquet(tmp_path / "episodes.parquet")
+    assert frame.groupby(["policy", "task", "split"]).size().to_list() == [3] * 4 * 3 * 2
+    assert set(frame["benchmark"]) == {BENCHMARK_VERSION}
+    again = evaluation.run_benchmark(names, ("train", "test"), 3, processes=1)
+    pd.testing.assert_frame_equal(again, frame)
+    parts = evaluation.run_benchmark(["trace"], ["test"], 3, processes=1, part=2)
+    trace = frame[(frame["policy"] == "trace") & (frame["split"] == "test")]
+    assert list(parts["score"]) == list(trace["score"])
+    assert set(pd.read_parquet(tmp_path / "audit.parquet")["policy"]) == {"loudest"}
+    for path in tmp_path.glob("*.json"):
+        table = json.loads(path.read_text())
+        assert (table["benchmark"], table["incidents"]) == (BENCHMARK_VERSION, 3)
+    scores = evaluation.read_table(tmp_path, "scores")
+    belief = scores[(scores.policy == "belief") & (scores.split == "test")].iloc[0]
+    assert belief["share_of_ceiling"] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "constant"])  # slow
+def test_the_published_episodes_are_what_is_played_today(policy):
+    # Each plays its incidents in order from one stream, so the first few suffice.
+    frame = pd.read_parquet(PUBLISHED)
+    held = frame[(frame.policy == policy) & (frame["split"] == "test") & (frame["index"] < 5)]
+    for task, rows in held.groupby("task"):
+        again = rollout(make_policy(policy), [task], "test", 5)
+        assert list(again["score"]) == pytest.approx(list(rows["score"])), "run `make benchmark`"

@@ -15,9 +15,9 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from logtriage.bench import plots
-from logtriage.bench.analysis import gather, scores_of
-from logtriage.bench.figure import INK, POLICY_COLOURS, WIDTH, label_ends, new_figure, spread
 from logtriage.bench.intervals import mean_interval, two_way_mean
+from logtriage.bench.plots import INK, POLICY_COLOURS, WIDTH, label_ends, new_figure, spread
+from logtriage.bench.score_tables import gather, scores_of
 from logtriage.bench.strata import label as label_of
 from logtriage.bench.strata import stratum_changes
 from logtriage.world.incidents import sample_incident

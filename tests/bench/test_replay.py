@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from talking_server import call, refused, said, talking
 
-from logtriage.bench.episode_log import Line, open_journal, read_trajectories
 from logtriage.bench.evaluation import evaluate
 from logtriage.bench.registry import Player, behind_endpoint, scripted
 from logtriage.bench.replay import (
@@ -18,7 +17,10 @@ from logtriage.bench.replay import (
     MATCH,
     MISSING,
     UNSCORED,
+    Line,
     Replayed,
+    open_journal,
+    read_trajectories,
     replay,
     replay_line,
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from logtriage.bench.benchmark import opening_beliefs
+from logtriage.bench.evaluation import opening_beliefs
 from logtriage.bench.intervals import calibration_error
 from logtriage.ceiling.posterior import Posterior, printed_between
 from logtriage.ceiling.prior import cached_prior, simulate
