@@ -43,8 +43,11 @@ def check_coordinates(task: str, split: str, index: int) -> Task | None:
     """The settings of an incident's task, None for one that was recorded; `ValueError` where there
     is none.
     """
-    if task in RECORDED:
-        check_production(split, index) if task == PRODUCTION else load_case(split, index)
+    if task == REAL:
+        load_case(split, index)
+        return None
+    if task == PRODUCTION:
+        check_production(split, index)
         return None
     _check_name(task)
     check_split(split)

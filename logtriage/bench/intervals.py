@@ -120,12 +120,16 @@ def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
 
 
 @lru_cache(maxsize=16)  # tables ask for the same draws again and again, and they take longest
-def _resample_shares(*sizes: int) -> list[np.ndarray]:
+def _resample_shares(*sizes: int) -> tuple[np.ndarray, ...]:
     """For a sample of each size, the share of each value in `RESAMPLES` resamples: arrays (draws,
-    size) that sum to 1 over values.
+    size) that sum to 1 over values, shared between callers and read-only.
     """
-    random = np.random.default_rng(0)
-    return [random.multinomial(size, np.full(size, 1.0 / size), RESAMPLES) / size for size in sizes]
+    random, found = np.random.default_rng(0), []
+    for size in sizes:
+        shares = random.multinomial(size, np.full(size, 1.0 / size), RESAMPLES) / size
+        shares.setflags(write=False)
+        found.append(shares)
+    return tuple(found)
 
 
 def _limits(draws: np.ndarray) -> tuple[float, float]:

@@ -226,7 +226,8 @@ def changes(tally: Tally, window: Window) -> dict[str, str]:
     first: dict[int, int] = {}
     for bucket, number in tally.counts:
         if bucket >= 0:
-            first[number] = min(bucket * tally.width, first.get(number, bucket * tally.width))
+            second = bucket * tally.width
+            first[number] = min(second, first.get(number, second))
     near = range(window.start - BEFORE, window.start + tally.width)
     shapes = [tally.shapes[number] for number, second in first.items() if second in near]
     found = [shape for shape in shapes if CHANGES.search(shape.example)]

@@ -133,10 +133,11 @@ class TextLayout:
         heads = b"\n".join([line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
-            begin, end = span or (0, 0)
-            texts = (
-                line[:begin] + line[end:] if span else self.headed(line).text for line in lines
-            )
+            if span:
+                begin, end = span
+                texts = [line[:begin] + line[end:] for line in lines]
+            else:
+                texts = [self.headed(line).text for line in lines]
             keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
 
         def record(i: int) -> Record:
@@ -248,10 +249,10 @@ def layout_of(head: bytes, services: Sequence[str], of_file: bool) -> TextLayout
     """
     lines = list(chain.from_iterable(blocks([head], Reading())))
     lines = [line.removeprefix(BOM) for line in (lines[:-1] or lines) if line.strip()]
-    lines_of_all = lines[:: max(1, len(lines) // SAMPLE)][:SAMPLE]
-    kind, items = _items(head.removeprefix(BOM).lstrip(), lines_of_all)
+    sampled = lines[:: max(1, len(lines) // SAMPLE)][:SAMPLE]
+    kind, items = _items(head.removeprefix(BOM).lstrip(), sampled)
     if items is None:
-        return TextLayout(lines_of_all, services, OF_FILE if of_file else 0.0)
+        return TextLayout(sampled, services, OF_FILE if of_file else 0.0)
     sample = [one for one, _ in islice(items([head], Reading()), SAMPLE)]
     return ObjectLayout(kind, sample, services, items)
 

@@ -115,11 +115,12 @@ def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[
             return
         plain = {key: _plain(one) for key, one in value.items()}
         lists = _lists(plain)
+        if not lists:
+            yield _unwrapped({**around, **plain})
+            return
         rest = {key: one for key, one in plain.items() if key not in lists}
         for one in lists.values():
             yield from records_in(one, {**around, **rest})
-        if not lists:
-            yield _unwrapped({**around, **plain})
 
 
 def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
     a message.
     """
     found: dict[str, Any] = {}
-    if not set(MESSAGES).isdisjoint(map(short, value)):
+    if any(short(key) in MESSAGES for key in value):
         return found
     for key, one in value.items():  # no comprehension: what is deep would need twice the frames
         holds = isinstance(one, list) and one and isinstance(one[0], dict | list)

@@ -135,9 +135,9 @@ def best_key(
 def score_of(
     values: Sequence[str], lines: Sequence[str], known: Collection[str], prior: float = 0.0
 ) -> tuple[float, bool]:
-    """How well a place parts lines among speakers, besides what is known of it, from below 0 to
-    about 7; and whether what stands there is for certain the name of a service. `values` are what
-    stands there, empty for nothing.
+    """How well a place parts lines among speakers, from below 0 to about 7, beyond the `prior` that
+    its name gives it; and whether what stands there is for certain the name of a service. `values`
+    are what stands there, empty for nothing.
     """
     names = [service_name(value) for value in values]
     names = [name if NAME.match(name) else "" for name in names]
@@ -151,19 +151,19 @@ def score_of(
         return sum(counts[name] for name in alike) / said
 
     often = share([name for name in counts if counts[name] >= min(3, len(lines))])
-    score = prior + 2.0 * said / len(lines) + 2.0 * often - 2.0
+    score = 2.0 * said / len(lines) + 2.0 * often - 2.0
     score += 1.0 if len(counts) > 1 else -1.0
     for pattern, cost in ((THREAD, 3.0), (CLASS, 2.0), (HOST, 1.0)):
         score -= cost * share([name for name in counts if pattern.search(name)])
-    graph = share(counts.keys() & set(known))
+    graph = share(counts.keys() & known)
     platform = share([name for name in counts if PLATFORM.match(name)])
     score += 5.0 * graph + 2.0 * platform
-    if score - prior + 4.0 < ENOUGH:
-        return score, False
+    if score + 4.0 < ENOUGH:
+        return prior + score, False
     named, called = _named_by_others(names, lines)
     kind = share([name for name in counts if KIND.search(name)])
     proven = called or graph > 0.0 or platform > 0.0 or kind > 0.5 or prior >= TELLING
-    return score + _variety(names, values, lines) + 2.0 * named, proven
+    return prior + score + _variety(names, values, lines) + 2.0 * named, proven
 
 
 def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) -> float:

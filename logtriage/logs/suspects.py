@@ -70,9 +70,9 @@ def _flow(
     callees = calls.get(one.name, ())
     troubled = {name: mass[name] for name in callees if mass.get(name, 0.0) > 0.0}
     if unnamed > 0.0 and any(trouble.symptom for trouble in one.troubles):
+        total = sum(troubled.values())
         for callee, amount in troubled.items():
-            guilt = SILENT_GUILT * unnamed * amount / sum(troubled.values())
-            flow[callee] = flow.get(callee, 0.0) + guilt
+            flow[callee] = flow.get(callee, 0.0) + SILENT_GUILT * unnamed * amount / total
     return flow
 
 

@@ -159,6 +159,8 @@ class Block:
         self.usual = _usual(self.mesh)  # [B, N, metric] of which `shown` may lack some
 
         values = self._values(draw)
+        # [B, 1] chance that a bystander fails on its own
+        self.failing = draw.uniform(dials.FAILING, BLOCK, 1)
         # [B, N, sample] number of requests in the period, and of those that fail
         self.requests, self.failures = self._count(draw, values)
         self._hide(draw, values)
@@ -216,8 +218,6 @@ class Block:
         """Requests and failures, from which two metrics follow."""
         shape, period = self.mesh.own.shape, self.mesh.period[..., None]
         requests = np.rint(np.minimum(values[:, :, AT["requests"]] * period, 1e7)).astype(np.int64)
-        # [B, 1] chance that a bystander fails on its own
-        self.failing = draw.uniform(dials.FAILING, BLOCK, 1)
         alone = FAILING_SHARES[draw.stream.integers(0, len(FAILING_SHARES), (*shape, 1))]
         alone = alone * draw.chance(self.failing, *shape)[..., None]
         struck_share = struck(self.onset)[:, None] * self.change.errors[..., None]

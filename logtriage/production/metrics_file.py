@@ -90,10 +90,11 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
     """
     frame = _rows(path)
     for column, known in (("service", graph.names), ("metric", METRICS)):
-        for one in frame[column][~frame[column].isin(known)]:
+        strange = frame[column][~frame[column].isin(known)]
+        if len(strange):
             raise ValueError(
-                f"{path}: unknown {column} {one!r:.60}; known are {', '.join(known)}; leave out "
-                "its rows or add it to the call graph"
+                f"{path}: unknown {column} {strange.iloc[0]!r:.60}; known are "
+                f"{', '.join(known)}; leave out its rows or add it to the call graph"
             )
     step, end = _clock(path, frame)
     if began:
@@ -140,15 +141,18 @@ def _rows(path: str | Path) -> pd.DataFrame:
     frame["time"] = _seconds(path, frame["time"])
     values = pd.to_numeric(frame["value"], errors="coerce")
     wrong = frame["value"][(values.isna() & (frame["value"] != "")) | np.isinf(values)]
-    for one in wrong[:1]:
+    if len(wrong):
         raise ValueError(
-            f"{path}: {one!r:.60} is no value; give a number, or nothing where a sample is missing"
+            f"{path}: {wrong.iloc[0]!r:.60} is no value; give a number, or nothing where a sample "
+            "is missing"
         )
     frame["value"] = values
-    for one in frame[frame.duplicated([*SERIES, "time"])][:1].itertuples():
+    twice = frame[frame.duplicated([*SERIES, "time"])]
+    if len(twice):
+        first = twice.iloc[0]
         raise ValueError(
-            f"{path}: two values of {one.metric} of {one.service} at {_utc(one.time)}; combine "
-            "those of its instances first"
+            f"{path}: two values of {first['metric']} of {first['service']} at "
+            f"{_utc(first['time'])}; combine those of its instances first"
         )
     return frame.dropna(subset="value").sort_values("time", kind="stable")
 
@@ -160,10 +164,12 @@ def _clock(path: str | Path, frame: pd.DataFrame) -> tuple[float, float]:
     if steps.empty:
         raise ValueError(f"{path}: no metric has samples of two times; give an hour of each")
     step = float(steps.median())
-    for (service, metric), other in steps[(steps > 1.5 * step) | (steps < step / 1.5)].items():
+    others = steps[(steps > 1.5 * step) | (steps < step / 1.5)]
+    if len(others):
+        service, metric = others.index[0]
         raise ValueError(
-            f"{path}: {metric} of {service} has a sample every {other:g} s, most metrics every "
-            f"{step:g} s; bring all to one interval"
+            f"{path}: {metric} of {service} has a sample every {others.iloc[0]:g} s, most metrics "
+            f"every {step:g} s; bring all to one interval"
         )
     return step, float(series.max().median())
 
@@ -174,9 +180,11 @@ def _seconds(where: str | Path, texts: pd.Series) -> pd.Series:
     if numbers.notna().all() and numbers.between(FIRST_TIME, LAST_TIME).all():
         return numbers.astype(float)
     times = pd.to_datetime(texts, utc=True, format="ISO8601", errors="coerce")
-    for one in texts[times.isna()]:
+    wrong = texts[times.isna()]
+    if len(wrong):
         raise ValueError(
-            f"{where}: {one!r:.60} is no time; write ISO 8601 or Unix seconds (not milliseconds)"
+            f"{where}: {wrong.iloc[0]!r:.60} is no time; write ISO 8601 or Unix seconds (not "
+            "milliseconds)"
         )
     return (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
 

@@ -48,6 +48,11 @@ class PathPolicy(RankingPolicy):
         return super().blamed(evidence, ranking)
 
 
+def rule_policy(name: str, seed: int = 0) -> PathPolicy:
+    """The policy of a rule of `real.rules`, none of which draws anything."""
+    return PathPolicy(RULES[name], name)
+
+
 class ChancePolicy(PathPolicy):
     """Blames the likeliest root, remedies its likeliest fault, or says that nothing is wrong.
 
@@ -104,7 +109,7 @@ def ranker_policy(path: Path | None = None) -> ChancePolicy:
 
 PRODUCTION_POLICIES: dict[str, Callable[[int], Policy]] = {
     "random_ranking": lambda seed: PathPolicy(random_ranking(seed), "random_ranking"),
-    **{name: partial(lambda name, seed: PathPolicy(RULES[name], name), name) for name in RULES},
+    **{name: partial(rule_policy, name) for name in RULES},
     RANKER: lambda seed: ranker_policy(),
     CEILING: lambda seed: ChancePolicy(CEILING, ceiling_chances),
 }

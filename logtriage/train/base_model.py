@@ -6,7 +6,8 @@ only; it reads services by path names. It first learns to *read* (see `drills`),
 *novice on-call* who knows the runbook but blames the loudest service, and is often wrong. Neither
 shows it the right answer of an incident; what GRPO adds, it learns from reward. An *expert* base is
 a finished one that `belief` has then taught, by its own episodes first, and by what it would have
-done in the model's (see `distillation`).
+done in the model's (see `distillation`). The runbook in the drills (what a line proves, which
+remedy and team go with it) is true in the simulated world; results of this model must say so.
 
 The tokenizer is byte-level BPE. Prompts are what training costs, so what never varies is one token;
 unknown words are read in parts, and services by their path names.
@@ -212,8 +213,8 @@ def build_base(
         schemas = tool_schemas()
         reading = [encode(tokenizer, drill(i), None) for i in range(drills)]
         triage = [encode(tokenizer, novice_episode(i), schemas) for i in range(novices)]
-        for examples, label in ((reading, "drills"), (triage, "novice")):
-            _imitate(model, examples, seed, LEARNING_RATE, label, log)
+        _imitate(model, reading, seed, LEARNING_RATE, "drills", log)
+        _imitate(model, triage, seed, LEARNING_RATE, "novice", log)
         return model, tokenizer
 
     return _finished(Path(folder), settings, make)

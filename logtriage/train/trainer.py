@@ -148,11 +148,13 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     regrouped = []
     for batch, chosen in zip(batches, (prompts + completions).argsort().split(size), strict=True):
         part = {**batch, **{key: value[chosen] for key, value in rows.items()}}
+        prompt, completion = int(prompts[chosen].max()), int(completions[chosen].max())
         for key in rows:
+            value = part[key]
             if key.startswith("prompt_"):
-                part[key] = part[key][:, -int(prompts[chosen].max()) :]  # padded on the left
-            elif part[key].dim() == 2:
-                part[key] = part[key][:, : int(completions[chosen].max())]  # padded on the right
+                part[key] = value[:, value.shape[1] - prompt :]  # padded on the left
+            elif value.dim() == 2:
+                part[key] = value[:, :completion]  # padded on the right
         regrouped.append(part)
     return regrouped
 

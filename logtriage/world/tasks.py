@@ -82,8 +82,9 @@ class Task:
         for field in ("noise", "gaps", "false_alarms"):
             yield field, 0 <= vars(self)[field] < 1, "at least 0 and below 1"
         for field in ("lead", "ramp"):
-            ticks = 1 <= vars(self)[field][0] <= vars(self)[field][1] <= MOST_TICKS
-            yield field, ticks, f"(lowest, highest), both from 1 to {MOST_TICKS}"
+            low, high = vars(self)[field]
+            rule = f"(lowest, highest), both from 1 to {MOST_TICKS}"
+            yield field, 1 <= low <= high <= MOST_TICKS, rule
         mildest, hardest = self.intensity
         rule = "(lowest, highest), both from 0 to 1, the highest above 0"
         yield "intensity", 0 <= mildest <= hardest <= 1 and hardest > 0, rule

@@ -123,12 +123,14 @@ class Topology(CallGraph):
         may degrade services there, which climbs again: the closure of both.
         """
         if root not in self._reach:
-            reached = [root]
-            for at in reached:  # it grows meanwhile
-                near = [i for i, one in enumerate(self.services) if self.names[at] in one.calls]
+            reached, frontier = {root}, [root]
+            while frontier:
+                at = frontier.pop()
+                near = {i for i, one in enumerate(self.services) if self.names[at] in one.calls}
                 if at == root or self.callers[self.names[at]]:
-                    near += self.below[at]  # extra load of the root, and retries of who has callers
-                reached += [one for one in dict.fromkeys(near) if one not in reached]
+                    near |= {*self.below[at]}  # extra load of the root, retries of who has callers
+                frontier += near - reached
+                reached |= near
             self._reach[root] = tuple(sorted(reached))
         return self._reach[root]
 
