@@ -19,9 +19,11 @@ help:  ## this list, with times on two cores
 
 setup: $(READY_DEV)  ## everything for tests and checks, in .venv (2 min)
 
+# The pip that Python brings takes twice the CPU time to resolve so many packages.
 # Unsloth asks for its own versions, so the constraints do not hold where there is an NVIDIA GPU.
 define install
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) "pip>=26"
 	$(INSTALL) --constraint constraints.txt $(addprefix --requirement ,$(1))
 	if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then \
 	  $(INSTALL) --requirement requirements-gpu.txt; fi
