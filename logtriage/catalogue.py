@@ -1,27 +1,21 @@
-"""All incidents that can be played, simulated and real: their coordinates, and opening them."""
+"""All incidents that can be played, simulated and recorded: their coordinates, opening them, and
+drawing them.
+"""
 
-from collections.abc import Callable
+from markupsafe import Markup
 
-from .drawing import Part, draw_parts, draw_verdict
+from .drawing import cause_of, closed_gate, draw, draw_parts, score_parts, told
 from .play.episode import Episode
-from .production.production_episode import (
-    PRODUCTION,
-    ProductionEpisode,
-    check_production,
-    production_case,
-    tells_path,
-)
-from .production.production_episode import SPLITS as PRODUCTION_SPLITS
-from .real.cases import SOURCES, Case, load_case, load_source
+from .production.production_episode import ProductionEpisode, tells_path
+from .real.cases import load_source
 from .real.real_episode import REAL, TOP, RealEpisode, blames_root
 from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on
 from .world.topology import Topology
 
 # Tasks whose incidents were recorded, or look like it: nothing reacts, the root cause alone is
 # scored, and each incident has a call graph of its own.
-RECORDED: dict[str, Callable[[str, int], RealEpisode]] = {
-    PRODUCTION: ProductionEpisode.open,
-    REAL: RealEpisode.open,
+RECORDED: dict[str, type[RealEpisode]] = {
+    one.task_name: one for one in (ProductionEpisode, RealEpisode)
 }
 
 
@@ -33,7 +27,7 @@ def open_incident(
         if topology is not None:
             own = f"{task} incidents have call graphs of their own"
             raise ValueError(f"{own}; leave out the topology")
-        return RECORDED[task](split, index)
+        return RECORDED[task].open(split, index)
     if isinstance(task, str):
         _check_name(task, topology)
     return Episode.open(task, split, index, topology)
@@ -43,11 +37,8 @@ def check_coordinates(task: str, split: str, index: int) -> Task | None:
     """The settings of an incident's task, None for one that was recorded; `ValueError` where there
     is none.
     """
-    if task == REAL:
-        load_case(split, index)
-        return None
-    if task == PRODUCTION:
-        check_production(split, index)
+    if task in RECORDED:
+        RECORDED[task].find_case(split, index)
         return None
     _check_name(task)
     check_split(split)
@@ -69,9 +60,7 @@ def tasks_on(topology: Topology | None) -> list[str]:
 
 def splits_of(task: str, topology: Topology | None = None) -> list[str]:
     """The splits of a task: of real incidents their sources."""
-    if task == PRODUCTION:
-        return list(PRODUCTION_SPLITS)
-    return list(SOURCES) if task == REAL else splits_on(topology)
+    return list(RECORDED[task].splits) if task in RECORDED else splits_on(topology)
 
 
 def last_incident(task: str, split: str) -> int:
@@ -79,36 +68,32 @@ def last_incident(task: str, split: str) -> int:
     return len(load_source(split).cases) - 1 if task == REAL else MAX_INDEX
 
 
-def recorded_case(task: str, split: str, index: int) -> Case:
-    """The case at these coordinates of a task of `RECORDED`, with its truth."""
-    return production_case(split, index) if task == PRODUCTION else load_case(split, index)
+def draw_episode(episode: Episode | RealEpisode) -> str:
+    """All that was shown as HTML, and once it is closed the score and the truth."""
+    return draw(episode.incident.topology, episode.opening, episode.history, draw_end(episode))
 
 
-def draw_end(episode: Episode | RealEpisode) -> str:
+def draw_end(episode: Episode | RealEpisode) -> Markup:
     """The score beside what was answered and what was true; empty while the episode is open."""
-    if episode.score is None:
-        return ""
+    score, record = episode.score, episode.record
+    if score is None:
+        return Markup()
     if isinstance(episode, Episode):
-        return draw_verdict(episode.score, episode.record, episode.incident)
-    record, truth = episode.record, episode.incident.case.truth
-    blamed = list(dict.fromkeys(record.root_causes))
-    root, score = truth.root or "none", episode.score
-    parts = [Part("root cause", record.root_cause or "none", root, score.root_cause, 1.0)]
+        parts = score_parts(score, record, episode.incident)
+        return draw_parts(score, parts, cause_of(episode.incident), closed_gate(score, record))
+    case, blamed = episode.incident.case, list(dict.fromkeys(record.root_causes))
+    truth = case.truth
+    parts = [told("root cause", record.root_cause, truth.root, score.root_cause, 1.0)]
     if isinstance(episode, ProductionEpisode):
-        did = " on ".join(record.remediations[0]) if record.remediations else "none"
-        right = f"{truth.remedy} on {truth.root}" if truth.root else "none"
+        did = " on ".join(record.remediations[0] if record.remediations else ())
+        right = f"{truth.remedy} on {truth.root}" if truth.root else ""
+        way, found = ", ".join(truth.path), float(tells_path(blamed, case))
         parts += [
-            Part("remedy", did, right, score.remediation, 0.0),
-            Part("team", record.team or "none", truth.team or "none", score.escalation, 0.0),
-            _guess(
-                "path to the users", blamed, truth.path, tells_path(blamed, episode.incident.case)
-            ),
+            told("remedy", did, right, score.remediation),
+            told("team", record.team, truth.team, score.escalation),
+            told("path to the users", ", ".join(blamed), way, found),
         ]
     else:
-        in_time = blames_root(record.root_causes, episode.incident.case)
-        parts.append(_guess(f"in {TOP} guesses", blamed[:TOP], (truth.root,), in_time))
+        in_time = float(blames_root(blamed, case))
+        parts.append(told(f"in {TOP} guesses", ", ".join(blamed[:TOP]), truth.root, in_time))
     return draw_parts(score, parts, truth.fault.replace("_", " "))
-
-
-def _guess(name: str, blamed: list[str], truth: tuple[str, ...], right: bool) -> Part:
-    return Part(name, ", ".join(blamed) or "none", ", ".join(truth) or "none", float(right), 0.0)

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from .catalogue import draw_end, last_incident, open_incident, splits_of, tasks_on
-from .drawing import draw
+from .catalogue import draw_episode, last_incident, open_incident, splits_of, tasks_on
 from .play.actions import ACTION_TYPES, Action, action_values
 from .world.topology import Topology
 
@@ -31,8 +30,7 @@ class Console:
 
     def html(self) -> str:
         """Everything seen so far, and once the incident is closed the score and the truth."""
-        episode = self.episode
-        return draw(episode.incident.topology, episode.opening, episode.history, draw_end(episode))
+        return draw_episode(self.episode)
 
     @property
     def widget(self) -> Any:

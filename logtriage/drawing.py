@@ -63,7 +63,7 @@ class Part(NamedTuple):
 def draw(
     topology: CallGraph, opening: Observation, history: Sequence[Step] = (), verdict: str = ""
 ) -> str:
-    """The episode so far as an HTML fragment, with `draw_verdict`'s once it is over."""
+    """The episode so far as an HTML fragment, with `draw_parts`'s once it is over."""
     newest: dict[str, tuple[Metric, int]] = {}
     alerts: list[Alert] = []
     log = []
@@ -82,10 +82,11 @@ def draw(
     )
 
 
-def draw_verdict(score: Score, record: Record, incident: Incident) -> Markup:
-    """The score with its parts, what was answered and what was true: for closed episodes only."""
-    parts = score_parts(score, record, incident)
-    return draw_parts(score, parts, cause_of(incident), closed_gate(score, record))
+def told(
+    name: str, answer: str | None, truth: str | None, value: float, weight: float = 0.0
+) -> Part:
+    """A part of the score, where nothing answered, or nothing true, is `none`."""
+    return Part(name, answer or "none", truth or "none", value, weight)
 
 
 def closed_gate(score: Score, record: Record) -> str:
@@ -101,21 +102,17 @@ def closed_gate(score: Score, record: Record) -> str:
 def score_parts(score: Score, record: Record, incident: Incident) -> list[Part]:
     """What was answered first to each question, and what was true."""
     real = incident.injection is not None
+    did = " ".join(record.remediations[0] if record.remediations else ())
     rows = [
         (record.severity, incident.severity),
         (record.root_cause, incident.root),
-        (
-            " ".join(record.remediations[0]) if record.remediations else None,
-            f"{incident.remedy} {incident.root}" if real else None,
-        ),
+        (did, f"{incident.remedy} {incident.root}" if real else ""),
         (record.team, incident.team),
         (f"{record.steps} steps, {record.closed_by}", f"{PAR_STEPS[real]} steps"),
     ]
     return [
-        Part(name, answer or "none", truth or "none", value, weight)
-        for (name, weight), (answer, truth), value in zip(
-            WEIGHTS.items(), rows, score[: len(rows)], strict=True
-        )
+        told(name, *row, value, weight)
+        for (name, weight), row, value in zip(WEIGHTS.items(), rows, score[:5], strict=True)
     ]
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from . import REPOSITORY, __version__
-from .catalogue import draw_end, open_incident
-from .drawing import draw
+from .catalogue import draw_episode, open_incident
 from .models import TriageAction, TriageObservation, TriageState
 from .openenv_base import Environment, EnvironmentMetadata, Rubric
 from .play.actions import Action, action_values, shown
@@ -200,10 +199,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
     def render_web(self, observation: dict[str, Any]) -> str | None:
         """All that was shown since reset as HTML, and once done the score and the truth."""
-        if self._episode is None:
-            return None
-        episode = self._episode
-        return draw(episode.incident.topology, episode.opening, episode.history, draw_end(episode))
+        return None if self._episode is None else draw_episode(self._episode)
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """Every valid action as (label, the dict that `step` receives)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,7 +13,7 @@ from ..client import LogtriageEnv
 from ..models import TriageAction, TriageObservation
 from ..openenv_base import SyncEnvClient
 from ..play.actions import Action
-from ..play.episode import BaseEpisode
+from ..play.episode import BaseEpisode, IncidentView
 from ..play.observation import Observation
 from ..play.scoring import Score
 from ..world.call_graph import CallGraph
@@ -23,17 +22,6 @@ from ..world.topology import Topology
 
 # What the server is sent for a step that was no valid action: there is no such action.
 REFUSED = TriageAction(action_type="refused")
-
-
-@dataclass(frozen=True)
-class IncidentView:
-    """What is known of an incident that is played elsewhere: nothing of the truth."""
-
-    task_name: str
-    split: str
-    index: int
-    topology: CallGraph
-    task: Task | None  # None for a real incident
 
 
 class RemoteEpisode(BaseEpisode):

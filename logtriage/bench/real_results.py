@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..catalogue import open_incident, recorded_case
+from ..catalogue import RECORDED, open_incident
 from ..policies.scripted import Policy
 from ..production.production_episode import PRODUCTION, tells_path
 from ..production.production_policies import PRODUCTION_POLICIES
@@ -72,7 +72,7 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """
     found = []
     for row in rows.rename(columns={"index": "at"}).itertuples(index=False):
-        case = recorded_case(row.task, row.split, row.at)
+        case = RECORDED[row.task].find_case(row.split, row.at)
         blamed = row.blamed.split()
         told = {
             "source": row.split,

@@ -8,10 +8,9 @@ and its calm lines. Nobody knows the truth, so there is no score; nothing is exe
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from ..play.actions import ALL_SERVICES
-from ..play.episode import BaseEpisode
+from ..play.episode import BaseEpisode, IncidentView
 from ..play.observation import Observation
 from ..real.observed import LineCount
 from ..world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service, leads
@@ -31,17 +30,6 @@ NOBODY = "no calls are known"
 # A level with which a text begins.
 STATED = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
 SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")  # levels of its lines
-
-
-@dataclass(frozen=True)
-class LogIncident:
-    """What is known of it: the call graph that it is read by; it has no other coordinates."""
-
-    topology: CallGraph
-    task_name: str = field(default="log", init=False)
-    task: None = field(default=None, init=False)
-    split: str = field(default="log", init=False)
-    index: int = field(default=0, init=False)
 
 
 class LogEpisode(BaseEpisode):
@@ -83,7 +71,7 @@ class LogEpisode(BaseEpisode):
             counts=self._counts(graph.names) or None,
             lines=[told(*line[2:]) for line in by_time],
         )
-        super().__init__(LogIncident(graph), opening)
+        super().__init__(IncidentView("log", "log", 0, graph), opening)  # has no coordinates
 
     def _ask(self, service: str) -> Observation:
         """Counts and lines of a service, or a few of everybody's."""

@@ -1,7 +1,8 @@
 """One incident being played: the lean core under every interface. No OpenEnv types, no text."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
@@ -24,21 +25,18 @@ class Step(NamedTuple):
     observation: Observation
 
 
-class VisibleIncident(Protocol):
-    """What may be known of an incident while it is played: its coordinates and its call graph."""
+@dataclass(frozen=True)
+class IncidentView:
+    """What may be known of an incident while it is played: nothing of the truth."""
 
-    @property
-    def task_name(self) -> str: ...
-    @property
-    def task(self) -> Task | None:
-        """None for an incident that was recorded."""
+    task_name: str
+    split: str
+    index: int
+    topology: CallGraph = field(repr=False)
+    task: Task | None = None  # None for one that was recorded
 
-    @property
-    def split(self) -> str: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def topology(self) -> CallGraph: ...
+
+VisibleIncident: TypeAlias = IncidentView | Incident
 
 
 class BaseEpisode:

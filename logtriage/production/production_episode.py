@@ -17,14 +17,14 @@ nobody blamed, fixed or paged. Told apart, and not scored:
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from random import Random
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from ..play.scoring import Record, Score
 from ..real.cases import Case, Truth, Window
 from ..real.observed import CallTime, LineCount, Measure
-from ..real.real_episode import RealEpisode, RealIncident, call_graph
+from ..real.real_episode import RealEpisode
 from ..world.tasks import check_index
 from ..world.telemetry import Alert
 from .dials import FAILURES, NO_FAULT
@@ -241,29 +241,26 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else _short(value)
 
 
-def check_production(split: str, index: int) -> None:
-    """Raise `ValueError` where there is no such incident."""
-    if split not in SPLITS:
+def find_case(source: str, index: int) -> Case:
+    """The incident with that number, from 0; `ValueError` where there is none."""
+    if source not in SPLITS:
         raise ValueError(
-            f"unknown split {split!r:.60} of {PRODUCTION}; choose one of {', '.join(SPLITS)}"
+            f"unknown split {source!r:.60} of {PRODUCTION}; choose one of {', '.join(SPLITS)}"
         )
     check_index(index)
+    return production_case(source, index)
 
 
 class ProductionEpisode(RealEpisode):
     """An incident being played; nothing that is done changes it."""
 
+    task_name = PRODUCTION
+    splits = SPLITS
+    find_case = staticmethod(find_case)
     notice = (
         "the root cause alone counts, blamed first; then blame, one by one, the services through "
         "which it reached the users; ignore where nothing is wrong"
     )
-
-    @classmethod
-    def open(cls, split: str, index: int) -> Self:
-        """The incident with that number, from 0; `ValueError` where there is none."""
-        check_production(split, index)
-        case = production_case(split, index)
-        return cls(RealIncident(split, index, case, call_graph(case), PRODUCTION))
 
     def _judge(self) -> Score:
         record, truth = self.record, self.incident.case.truth

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ..play.actions import ALL_SERVICES
-from ..play.episode import BaseEpisode
+from ..play.episode import BaseEpisode, IncidentView
 from ..play.observation import Observation
 from ..play.scoring import Score
 from ..world.call_graph import UNKNOWN_KIND, CallGraph, Service
 from ..world.telemetry import Alert, Metric
-from .cases import Case, load_case
+from .cases import SOURCES, Case, load_case
 from .observed import Measure, observed_metric, three_digits
 
 REAL = "real"  # the name of the task
@@ -29,25 +29,23 @@ SCORED = "root cause alone: no severity, team, remedy or gate"
 
 
 @dataclass(frozen=True)
-class RealIncident:
+class RealIncident(IncidentView):
     """A case, and what may be known of it while it is played: all but `case`."""
 
-    split: str  # the source
-    index: int  # of the case there
-    case: Case = field(repr=False)
-    topology: CallGraph = field(repr=False)  # as it was observed; no kind of service is known
-    task_name: str = field(default=REAL, repr=False)
-    task: None = field(default=None, init=False, repr=False)
+    case: Case = field(repr=False, kw_only=True)
 
 
 class RealEpisode(BaseEpisode):
     """A case being played."""
 
+    task_name = REAL
+    splits: tuple[str, ...] = SOURCES
+    find_case = staticmethod(load_case)
     incident: RealIncident
     notice = "a real incident: the root cause alone counts; who is blamed next is your second guess"
 
-    def __init__(self, incident: RealIncident) -> None:
-        case = incident.case
+    def __init__(self, split: str, index: int, case: Case) -> None:
+        incident = RealIncident(self.task_name, split, index, call_graph(case), case=case)
         opening = Observation(
             max_steps=MAX_STEPS,
             notice=self.notice,
@@ -59,9 +57,9 @@ class RealEpisode(BaseEpisode):
         super().__init__(incident, opening)
 
     @classmethod
-    def open(cls, source: str, index: int) -> Self:
-        case = load_case(source, index)
-        return cls(RealIncident(source, index, case, call_graph(case)))
+    def open(cls, split: str, index: int) -> Self:
+        """The case with that number, from 0; `ValueError` where there is none."""
+        return cls(split, index, cls.find_case(split, index))
 
     def _ask(self, service: str) -> Observation:
         case, every = self.incident.case, service == ALL_SERVICES
