@@ -25,8 +25,8 @@ from ..play.actions import Action
 from ..play.conversation import protocol_of
 from ..play.episode import BaseEpisode, Episode, OpenEpisode
 from ..play.observation import render
+from ..play.renaming import incident_names
 from ..play.tools import ToolSession
-from ..policies.llm.path_names import incident_names
 from ..policies.policy import Played
 from ..world.tasks import BENCHMARK_VERSION
 from .rollouts import OF_THE_SCORE, Key, Result, result_row

@@ -29,9 +29,9 @@ from ..bench.runs import locked, weights_digest, write_text
 from ..play.actions import ACTION_ARGUMENTS
 from ..play.conversation import Message
 from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER
+from ..play.renaming import KIND_WORDS
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import load_language_model, with_tool_calls
-from ..policies.llm.path_names import KIND_WORDS
 from ..world.call_graph import TEAMS
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES

@@ -19,9 +19,8 @@ from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, incident_id
 from ..play.observation import Observation, call_graph_line, render
-from ..play.renaming import renamed_graph
+from ..play.renaming import incident_names, path_names, renamed_graph
 from ..play.tools import ToolSession
-from ..policies.llm.path_names import incident_names, path_names
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
 from ..world.call_graph import CallGraph

@@ -42,6 +42,7 @@ from ..bench.runs import (
 )
 from ..catalogue import open_incident
 from ..play.episode import OpenEpisode
+from ..play.renaming import names_for
 from ..play.tools import TriageTools
 from ..policies.llm.loading import (
     explained,
@@ -50,7 +51,6 @@ from ..policies.llm.loading import (
     quantised_name,
     with_tool_calls,
 )
-from ..policies.llm.path_names import names_for
 from .drills import open_varied
 from .settings import TrainingConfig, incident_rows
 

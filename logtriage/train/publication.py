@@ -25,9 +25,9 @@ from ..bench.strata import describe_falls, label, stratum_changes, with_truth
 from ..drawing import read_template
 from ..play.conversation import opening_messages
 from ..play.episode import Episode
+from ..play.renaming import names_for
 from ..play.tools import ToolSession, tool_schemas
 from ..policies.llm.loading import WHOLE
-from ..policies.llm.path_names import names_for
 from ..world.tasks import BENCHMARK_VERSION
 from .drills import HOLDOUT_INDEX
 from .experiment import (

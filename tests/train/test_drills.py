@@ -9,8 +9,8 @@ import pytest
 
 from logtriage.play import episode
 from logtriage.play.episode import Episode
+from logtriage.play.renaming import incident_names
 from logtriage.play.tools import ToolSession
-from logtriage.policies.llm.path_names import incident_names
 from logtriage.train import drills
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...play.conversation import NATIVE, TEXT, UNREADABLE, Message, Protocol, is_deep
 from ...play.episode import BaseEpisode, incident_id
+from ...play.renaming import names_for
 from ...play.tools import ToolSession, tool_schemas
 from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, seed_of
-from .path_names import names_for
 
 if TYPE_CHECKING:
     from .grammar import Allowed

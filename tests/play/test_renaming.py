@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logtriage.play.episode import Episode
-from logtriage.play.renaming import renamed_graph
+from logtriage.play.renaming import incident_names, path_names, renamed_graph
 from logtriage.play.tools import ToolSession
 from logtriage.policies.llm.language_models import LanguageModelPolicy
 from logtriage.policies.llm.loading import load_language_model
-from logtriage.policies.llm.path_names import incident_names, path_names
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
