@@ -67,25 +67,18 @@ def test_hostile_words_cost_a_step_each(call):
     assert json.loads(call("score"))["cost"] == 0
 
 
-def test_a_call_without_an_action_shows_everything_and_costs_nothing(call):
+def test_the_journal_is_shown_and_told_from_what_is_no_step(call):
     answers = [call("escalate", "dba"), call("request_more_logs", "all")]
-    for words in ((), *((word,) for word in shell.HELP)):
+    for words in ((), *((word,) for word in shell.HELP)):  # costs nothing
         shown = call(*words)
         assert shown.startswith(shell.usage()) and shown.endswith("\n\n".join(answers))
-    assert call("resolve").startswith("step 3 of 12\n")
-
-
-def test_the_score_is_told_after_the_end_alone(call):
-    call("escalate", "dba")
-    score = call("score")
-    assert [call("identify_root_cause", "user-db"), call("score")] == [CLOSED, score]
-    written = call.journal.read_text()
-    assert call("resolve") == CLOSED and call.journal.read_text() == written
-
-
-def test_half_a_line_is_no_step(call):
-    call("escalate", "dba")
     with call.journal.open("a") as journal:
-        journal.write('\n["ignore"')
-    assert call("resolve").startswith("step 2 of 12\nclosed by resolve")
-    assert call("escalate", "sre") == CLOSED
+        journal.write('\n["ignore"')  # half a line is no step
+    assert call("resolve").startswith("step 3 of 12\nclosed by resolve")
+    score, written = call("score"), call.journal.read_text()
+    assert [call("identify_root_cause", "user-db"), call("score")] == [CLOSED, score]
+    assert call.journal.read_text() == written
+    call.journal.unlink()
+    call("escalate", "dba")
+    assert call("score").startswith('{"reward"')  # closes what is still open
+    assert call("resolve") == CLOSED
