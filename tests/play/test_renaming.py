@@ -1,7 +1,5 @@
 """Path names: an agent that reads them cannot know what its services are called."""
 
-from itertools import product
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,8 +9,6 @@ from hypothesis import strategies as st
 from logtriage.play.episode import Episode
 from logtriage.play.renaming import incident_names, path_names, renamed_graph
 from logtriage.play.tools import ToolSession
-from logtriage.policies.llm.language_models import LanguageModelPolicy
-from logtriage.policies.llm.loading import load_language_model
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
@@ -97,36 +93,3 @@ def test_a_path_name_says_where_a_service_stands_in_every_call_graph():
     for seed in range(20):
         graph = random_topology(Random(seed))
         assert len(set(path_names(graph, str(seed)).values())) == len(graph.names)
-
-
-INCIDENTS, RENAMINGS = 60, 100
-TRAINED = Path(__file__).parents[2] / "runs" / "novice" / "seed-1" / "model"  # of `make seeds`
-
-
-@pytest.mark.slow
-def test_a_renamed_cluster_is_triaged_by_the_same_actions(tiny_base):
-    # The certificate: whatever services are called, an agent that reads path names does the same.
-    model, tokenizer = load_language_model(TRAINED if TRAINED.exists() else tiny_base)
-    model.config.path_names = True
-    agent = LanguageModelPolicy(model, tokenizer, "agent", constrained=True)
-    coordinates = list(product(TASKS, ("test", "unseen_topology"), range(INCIDENTS // 6)))
-    originals = [Episode.open(*at) for at in coordinates]
-    real = [one.incident.topology.names for one in originals]
-    agent.play(originals)
-    same = 0
-    for seed in range(RENAMINGS):
-        words = Random(seed).sample([f"{one}-{two}{seed}" for one in WORDS for two in WORDS], 30)
-        names = [dict(zip(each, words, strict=False)) for each in real]
-        renamed = [
-            under(Episode.open(*at), each) for at, each in zip(coordinates, names, strict=True)
-        ]
-        agent.play(renamed)
-        for original, other, each in zip(originals, renamed, names, strict=True):
-            same += [translated(step.action, each) for step in original.history] == [
-                translated(step.action, {}) for step in other.history
-            ]
-    assert same == INCIDENTS * RENAMINGS
-
-
-def translated(action, names):
-    return action and (action.type, *(names.get(one, one) for one in action.args))

@@ -3,6 +3,7 @@ and the episode's error says why.
 """
 
 import gzip
+import re
 import subprocess
 import sys
 import threading
@@ -182,20 +183,22 @@ def test_what_fails_ends_its_episode_and_says_why(answer, error, pauses, monkeyp
     (one,), _ = played(lambda *_: answer)
     assert error in one.error and one.episode.score is None and one.error.isprintable()
     assert len(one.error) <= MOST_SHOWN + 60
+    with (
+        talking(lambda *_: answer) as (url, _),
+        pytest.raises(EndpointError, match=re.escape(one.error)),
+    ):
+        EndpointPolicy(url, "toy").play(episodes(1))  # of all at once
 
 
 @pytest.mark.parametrize("status, hint", [(401, "OPENAI_API_KEY"), (404, "the model's name")])
-def test_a_key_or_model_that_is_refused_ends_the_play(status, hint):
+def test_a_url_key_or_model_that_is_refused_ends_the_play(status, hint):
+    for no_url in ("localhost:8000/v1", "http://"):
+        with pytest.raises(ValueError, match="is not the URL of an endpoint; give one such as"):
+            EndpointPolicy(no_url, "toy")
     with talking(lambda *_: refused(status, "who?")) as (url, talk):
         with pytest.raises(UnusableEndpointError, match=rf"who\?.*{hint}"):
             list(EndpointPolicy(url, "toy", workers=1).play_each(episodes(3)))
         assert len(talk.requests) == 1
-
-
-@pytest.mark.parametrize("url", ["localhost:8000/v1", "http://"])
-def test_what_is_no_url_is_refused_before_anything_is_played(url):
-    with pytest.raises(ValueError, match=r"is not the URL of an endpoint; give one such as"):
-        EndpointPolicy(url, "toy")
 
 
 @pytest.mark.parametrize(
@@ -213,14 +216,6 @@ def test_arguments_may_be_anything_and_name_and_id_may_be_missing(name, argument
     (one,), talk = played(lambda body, number: RESOLVES if number else asks)
     assert one.episode.record.steps == 2 and not one.error and one.episode.record.team == team
     assert talk.requests[1]["messages"][-1]["tool_call_id"] == "call_0"
-
-
-def test_an_error_ends_a_play_of_all_at_once():
-    with (
-        talking(lambda *_: refused(413, "too long")) as (url, _),
-        pytest.raises(EndpointError, match="too long"),
-    ):
-        EndpointPolicy(url, "toy").play(episodes(1))
 
 
 def test_workers_are_no_more_than_asked_for_and_a_slow_conversation_holds_nobody_up():
