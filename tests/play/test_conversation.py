@@ -63,15 +63,6 @@ def test_a_message_of_calls_is_answered_in_turn_by_either_protocol(session):
     assert answer["content"] == "\n\n".join(one["content"] for one in answered)
 
 
-def test_a_call_that_cannot_be_read_is_a_malformed_one(session):
-    broken = {"role": "assistant", "content": '<tool_call>\n{"name": "resol'}
-    (answer,) = answers(session, broken)
-    assert unreadable(broken) and "could not be read" in answer["content"]
-    assert session.malformed == session.episode.record.steps == 1
-    # beside calls that were read it is no more than text
-    assert not unreadable({**broken, "tool_calls": [tool_call(Action("resolve"))]})
-
-
 def wired(arguments, identifier="a"):
     """An assistant message as the `openai` package has it; `arguments` is text."""
     function = SimpleNamespace(name="escalate", arguments=arguments)
@@ -173,11 +164,18 @@ def test_the_prompt_names_every_tool_and_its_arguments():
     assert written_calls(example) == [SRE]  # it can be written as it is shown
 
 
-def test_what_cannot_be_read_costs_a_step_and_silence_ends(session):
-    (answer,) = text_answers(session, {"role": "assistant", "content": "<tool_call>no"})
-    assert "could not be read" in answer["content"]
+@pytest.mark.parametrize("answered", [answers, text_answers])
+def test_what_cannot_be_read_costs_a_step_and_silence_ends(answered, session):
+    broken = {"role": "assistant", "content": '<tool_call>\n{"name": "resol'}
+    (answer,) = answered(session, broken)
+    assert unreadable(broken) and "could not be read" in answer["content"]
     assert session.malformed == session.episode.record.steps == 1
-    assert text_answers(session, {"role": "assistant", "content": "I give up."}) == []
-    content = '{"name": "resolve"}\n{"name": "resolve"}\n{'  # on a closed incident nothing happens
+    # beside calls that were read it is no more than text
+    assert not unreadable({**broken, "tool_calls": [tool_call(Action("resolve"))]})
+    assert answered(session, {"role": "assistant", "content": "I give up."}) == []
+
+
+def test_on_a_closed_incident_nothing_happens(session):
+    content = '{"name": "resolve"}\n{"name": "resolve"}\n{'
     (answer,) = text_answers(session, {"role": "assistant", "content": content})
-    assert answer["content"].count("Incident closed.") == 3 and session.episode.record.steps == 2
+    assert answer["content"].count("Incident closed.") == 3 and session.episode.record.steps == 1
