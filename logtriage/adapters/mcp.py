@@ -59,49 +59,48 @@ class Seat:
 
     def __init__(self, incidents: Iterator[Episode], finish: Finish | None) -> None:
         self._incidents, self._finish = incidents, finish
-        self._session: ToolSession | None = None  # of the incident that is open
-        self._opened = 0.0  # when
+        self._playing: tuple[Episode, ToolSession, float] | None = None  # and when it was opened
 
     def call(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         """Answer a call; `ValueError` for one that has no open incident to act on."""
         if name == OPEN:
             return _result(self._open(arguments), wrong=False)
-        session = self._session
-        if session is None:
+        if self._playing is None or self._playing[0].done:
             raise ValueError(f"{shown(name)}: no incident is open; call {OPEN} first")
+        episode, session, opened = self._playing
         malformed = session.malformed
         answer = session.call(name, arguments)
         wrong = session.malformed > malformed
-        if not session.episode.done:
+        if not episode.done:
             return _result(answer, wrong)
-        self._close()
-        return _result(answer, wrong, told_at_the_end(session.episode))
+        self._tell(episode, opened)
+        return _result(answer, wrong, told_at_the_end(episode))
 
     def leave(self) -> None:
         """Close an incident that is still open as timed out: a client that comes back has read it,
         and must not be given it anew.
         """
-        if self._session is not None:
-            self._session.episode.abandon()
-            self._close()
+        if self._playing is not None and not self._playing[0].done:
+            episode, _, opened = self._playing
+            episode.abandon()
+            self._tell(episode, opened)
 
-    def _close(self) -> None:
-        assert self._session is not None
+    def _tell(self, episode: Episode, opened: float) -> None:
         if self._finish is not None:
-            self._finish(self._session.episode, time.perf_counter() - self._opened)
-        self._session = None
+            self._finish(episode, time.perf_counter() - opened)
 
     def _open(self, arguments: dict[str, Any]) -> str:
         if arguments:
             raise ValueError(f"{OPEN} takes nothing, got {shown(arguments)}; leave it out")
-        if self._session is not None:
-            opened = incident_id(self._session.episode)
+        if self._playing is not None and not self._playing[0].done:
+            opened = incident_id(self._playing[0])
             raise ValueError(f"{opened} is still open; close it by resolve or ignore first")
         episode = next(self._incidents, None)
         if episode is None:
             raise ValueError("every incident was opened once; start the server with others")
-        self._session, self._opened = ToolSession(episode), time.perf_counter()
-        return f"incident {incident_id(episode)}\n{self._session.opening}"
+        session = ToolSession(episode)
+        self._playing = episode, session, time.perf_counter()
+        return f"incident {incident_id(episode)}\n{session.opening}"
 
 
 def _result(answer: str, wrong: bool, end: dict[str, Any] | None = None) -> types.CallToolResult:

@@ -8,7 +8,6 @@ WebSocket frames itself (`MAX_MESSAGE`).
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -20,6 +19,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute, APIWebSocketRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..adapters.mcp import IDLE_SECONDS, http_router, make_server
 from ..environment import TriageEnvironment
@@ -36,10 +36,6 @@ from .page import router
 # session, since nobody reads it to its end.
 MAX_MESSAGE = 1024 * 1024
 MESSAGE_TYPES = ("reset", "step", "state", "close")
-
-Event = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Event]]
-Send = Callable[[Event], Awaitable[None]]
 
 
 def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> FastAPI:
@@ -107,15 +103,15 @@ def check_message(text: str | None) -> None:
 class Guard:
     """ASGI middleware: answers bad messages, ends silent sessions, and bounds plain requests."""
 
-    def __init__(self, app: Callable[..., Awaitable[None]], idle_seconds: float) -> None:
+    def __init__(self, app: ASGIApp, idle_seconds: float) -> None:
         self.app, self.idle_seconds = app, idle_seconds
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
             await self.app(scope, _bounded(receive), send)
             return
 
-        async def send_if_open(event: Event) -> None:
+        async def send_if_open(event: Message) -> None:
             with suppress(OSError):  # the client is gone, and the next `receive` reports it
                 await send(event)
 
@@ -123,7 +119,7 @@ class Guard:
         # Without its query: OpenEnv would attach the socket to the session that it names.
         await self.app({**scope, "query_string": b""}, next_message, send_if_open)
 
-    async def _next_message(self, receive: Receive, send: Send) -> Event:
+    async def _next_message(self, receive: Receive, send: Send) -> Message:
         while True:
             try:
                 async with asyncio.timeout(self.idle_seconds):
@@ -142,7 +138,7 @@ class Guard:
                 return event
 
 
-def _error(code: WSErrorCode, message: str) -> Event:
+def _error(code: WSErrorCode, message: str) -> Message:
     answer = WSErrorResponse(data={"message": message, "code": code})
     return {"type": "websocket.send", "text": answer.model_dump_json()}
 
@@ -151,7 +147,7 @@ def _bounded(receive: Receive) -> Receive:
     """`receive` of a plain request, refusing bodies above `MAX_MESSAGE`."""
     size = 0
 
-    async def bounded() -> Event:
+    async def bounded() -> Message:
         nonlocal size
         event = await receive()
         size += len(event.get("body", b""))

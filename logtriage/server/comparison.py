@@ -16,13 +16,11 @@ from ..catalogue import open_incident
 from ..play.actions import Action
 from ..play.episode import BaseEpisode, final_score
 from ..play.scoring import Record
-from ..policies.policy import Policy
 from ..policies.scripted import LoudestPolicy, TracePolicy
 from ..world.topology import Topology
 
 RECORDED = Path(__file__).with_name("recorded.json.gz")
 RECORDED_SPLIT = "test"
-SCRIPTS: tuple[type[Policy], ...] = (LoudestPolicy, TracePolicy)
 KEPT = 256  # incidents whose rows are kept: a closed page that is asked for again costs nothing
 YOU = "you"
 
@@ -46,8 +44,22 @@ def ranking(
     """
     rows = [*others(task, split, index, topology)]
     if tuple(did) not in [row.did for row in rows]:
-        rows.insert(0, _replayed(YOU, open_incident(task, split, index, topology), did))
+        rows.insert(0, _row(YOU, open_incident(task, split, index, topology), did))
     return sorted(rows, key=lambda row: -row.score)
+
+
+@lru_cache(KEPT)
+def others(task: str, split: str, index: int, topology: Topology | None) -> tuple[Row, ...]:
+    """What the scripts, and those who are recorded there, did on an incident."""
+    done: dict[str, list[str]] = {}
+    for script in (LoudestPolicy, TracePolicy):
+        (played,) = script().play([open_incident(task, split, index, topology)])
+        taken = [action for action, _ in played.episode.history if action]
+        done[script.name] = [f"{one.type}:{one.value}".rstrip(":") for one in taken]
+    done |= recorded_at(task, split, index, topology)
+    return tuple(
+        _row(name, open_incident(task, split, index, topology), did) for name, did in done.items()
+    )
 
 
 def recorded_at(
@@ -69,29 +81,11 @@ def _recorded() -> dict[str, dict[str, list[str]]]:
     return found
 
 
-@lru_cache(KEPT)
-def others(task: str, split: str, index: int, topology: Topology | None) -> tuple[Row, ...]:
-    """What the scripts, and those who are recorded there, did on an incident."""
-    rows = []
-    for script in SCRIPTS:
-        (played,) = script().play([open_incident(task, split, index, topology)])
-        taken = [action for action, _ in played.episode.history if action]
-        did = [f"{action.type}:{action.value}".rstrip(":") for action in taken]
-        rows.append(_row(script.name, played.episode, did))
-    for name, done in recorded_at(task, split, index, topology).items():
-        rows.append(_replayed(name, open_incident(task, split, index), done))
-    return tuple(rows)
-
-
-def _replayed(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:
+def _row(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:
     """The row of actions that close the episode."""
     for one in did:
         action_type, _, value = one.partition(":")
         episode.act(Action.parse(action_type, value))
-    return _row(name, episode, did)
-
-
-def _row(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:
     return Row(name, final_score(episode).total, describe(episode.record), tuple(did))
 
 
