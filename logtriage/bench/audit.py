@@ -17,8 +17,9 @@ out, questions included.
 from itertools import takewhile
 from typing import Any
 
-from ..ceiling.belief import Lookahead, prior_of
+from ..ceiling.belief import Lookahead
 from ..ceiling.posterior import Posterior
+from ..ceiling.prior import prior_of
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode, final_score
 from .rollouts import Result

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from ..catalogue import RECORDED, check_coordinates, last_incident
 from ..ceiling.posterior import Posterior
-from ..ceiling.prior import cached_prior
+from ..ceiling.prior import prior_of
 from ..logs.lines import visible
 from ..play.episode import Episode, OpenEpisode
 from ..policies.policy import BATCH
@@ -229,7 +229,7 @@ def opening_beliefs(task: str, incidents: int) -> pd.DataFrame:
     rows = []
     for index in range(incidents):
         episode = Episode(sample_incident(task, "test", index))
-        belief = Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS[task], "test"))
+        belief = Posterior(prior_of(DEFAULT_TOPOLOGY, TASKS[task], "test"))
         belief.see(episode.opening, None)
         roots = belief.roots()
         best = int(roots.argmax())

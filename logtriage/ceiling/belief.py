@@ -21,10 +21,10 @@ from ..policies.scripted import Policy, answers
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.tasks import PAR_STEPS, SEVERITIES, Task, check_task
 from ..world.telemetry import DETAIL_LINES
-from ..world.topology import DEFAULT_TOPOLOGY, simulated
+from ..world.topology import DEFAULT_TOPOLOGY
 from ..world.wording import Reading
 from .posterior import Posterior
-from .prior import Prior, cached_prior
+from .prior import prior_of
 
 NONE = -1  # no service, no team
 WORTHWHILE = 1e-3  # gain in score below which a question is not worth its noise
@@ -242,14 +242,6 @@ class Lookahead:
         return WEIGHTS["severity"] * float(table.max(1).sum() - table.sum(0).max())
 
 
-def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
-    """The prior of an incident, kept where others share its graph; `ValueError` for a real one."""
-    topology = simulated(graph)
-    assert task is not None  # a simulated incident has settings
-    make_prior = Prior if split == "unseen_topology" else cached_prior
-    return make_prior(topology, task, split)
-
-
 class BeliefPolicy(Policy):
     """Exact enumeration, Bayes, and one step of lookahead; knows the generator of the split."""
 
@@ -257,7 +249,7 @@ class BeliefPolicy(Policy):
 
     def prepare(self, task: str | Task, split: str) -> None:
         if split != "unseen_topology":
-            cached_prior(DEFAULT_TOPOLOGY, check_task(task), split)
+            prior_of(DEFAULT_TOPOLOGY, check_task(task), split)
 
     def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident

@@ -9,18 +9,19 @@ ticks.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from ..world import cluster
+from ..world.call_graph import CallGraph
 from ..world.cluster import NOTICED_ERRORS, NOTICED_SLOWDOWN, OUTAGE_ERRORS
 from ..world.faults import Fault
 from ..world.incidents import INTENSITY_DRAWS, candidate_pairs
 from ..world.tasks import SEVERITIES, Task
-from ..world.topology import DEFAULT_TOPOLOGY, TIMEOUT_MS, Topology
+from ..world.topology import TIMEOUT_MS, Topology, simulated
 
 MOST_LEVELS = 32  # intensities of a (service, fault) pair; fewer when there are many pairs ...
 FEWEST_LEVELS = 6  # ... but never fewer than this
@@ -282,14 +283,12 @@ def is_degraded(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray
     return (states["errors"] > cluster.DEGRADED_ERRORS) | slow | busy
 
 
-# For the next incident on that call graph; one has 4 to 25 MB on 7 services, 50 to 100 MB on 30.
-# The default graph's are not lost to random graphs that are played in between.
-_of_default = lru_cache(maxsize=None)(partial(Prior, DEFAULT_TOPOLOGY))
-of_recent = lru_cache(maxsize=8)(Prior)
+# One has 4 to 25 MB on 7 services, 50 to 100 MB on 30.
+kept_prior = lru_cache(maxsize=8)(Prior)
 
 
-def cached_prior(topology: Topology, task: Task, split: str) -> Prior:
-    """The prior of that call graph, kept for the next incident on it."""
-    if topology == DEFAULT_TOPOLOGY:
-        return _of_default(task, split)
-    return of_recent(topology, task, split)
+def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
+    """The prior of an incident, kept where others share its graph; `ValueError` for a real one."""
+    topology = simulated(graph)
+    assert task is not None  # a simulated incident has settings
+    return (Prior if split == "unseen_topology" else kept_prior)(topology, task, split)

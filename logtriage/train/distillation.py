@@ -19,8 +19,9 @@ from typing import Any, TypeAlias
 
 from joblib import Parallel, delayed
 
-from ..ceiling.belief import WORTHWHILE, Lookahead, answer_actions, prior_of
+from ..ceiling.belief import WORTHWHILE, Lookahead, answer_actions
 from ..ceiling.posterior import Posterior
+from ..ceiling.prior import prior_of
 from ..play.actions import Action
 from ..play.tools import ToolSession
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy

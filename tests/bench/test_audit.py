@@ -21,8 +21,9 @@ from logtriage.bench.audit import (
 from logtriage.bench.registry import make_policy
 from logtriage.bench.rollouts import rollout
 from logtriage.bench.score_tables import audit_table
-from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, Lookahead, prior_of
+from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, Lookahead
 from logtriage.ceiling.posterior import Posterior
+from logtriage.ceiling.prior import prior_of
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import ConstantPolicy

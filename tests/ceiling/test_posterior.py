@@ -10,7 +10,7 @@ import pytest
 from logtriage.bench.evaluation import opening_beliefs
 from logtriage.bench.intervals import calibration_error
 from logtriage.ceiling.posterior import Posterior, printed_between
-from logtriage.ceiling.prior import cached_prior, simulate
+from logtriage.ceiling.prior import prior_of, simulate
 from logtriage.play.episode import Episode
 from logtriage.play.observation import Observation
 from logtriage.world.cluster import Cluster, Injection, untreated_states
@@ -25,7 +25,7 @@ NAMES = DEFAULT_TOPOLOGY.names
 
 
 def posterior(task):
-    return Posterior(cached_prior(DEFAULT_TOPOLOGY, TASKS[task], "train"))
+    return Posterior(prior_of(DEFAULT_TOPOLOGY, TASKS[task], "train"))
 
 
 @pytest.mark.parametrize("topology", [DEFAULT_TOPOLOGY, random_topology(Random("beliefs"))])
@@ -54,7 +54,7 @@ def test_all_hypotheses_at_once_are_simulated_as_one_by_one(topology):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_prior_is_the_generators(task):
-    prior, count = cached_prior(DEFAULT_TOPOLOGY, TASKS[task], "train"), 500
+    prior, count = prior_of(DEFAULT_TOPOLOGY, TASKS[task], "train"), 500
     incidents = [sample_incident(task, "train", index) for index in range(count)]
     mass = prior.weight.sum(1)
     assert mass.sum() == pytest.approx(1.0)
