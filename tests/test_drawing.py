@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from test_environment import investigation
 
-from logtriage.drawing import Box, draw
+from logtriage.drawing import draw
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
@@ -22,17 +22,6 @@ from logtriage.world.topology import DEFAULT_TOPOLOGY
 def words(html):
     """The text of an HTML fragment, style left out, a space between words."""
     return " ".join(unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", html, flags=re.S)).split())
-
-
-@pytest.mark.parametrize("row, expected", [
-    (None, "unseen"),
-    (Metric("a", 0, 18, 12), "suffering"),
-    (Metric("a", 0, 36, 12), "failing"),
-    (Metric("a", 5, 12, 12), "failing"),
-    (Metric("a", 0, 60, 50), "healthy"),  # against its own usual time
-])  # fmt: skip
-def test_health_is_what_the_legend_says(row, expected):
-    assert Box("a", 0, 0, False, row, None).health == expected
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -53,7 +42,11 @@ def test_everything_shown_is_drawn_and_the_newest_value_wins():
     opening = Observation(
         *(0, 8),
         alerts=[Alert("api-gateway", "errors", 30)],
-        metrics=[Metric("user-db", 3, 20, 12), Metric("api-gateway", 31, 90, 56)],
+        metrics=[
+            *(Metric("user-db", 3, 20, 12), Metric("api-gateway", 31, 90, 56)),
+            Metric("payment-db", 0, 60, 50),  # against its own usual time
+            *(Metric("auth-service", 0, 18, 12), Metric("email-queue", 0, 36, 12)),
+        ],
         lines=["ERROR api-gateway <script>"],
     )
     later = Observation(1, 8, metrics=[Metric("user-db", 9, 40, 12)], lines=["WARN user-db slow"])
@@ -71,10 +64,14 @@ def test_everything_shown_is_drawn_and_the_newest_value_wins():
     order = ("WARN user-db slow", "step 0: the incident is reported", "ERROR api-gateway <script>")
     places = [text.index(line) for line in order]
     assert places == sorted(places)
-    boxes = {
-        box.get("class") for box in ElementTree.fromstring(f"<page>{html}</page>").iter("rect")
+    drawn = ElementTree.fromstring(f"<page>{html}</page>").iter("rect")
+    boxes = [box.get("class") for box in drawn]
+    health = dict(zip(DEFAULT_TOPOLOGY.names, boxes, strict=True))
+    assert health == {
+        **dict.fromkeys(DEFAULT_TOPOLOGY.names, "unseen"),
+        **{"api-gateway": "failing alerted", "user-db": "failing", "email-queue": "failing"},
+        **{"payment-db": "healthy", "auth-service": "suffering"},
     }
-    assert boxes == {"failing alerted", "failing", "unseen"}
     healed = Step(Action("remediate", ("restart", "user-db")), Observation(2, 8, alerts=[]))
     assert "alerts: none" in words(draw(DEFAULT_TOPOLOGY, opening, [healed]))
 

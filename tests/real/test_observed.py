@@ -3,7 +3,6 @@
 import pytest
 
 from logtriage.real.observed import Measure, number, observed_metric, z_score
-from logtriage.world.telemetry import Metric
 
 
 @pytest.mark.parametrize(
@@ -13,14 +12,9 @@ from logtriage.world.telemetry import Metric
 )  # fmt: skip
 def test_numbers_have_three_digits_and_no_exponent(value, text):
     assert number(value) == text
-    row = observed_metric("a", value, value, value).text  # which holds rounded numbers
-    assert row == (f"a {text}% {text}ms {text}" if value is not None else "a - - -")
-
-
-def test_what_is_not_known_is_said():
-    assert Metric("a", None, 20, None).text == "a - 20ms -"
-    assert Metric("a", 3.0, 30.0, 12.0).slowdown == 2.5
-    assert Metric("a", 3.0, None, 12.0).slowdown is Metric("a", 3.0, 9.0, 0.0).slowdown is None
+    row = observed_metric("a", value, value, value)  # which holds rounded numbers
+    assert row.text == (f"a {text}% {text}ms {text}" if value is not None else "a - - -")
+    assert row.slowdown == (1.0 if row.usual else None)
 
 
 def test_the_sigma_is_the_widest_of_what_is_known_and_never_nothing():

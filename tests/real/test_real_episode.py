@@ -8,7 +8,6 @@ from logtriage.play.actions import Action
 from logtriage.play.observation import render
 from logtriage.real import real_episode as real
 from logtriage.real.cases import SOURCES, load_source
-from logtriage.real.observed import Measure
 
 
 def blame(service):
@@ -67,17 +66,3 @@ def test_a_question_about_a_service_shows_all_that_is_on_record_of_it():
     everything = episode.act(ask("all"))
     assert everything.measures == case.measures and everything.calls == case.call_times
     assert everything.lines is None
-
-
-@pytest.mark.parametrize(
-    "values, usual, expected",
-    [
-        ((9.0, 1.0, 5.0), 2.0, 5.0),
-        ((9.0, 3.0, 0.0), 2.0, 0.0),
-        ((9.0, 1.0, None), 2.0, 1.0),
-        ((9.0, None, None), 2.0, None),
-        ((9.0, 1.0, 2.0), None, 2.0),  # without a baseline the last
-    ],
-)
-def test_the_worst_value_is_the_farthest_from_the_baseline_since_zero(values, usual, expected):
-    assert real.worst(Measure("web", "p95", "ms", values, usual), zero=1) == expected
