@@ -1,15 +1,15 @@
 """The tasks for Inspect, played by its own `eval` with a model that says what a test wants."""
 
+import json
 import os
 
 import pytest
+from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
+from talking_server import said
 
-from logtriage.bench.registry import make_policy
 from logtriage.play.actions import Action
-from logtriage.play.conversation import answers, opening_messages, tool_call
-from logtriage.play.episode import Episode
 from logtriage.play.scoring import solved
-from logtriage.play.tools import ToolSession, tool_schemas
+from logtriage.play.tools import tool_schemas
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
@@ -20,25 +20,20 @@ if not os.environ.get("CI"):
 from inspect_ai import eval as evaluate
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import ChatMessageAssistant, ModelOutput, ModelUsage, get_model
+from inspect_ai.solver import generate
 from inspect_ai.tool import ToolCall
 
-BROKEN = "what could not be read"
 
-
-def said(*calls, content=""):
-    """A model's message with calls of (name, arguments); `BROKEN` are no arguments."""
-    made = [
-        ToolCall(f"call_{number}", name, {}, parse_error="Error parsing {")
-        if arguments is BROKEN
-        else ToolCall(f"call_{number}", name, arguments)
-        for number, (name, arguments) in enumerate(calls)
-    ]
-    return ChatMessageAssistant(content=content, tool_calls=made or None)
-
-
-def does(action):
-    function = tool_call(action)["function"]
-    return said((function["name"], function["arguments"]))
+def as_inspect_has_it(completion):
+    """A completion's message, its arguments read as Inspect reads them, or not."""
+    message, calls = message_of(completion), []
+    for one in message["tool_calls"] or ():
+        name, written = one["function"].values()
+        try:
+            calls.append(ToolCall(one["id"], name, json.loads(written)))
+        except ValueError:
+            calls.append(ToolCall(one["id"], name, {}, parse_error="Error parsing {"))
+    return ChatMessageAssistant(content=message["content"] or "", tool_calls=calls or None)
 
 
 def played(scripts, folder, split="test", options=None, **more):
@@ -46,7 +41,7 @@ def played(scripts, folder, split="test", options=None, **more):
 
     def speak(read, tools, choice, config):
         turn = sum(message.role == "assistant" for message in read)
-        output = ModelOutput.from_message(scripts[read[1].text][turn])
+        output = ModelOutput.from_message(as_inspect_has_it(scripts[read[1].text][turn]))
         output.usage = ModelUsage()  # otherwise its tokens are counted, for which a file is fetched
         return output
 
@@ -66,30 +61,21 @@ def value(score):
     return {**score._asdict(), "solved": float(solved(score))}
 
 
-def opening(task, index, split="test"):
-    return ToolSession(Episode.open(task, split, index)).opening
-
-
 def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
     # A script that errs half of the time, on 21 incidents at once.
     scripts, expected = {}, {}
     for task in TASKS:
         for index in range(7):
-            episode = Episode.open(task, "test", index)
-            make_policy("novice", index).play([episode])
-            scripts[opening(task, index)] = [does(step.action) for step in episode.history]
+            episode, scripts[opening(task, index)] = as_played_by("novice", task, index, index)
             expected[f"{task}/test/{index}"] = value(episode.score)
     log = played(scripts, tmp_path, options={"episodes": 7})
     assert scores(log) == expected and len({str(one) for one in expected.values()}) > 10
 
     asked = next(event for event in log.samples[0].events if event.event == "model")
-    shown = [
-        (tool.name, tool.description, list(tool.parameters.properties)) for tool in asked.tools
-    ]
-    schemas = [schema["function"] for schema in tool_schemas()]
-    assert shown == [
-        (own["name"], own["description"], list(own["parameters"]["properties"])) for own in schemas
-    ]
+    for tool, schema in zip(asked.tools, tool_schemas(), strict=True):
+        own = schema["function"]
+        assert (tool.name, tool.description) == (own["name"], own["description"])
+        assert list(tool.parameters.properties) == list(own["parameters"]["properties"])
 
     total, severity = (
         next(score for score in log.results.scores if score.name == name)
@@ -103,50 +89,23 @@ def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
     assert scores(read_eval_log(log.location)) == expected  # the file that `inspect view` shows
 
 
-MALFORMED = [("rm", {}), ("escalate", BROKEN), ("escalate", {}), ("resolve", {"now": 1})]
-
-
-WRONG = [  # an agent's messages, its steps, and how its incident ends
-    ([said(*MALFORMED), does(Action("ignore"))], 5, "ignore"),
-    ([said(*MALFORMED * 3)], 8, "timeout"),
-    ([does(Action("classify_severity", ("P2",))), said(content="I give up.")], 1, "timeout"),
-    ([said(content='<tool_call>\n{"name": "resol'), does(Action("resolve"))], 2, "resolve"),
-    ([said(("resolve", {}), ("resolve", {}))], 1, "resolve"),
-]
-
-
-def test_what_goes_wrong_costs_what_it_costs_elsewhere(tmp_path):
-    scripts, expected, conversations = {}, {}, []
-    for index, (messages, *end) in enumerate(WRONG):
-        session = ToolSession(Episode.open("single_crash", "test", index))
-        conversation = opening_messages(session.opening)
-        for message in messages:
-            calls = [
-                {"function": {"name": one.function, "arguments": one.parse_error or one.arguments}}
-                for one in message.tool_calls or ()
-            ]
-            own = {"content": message.text, "tool_calls": calls}
-            conversation += [own, *answers(session, own)]
-        session.episode.abandon()
-        record = session.episode.record
-        assert [record.steps, record.closed_by] == end
-        scripts[session.opening] = messages
-        expected[f"single_crash/test/{index}"] = value(session.episode.score)
-        conversations.append([message["content"] for message in conversation])
+def test_what_goes_wrong_costs_what_it_costs_in_conversation(tmp_path):
+    scripts = {opening("single_crash", at): said for at, (said, *_) in enumerate(WRONG)}
     options = {"task": "single_crash", "episodes": len(WRONG)}
     log = played(scripts, tmp_path, options=options)
-    assert scores(log) == expected
-    assert [[message.text for message in one.messages] for one in log.samples] == conversations
+    for index, (completions, steps, closed_by) in enumerate(WRONG):
+        one = conversed(completions, "single_crash", index)
+        record = one.episode.record
+        assert (record.steps, record.closed_by) == (steps, closed_by)
+        assert scores(log)[f"single_crash/test/{index}"] == value(one.episode.score)
+        texts = [message.text for message in log.samples[index].messages]
+        assert texts == [message["content"] for message in one.messages]
 
 
 def test_a_limit_scores_what_was_done_and_the_truth_is_nowhere_before(tmp_path):
     script = [does(Action("request_more_logs", ("all",)))] * 8
-    log = played(
-        {opening("single_crash", 3): script},
-        tmp_path,
-        options={"task": "single_crash", "episodes": 1, "first": 3},
-        message_limit=6,
-    )
+    options = {"task": "single_crash", "episodes": 1, "first": 3}
+    log = played({opening("single_crash", 3): script}, tmp_path, options=options, message_limit=6)
     (sample,) = log.samples
     scored = sample.scores["triage_score"]
     assert sample.limit.type == "message" and scored.value["total"] == 0.0
@@ -166,8 +125,6 @@ def test_each_split_is_a_task_and_names_are_checked(tmp_path):
 
 
 def test_another_solver_is_refused(tmp_path):
-    from inspect_ai.solver import generate
-
     script = {opening("single_crash", 0): [said(content="no")]}
     options = {"task": "single_crash", "episodes": 1}
     log = played(script, tmp_path, options=options, solver=generate())

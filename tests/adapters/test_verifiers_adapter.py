@@ -3,22 +3,16 @@ what a script says.
 """
 
 import asyncio
-import json
 import os
 import sys
 
 import pytest
-from openai.types.chat import ChatCompletionMessage
-from talking_server import call, said, talking
+from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
+from talking_server import said, talking
 
 import logtriage
-from logtriage.bench.registry import make_policy
 from logtriage.play.actions import Action
-from logtriage.play.conversation import from_wire, tool_call
-from logtriage.play.episode import Episode
-from logtriage.play.observation import render
 from logtriage.play.scoring import PARTS
-from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import TASKS
 
 # In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package
@@ -27,22 +21,6 @@ if not os.environ.get("CI"):
     pytest.importorskip("verifiers.v1")
 
 SPLIT, EPISODES = "test", 3
-SCRIPT = [
-    Action("classify_severity", ("P2",)),
-    Action("request_more_logs", ("all",)),
-    Action("escalate", ("sre",)),
-    Action("resolve"),
-]
-
-
-def does(*actions, content=None):
-    """A completion that takes these actions at once."""
-    functions = [tool_call(action)["function"] for action in actions]
-    calls = [
-        call(one["name"], json.dumps(one["arguments"]), f"call_{number}")
-        for number, one in enumerate(functions)
-    ]
-    return said(*calls, content=content)
 
 
 @pytest.fixture
@@ -58,12 +36,6 @@ def endpoint():
 
     with talking(answer) as (url, talk):
         yield url, scripts, talk.requests
-
-
-def opening(task, index):
-    """What the agent reads first."""
-    episode = Episode.open(task, SPLIT, index)
-    return render(episode.opening, episode.incident.topology)
 
 
 def evaluate(url, folder, agent=None, **taskset):
@@ -89,48 +61,17 @@ def evaluate(url, folder, agent=None, **taskset):
     return {trace.task.data.name: trace for episode in episodes for trace in episode.traces}
 
 
-def in_conversation(completions, task, index):
-    """The episode as `ConversationPolicy` plays it with the same completions."""
-
-    class Scripted(ConversationPolicy):
-        def reply(self, read, seed):
-            turn = sum(message["role"] == "assistant" for message in read)
-            message = completions[turn][2]["choices"][0]["message"]
-            return from_wire(ChatCompletionMessage.model_validate(message)), None
-
-    episode = Episode.open(task, SPLIT, index)
-    Scripted("scripted").play([episode])
-    return episode
-
-
 def test_the_oracle_earns_everything(endpoint, tmp_path):
     url, scripts, requests = endpoint
     for task in TASKS:
         for index in range(EPISODES):
-            episode = Episode.open(task, SPLIT, index)
-            make_policy("oracle").play([episode])
-            scripts[opening(task, index)] = [does(step.action) for step in episode.history]
+            _, scripts[opening(task, index)] = as_played_by("oracle", task, index)
     traces = evaluate(url, tmp_path)
     assert set(traces) == {f"{task}/{SPLIT}/{index}" for task in TASKS for index in range(EPISODES)}
     for trace in traces.values():
         assert trace.reward == 1.0 and all(trace.metrics[part] == 1.0 for part in PARTS)
         assert len(trace.branches) == 1  # each turn continues the one before, as training needs it
     assert {len(request["tools"]) for request in requests} == {7}
-
-
-MALFORMED = [
-    call("rm", "{}", "a"),
-    call("escalate", "{broken", "b"),
-    call("escalate", "[]", "c"),
-    call("resolve", '{"now": 1}', "d"),
-]
-WRONG = [  # completions, the steps they take, and how the incident ends
-    ([said(*MALFORMED), does(Action("ignore"))], 5, "ignore"),
-    ([said(*MALFORMED * 3)], 8, "timeout"),
-    ([does(Action("classify_severity", ("P2",))), said(content="I give up.")], 1, "timeout"),
-    ([said(content='<tool_call>\n{"name": "resol'), does(Action("resolve"))], 2, "resolve"),
-    ([does(Action("resolve"), Action("resolve"))], 1, "resolve"),
-]
 
 
 def test_what_goes_wrong_ends_as_in_conversation(endpoint, tmp_path):
@@ -140,7 +81,7 @@ def test_what_goes_wrong_ends_as_in_conversation(endpoint, tmp_path):
     traces = evaluate(url, tmp_path, tasks=["single_crash"], episodes=len(WRONG))
     for index, (completions, steps, closed_by) in enumerate(WRONG):
         trace = traces[f"single_crash/{SPLIT}/{index}"]
-        episode = in_conversation(completions, "single_crash", index)
+        episode = conversed(completions, "single_crash", index).episode
         assert (episode.record.steps, episode.record.closed_by) == (steps, closed_by)
         assert trace.reward == episode.score.total
         assert trace.info["score"] == episode.score._asdict()
@@ -153,14 +94,13 @@ def test_what_goes_wrong_ends_as_in_conversation(endpoint, tmp_path):
 
 def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
     url, scripts, _ = endpoint
-    scripts[opening("single_crash", 0)] = [does(action) for action in SCRIPT]
+    asks = does(Action("request_more_logs", ("all",)))
+    done = [does(Action("classify_severity", ("P1",))), asks]
+    scripts[opening("single_crash", 0)] = [*done, asks]
     limit = {"max_turns": 2}
     (trace,) = evaluate(url, tmp_path, limit, tasks=["single_crash"], episodes=1).values()
-    episode = Episode.open("single_crash", SPLIT, 0)
-    for action in SCRIPT[:2]:
-        episode.act(action)
-    episode.abandon()
-    assert trace.stop_condition == "max_turns" and trace.reward == episode.score.total
+    expected = conversed([*done, said()], "single_crash", 0).episode.score.total
+    assert trace.stop_condition == "max_turns" and trace.reward == expected > 0.0
 
 
 @pytest.fixture
@@ -180,14 +120,12 @@ def test_another_harness_plays_by_the_served_tools(endpoint, tmp_path, without_u
     url, scripts, requests = endpoint
     played = {}
     for index, seed in enumerate((1, 2)):
-        episode = Episode.open("cascading_failure", SPLIT, index)
-        make_policy("novice", seed).play([episode])
-        turns = [step.action for step in episode.history]
+        episode, script = as_played_by("novice", "cascading_failure", index, seed)
         if index:  # walks away
-            episode = in_conversation([*map(does, turns[:2]), said()], "cascading_failure", index)
-            turns = turns[:2]
-        script = [does(action) for action in turns] + [said(content="Done.")]
-        for message in (turn[2]["choices"][0]["message"] for turn in script):
+            script = script[:2]
+            episode = conversed([*script, said()], "cascading_failure", index).episode
+        script.append(said(content="Done."))
+        for message in map(message_of, script):
             for made in message["tool_calls"] or ():
                 made["function"]["name"] = f"logtriage_{made['function']['name']}"
         scripts[opening("cascading_failure", index)] = script
