@@ -62,8 +62,12 @@ def triage_command(
                 raise ValueError("--metrics needs the call graph of the services; add --graph")
             if logs or policy or model or endpoint or endpoint_model:
                 raise ValueError("--metrics is asked by itself; read logs by another command")
-            _triage_metrics(metrics, graph, began, as_json)
-        return
+            from .production.metrics_file import rank_metrics
+            from .world.topology_file import load_call_graph
+
+            ranked = rank_metrics(metrics, load_call_graph(graph), began)
+        typer.echo(json.dumps(ranked._asdict(), indent=1) if as_json else ranked.text())
+        raise typer.Exit(0 if ranked.root else 3)
     from .logs.answer import findings_of, told_of
     from .logs.log import read_log
     from .logs.log_episode import LogEpisode
@@ -104,16 +108,6 @@ def triage_command(
     if failure:
         raise fail(ConnectionError(failure), 1)
     if answer.sure == UNSURE:
-        raise typer.Exit(3)
-
-
-def _triage_metrics(metrics: Path, graph: Path, began: str, as_json: bool) -> None:
-    from .production.metrics_file import rank_metrics
-    from .world.topology_file import load_call_graph
-
-    answer = rank_metrics(metrics, load_call_graph(graph), began)
-    typer.echo(json.dumps(answer._asdict(), indent=1) if as_json else answer.text())
-    if not answer.root:
         raise typer.Exit(3)
 
 

@@ -1,10 +1,8 @@
 """What LogTriage takes from OpenEnv, and the one place that imports it: without gradio.
 
-OpenEnv's server part imports gradio, and does without where that is missing. Gradio is for a page
-that ours replaces (`server.page`), and takes longer to import than all else together. It is missing
-for this import alone: `import gradio` works before and after. What stays is that
-`openenv.core.env_server.create_web_interface_app` is None in this process; it is still to be had
-from `openenv.core.env_server.web_interface`.
+Gradio takes longer to import than all else together, for a page that ours replaces (`server.page`).
+It is hidden for this import alone; what stays is that
+`openenv.core.env_server.create_web_interface_app` is None in this process.
 """
 
 import sys

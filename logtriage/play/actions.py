@@ -1,5 +1,6 @@
 """The seven actions: what each takes, and the check that answers a bad one with a suggested fix."""
 
+from itertools import product
 from typing import NamedTuple, Self
 
 from ..world.call_graph import RESERVED_NAME, TEAMS, CallGraph
@@ -54,16 +55,12 @@ def shown(value: object, most: int = 60) -> str:
 
 def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
     """Action type to the values it can take on that topology; `("",)` for those without one."""
-    services = topology.names
-    return {
-        "classify_severity": SEVERITIES,
-        "identify_root_cause": services,
-        "escalate": TEAMS,
-        "remediate": tuple(f"{remedy}:{name}" for remedy in REMEDIES for name in services),
-        "request_more_logs": (*services, ALL_SERVICES),
-        "resolve": ("",),
-        "ignore": ("",),
-    }
+    found = {}
+    for name, arguments in ACTION_ARGUMENTS.items():
+        choices = [CHOICES.get(one, topology.names) for one in arguments]
+        found[name] = tuple(":".join(values) for values in product(*choices))
+    found["request_more_logs"] += (ALL_SERVICES,)
+    return found
 
 
 def check_action(action: Action, topology: CallGraph) -> None:

@@ -7,8 +7,6 @@ from urllib.parse import urlencode
 import pytest
 import requests
 
-from logtriage.environment import TriageEnvironment
-from logtriage.models import TriageAction
 from logtriage.world.incidents import sample_incident
 
 WHERE = {"task": "cascading_failure", "split": "test", "index": 21}
@@ -88,17 +86,6 @@ def test_a_phone_shows_the_newest_lines_and_the_actions_at_once(open_tab, url):
         phone.get_by_role("link", name="resolve").click()
         phone.wait_for_url("**resolve*")
         assert phone.locator(".score").bounding_box()["y"] > 0  # a closed one shows its score
-
-
-def test_the_page_plays_what_the_environment_plays(url):
-    env = TriageEnvironment()
-    did = ["request_more_logs:all", "remediate:restart:user-db", "sudo", "resolve"]
-    seen = env.reset(**WHERE)
-    for one in did:
-        action_type, _, value = one.partition(":")
-        seen = env.step(TriageAction(action_type=action_type, value=value))
-    answer = requests.get(f"{url}/web", {**WHERE, "did": did}, timeout=10)
-    assert answer.status_code == 200 and seen.done and env.render_web({}) in answer.text
 
 
 MISTAKES = [
