@@ -4,11 +4,8 @@ and the episode's error says why.
 
 import gzip
 import re
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from conftest import free_port
@@ -26,7 +23,6 @@ from logtriage.policies.llm.endpoint import (
 )
 from logtriage.policies.policy import EndpointError, UnusableEndpointError
 
-ROOT = Path(__file__).parents[2]
 ASKS = said(call("request_more_logs", '{"service": "all"}'))
 
 
@@ -69,21 +65,6 @@ def test_an_endpoint_is_a_policy_too(pauses):
     assert {tool["function"]["name"] for tool in talk.requests[1]["tools"]} == set(ACTION_TYPES)
     assert talk.requests[-1]["messages"][-1]["tool_call_id"] == "call_1"
     assert one.tokens == (300, 30) and not one.error and len(pauses) == 1
-
-
-def test_an_endpoint_needs_no_library_of_models():
-    # They take seconds to import, and a machine that only evaluates may lack them.
-    code = """
-import sys
-sys.modules.update(dict.fromkeys(("torch", "transformers", "trl")))
-from logtriage.policies.llm.endpoint import EndpointPolicy
-from logtriage.play.episode import Episode
-episode = Episode.open("single_crash", "test", 0)
-EndpointPolicy(sys.argv[1], "toy").play([episode])
-assert episode.record.closed_by == "resolve"
-"""
-    with talking(lambda *_: RESOLVES) as (url, _):
-        subprocess.run([sys.executable, "-c", code, url], check=True, cwd=ROOT)
 
 
 def test_a_server_that_is_busy_or_restarts_is_waited_for(pauses):
