@@ -12,10 +12,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """What `verifiers` looks for in an environment's package; only asking for it imports verifiers.
-
-    Raises:
-        AttributeError: for any other name, and where verifiers is not installed.
+    """What `verifiers` looks for in an environment's package; only asking for it imports verifiers,
+    and is an `AttributeError` where that is not installed.
     """
     if name not in ("__all__", "TriageEnv", "TriageHarness", "TriageTaskset"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

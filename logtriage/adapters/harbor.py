@@ -21,9 +21,7 @@ SKIPPED = shutil.ignore_patterns("__pycache__")
 
 def export(folder: Path, tasks: list[str], split: str, episodes: int) -> list[Path]:
     """Write one task folder for each of the first incidents of each task, and return them.
-
-    Raises:
-        ValueError: for an unknown task or split, or a folder that has something in it.
+    `ValueError` for an unknown task or split, or a folder that has something in it.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already and not an empty folder; name a new one")

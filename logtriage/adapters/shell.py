@@ -45,10 +45,8 @@ def take(episode: Episode, words: Sequence[str]) -> str:
 
 
 def main(coordinates: Path) -> None:
-    """Answer one call; the command line is the journal's path, then the words of the call.
-
-    Args:
-        coordinates: a JSON file of task, split and index; as arguments, `ps` would show them.
+    """Answer one call; the command line is the journal's path, then the words of the call. The
+    coordinates are in a JSON file: as arguments, `ps` would show them.
     """
     path, *given = sys.argv[1:]
     words = [word[:MOST_CHARACTERS] for word in given[:MOST_WORDS]]

@@ -1,8 +1,5 @@
 """Incidents for PrimeIntellect's `verifiers`: a taskset, the harness that plays it, and the tools
-for other harnesses.
-
-    env eval logtriage --env.taskset.split test --env.taskset.episodes 50 \\
-        -m MODEL --client.base-url URL --no-push
+for other harnesses; docs/agents.md has the commands.
 
 For `verifiers.v1` of 0.3.1; 0.4.0 needs mcp 2, with which OpenEnv fails.
 """

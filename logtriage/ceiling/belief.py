@@ -131,10 +131,8 @@ class Lookahead:
         return self._options[int(self._expected_now().argmax())]
 
     def gains(self, also: str = "") -> dict[str, float]:
-        """Service to the expected gain in score of asking it first over answering now.
-
-        Services whose answer cannot matter are left out, except `also`. Empty when a question would
-        leave too few steps for all answers.
+        """Service to the expected gain in score of asking it first over answering now, but for
+        services whose answer cannot matter, unless it is `also`; none when too few steps are left.
         """
         if self.step + 1 > self.task.max_steps - PAR_STEPS[1]:
             return {}

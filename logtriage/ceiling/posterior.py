@@ -1,10 +1,9 @@
 """The exact posterior: hypotheses weighed by what is seen, with the simulator's distributions.
 
 `Posterior` applies Bayes' rule to each observation, with the distributions of `telemetry`, over the
-hypotheses of a `Prior`. It never reads an incident's truth. Approximate are the intensity, a grid
-(a figure is compared within half the distance to the neighbours on it, and what the grid excludes
-keeps a chance of `EPSILON`). Of a log line only its reading counts, not the numbers in it: a
-coarser observation, not a wrong one.
+hypotheses of a `Prior`. Approximate is the intensity, a grid: a figure is compared within half the
+distance to the neighbours on it, and what the grid excludes keeps a chance of `EPSILON`. Of a log
+line its reading counts, not the numbers in it.
 
 Shapes: `H` living hypotheses, `S` services, `Q` lengths of time for which a root's output may be
 suppressed. Likelihoods are (H, 2): while the root prints, and while its output is suppressed.
@@ -77,7 +76,6 @@ class Posterior:
 
     def see(self, observation: Observation, asked: str | None) -> None:
         """Update on the opening, or on the answer about the service (or `all`) that was `asked`.
-
         One that no living hypothesis allows shows that a dropped one was true: the posterior starts
         again, with this observation alone. `ValueError` when none allows it at all.
         """

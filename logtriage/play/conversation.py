@@ -3,13 +3,11 @@ answers them.
 
 Messages are those of the `transformers` chat templates; `from_wire` and `to_wire` translate those
 of the OpenAI protocol. A model calls its tools by one of two protocols: `NATIVE`, where its chat
-template or its server knows tools, and `TEXT`, where the tools stand in the system prompt, and a
-call is a JSON object in the message, after a tag, in a fence of three backticks or bare:
+template or its server knows tools, and `TEXT`, where the tools stand in the system prompt, and
+calls are JSON objects in the message, after a tag, in a fence of three backticks or bare.
 
-    <tool_call>{"name": "escalate", "arguments": {"team": "sre"}}</tool_call>
-
-Several are several steps. What was meant as a call and cannot be read costs a step, as any
-malformed call does. All that a model writes is data: calls are checked, never evaluated.
+Each call is a step, and so is what was meant as one and cannot be read. All that a model writes is
+data: calls are checked, never evaluated.
 """
 
 import json

@@ -1,12 +1,7 @@
 """The seven actions as tool calls: what a language model makes, in training and evaluation alike.
 
-`ToolSession` plays one incident by calls of (name, arguments). `TriageTools` is the class that
-TRL's `environment_factory` takes:
-
-    GRPOTrainer(..., environment_factory=TriageTools)  # in this process
-
-    with Server("http://127.0.0.1:8000") as server:  # or on a server, see `remote`
-        GRPOTrainer(..., environment_factory=partial(TriageTools, server.open)).train()
+`ToolSession` plays one incident by calls of (name, arguments); `TriageTools` is it as TRL takes it:
+`GRPOTrainer(..., environment_factory=TriageTools)`.
 """
 
 import inspect
@@ -202,9 +197,7 @@ def described_tools() -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 def tool_schemas() -> list[dict[str, Any]]:
-    """JSON schemas of the seven tools, by name: those that `transformers.utils.get_json_schema`
-    makes of the docstrings of `TriageTools`.
-    """
+    """JSON schemas of the tools, by name, as `get_json_schema` of transformers makes them."""
     schemas = []
     for name, description, arguments in described_tools():
         properties = {one: {"type": "string", "description": arguments[one]} for one in arguments}

@@ -1,8 +1,4 @@
-"""What a policy is: from what was seen to the next action, and from opened episodes to played ones.
-
-Scripted policies, language models in memory and models behind an endpoint all play by
-`Policy.play_each`, which reports every episode as it ends.
-"""
+"""What a policy is: from what was seen to the next action, from open episodes to played ones."""
 
 import hashlib
 import time
@@ -76,10 +72,9 @@ class Policy:
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """Play each episode, and yield it as soon as it has ended, in whatever order they end.
-
-        At most `batch` of them, taken lazily, are open at once. Language models sample differently
-        for each `attempt`; scripted policies go on with their random stream.
+        """Play each episode, and yield it as soon as it has ended; at most `batch` of them, taken
+        lazily, are open at once. Language models sample differently for each `attempt`; scripted
+        policies go on with their random stream.
         """
         for episode in episodes:
             began = time.perf_counter()

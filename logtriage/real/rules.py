@@ -15,8 +15,8 @@ knows no kind of fault, and reads several signals:
 | error lines | their number above baseline, in standard deviations of a count |
 
 Waiting and failures add up along calls, and are weighed by requests; alerts decide which of the two
-to look at. Each signal singles out a service by its share of the squared residuals (`shares`). A
-noisy or puts them together. Developed on one half of the real cases; see `bench.real_results`.
+to look at. Each signal singles out a service by its share of the squared residuals; a noisy or puts
+them together. Developed on one half of the real cases; see `bench.real_results`.
 """
 
 from collections import defaultdict

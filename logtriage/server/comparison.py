@@ -37,10 +37,8 @@ class Row(NamedTuple):
 def ranking(
     task: str, split: str, index: int, topology: Topology | None, did: Sequence[str]
 ) -> list[Row]:
-    """The others and the visitor, who did `did` and closed the incident, by falling score.
-
-    A visitor who did just what one of the others did is not listed again: the page may show their
-    episode.
+    """The others and the visitor, who did `did` and closed the incident, by falling score. A
+    visitor who did just what another did is not listed again: the page may show their episode.
     """
     rows = [*others(task, split, index, topology)]
     if tuple(did) not in [row.did for row in rows]:
@@ -65,9 +63,7 @@ def others(task: str, split: str, index: int, topology: Topology | None) -> tupl
 def recorded_at(
     task: str, split: str, index: int, topology: Topology | None
 ) -> dict[str, list[str]]:
-    """Name to what was done, of those who are recorded on that incident; on a custom call graph
-    nobody is.
-    """
+    """Name to what was done, of those recorded on that incident; nobody on a custom call graph."""
     if split != RECORDED_SPLIT or topology is not None:
         return {}
     found = {name: done.get(task, [])[index : index + 1] for name, done in _recorded().items()}

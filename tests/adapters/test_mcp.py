@@ -23,7 +23,7 @@ from test_command_line import refusal, run
 from logtriage.adapters import mcp as door
 from logtriage.bench.replay import MATCH, replay
 from logtriage.play.actions import ACTION_ARGUMENTS, CHOICES
-from logtriage.play.episode import Episode, final_score
+from logtriage.play.episode import Episode, final_score, incident_id
 from logtriage.play.tools import ToolSession
 from logtriage.server.app import make_app
 from logtriage.world.faults import FAULTS
@@ -38,22 +38,16 @@ INCIDENTS = 3  # of each task
 def script(episode):
     """Calls for an incident, other ones for each: questions, answers right and wrong, nonsense."""
     incident = episode.incident
-    random = Random(f"{incident.task_name}/{incident.index}")
-    service = random.choice(incident.topology.names)
-    right = random.random() < 0.5 and incident.root
-    values = {
-        "service": incident.root if right else service,
-        "remedy": incident.remedy if right else random.choice(CHOICES["remedy"]),
-        "team": incident.team if right else random.choice(CHOICES["team"]),
-        "severity": incident.severity if right else random.choice(CHOICES["severity"]),
-    }
-    yield "request_more_logs", {"service": random.choice((service, "all"))}
-    if random.random() < 0.4:
-        yield "escalate", {"team": random.choice(("ceo", 7, ["sre"], {}, "x" * 1000))}
-    if random.random() < 0.2:
-        yield from [("sudo", {"service": service})] * 20  # until time runs out
-    for name in ("classify_severity", "identify_root_cause", "remediate", "escalate"):
-        yield name, {one: values[one] for one in ACTION_ARGUMENTS[name]}
+    random = Random(incident_id(episode))
+    values = {**CHOICES, "service": (*incident.topology.names, "all")}
+    right = {"service": incident.root, "remedy": incident.remedy, "team": incident.team}
+    right = random.random() < 0.5 and {**right, "severity": incident.severity}
+    for name in ("request_more_logs", "sudo", *list(ACTION_ARGUMENTS)[:4]):
+        wrong = random.random() < 0.2
+        arguments = ACTION_ARGUMENTS.get(name, ("service",))
+        nonsense = {one: random.choice((7, ["sre"], {}, "x" * 1000)) for one in arguments}
+        usual = right or {one: random.choice(values[one]) for one in arguments}
+        yield name, nonsense if wrong else {one: usual[one] for one in arguments}
     yield random.choice(("resolve", "resolve", "ignore")), {}
 
 

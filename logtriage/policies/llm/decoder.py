@@ -31,10 +31,8 @@ Answer = Callable[[int, list[int]], list[int] | None]
 def folded_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """Grouped-query attention in which heads that share keys and values are queries of one head.
-
-    On a CPU `transformers` copies keys and values for each head instead, which for one token at a
-    time is most of the work. Registered there under the name `FOLDED`.
+    """Grouped-query attention in which heads that share keys and values are queries of one head. On
+    a CPU `transformers` copies keys and values for each head instead, which is most of the work.
     """
     rows, heads, length, size = query.shape
     shared = key.shape[1]
@@ -129,10 +127,8 @@ def without_adapter(model: Any) -> Any:
 
 
 class Writer:
-    """Reads and writes conversations with one model.
-
-    The model is a causal one of `transformers` with full attention. On a CPU its attention is set
-    to `FOLDED`, and stays so; it is not saved with it. `eos` is the id that ends a turn.
+    """Reads and writes conversations with one causal model of `transformers` with full attention;
+    on a CPU that is set to `FOLDED`, and stays so. `eos` is the id that ends a turn.
     """
 
     def __init__(self, model: Any, temperature: float, turn_tokens: int, eos: int) -> None:
