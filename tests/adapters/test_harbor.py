@@ -79,9 +79,7 @@ def test_the_configuration_keeps_the_agent_from_the_truth(folders):
         for text in (command, (folder / "instruction.md").read_text()):
             assert settings["metadata"]["task"] not in text
     assert len({(folder / "instruction.md").read_text() for folder in folders}) == len(folders)
-
-
-def test_openenv_finds_the_tasks(folders):
+    # and OpenEnv finds the tasks
     assert resolve_task_dirs(str(folders[0].parent)) == folders and len(folders) == 7 * len(TASKS)
     assert not has_symlinks(folders[0].parent)
 

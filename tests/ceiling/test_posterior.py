@@ -156,24 +156,23 @@ def test_before_anything_is_asked_it_is_as_right_as_it_thinks():
     assert calibration_error(openings["confidence"], openings["correct"]) <= 0.05
 
 
-def opening(task, index):
-    """An opening that shows nothing yet, and its episode."""
-    episode = Episode(sample_incident(task, "train", index))
-    return episode, episode.opening._replace(alerts=None, metrics=None, lines=None)
+def answered(*lines):
+    """An answer that shows these lines alone."""
+    return Observation(1, 12, lines=lines)
 
 
 def test_nothing_seen_changes_nothing_and_a_proof_settles_it():
     incidents = (sample_incident("cascading_failure", "train", index) for index in range(99))
     incident = next(one for one in incidents if one.root)
-    episode, nothing = opening("cascading_failure", incident.index)
     belief, root = posterior("cascading_failure"), incident.injection.position
     before = belief.roots()
-    belief.see(nothing, incident.root)
+    belief.see(answered(), incident.root)
+    belief.see(answered(f"ERROR {incident.root} x"), incident.root)  # no known reading
     assert belief.roots() == pytest.approx(before)
-    proof = Reading("proof", incident.injection.fault.name)
-    lines = (line for _ in range(200) for line in episode.telemetry.lines(root))
+    telemetry, proof = Episode(incident).telemetry, Reading("proof", incident.injection.fault.name)
+    lines = (line for _ in range(200) for line in telemetry.lines(root))
     line = next(line for line in lines if read_line(line)[1] == proof)
-    belief.see(nothing._replace(lines=[line]), incident.root)
+    belief.see(answered(line), incident.root)
     assert belief.roots()[root] == pytest.approx(1.0)
 
 
@@ -202,23 +201,16 @@ def test_an_answer_about_all_services_is_weighed_as_it_is_made():
     assert likelihood(metrics=[]) == pytest.approx(likelihood())
 
 
-def test_an_observation_that_contradicts_the_belief_is_believed_alone():
-    belief, (_, nothing) = posterior("single_crash"), opening("single_crash", 0)
-    before = belief.roots()
-    belief.see(nothing._replace(lines=["ERROR user-db x"]), "user-db")  # no known reading
-    assert belief.roots() == pytest.approx(before)
+def test_what_contradicts_the_belief_is_believed_alone_unless_nothing_allows_it():
+    belief = posterior("single_crash")
     # Two proofs at two places: no single fault causes both.
     text = "nightly report query runs for 10 min, sequential scan on orders, cpu 50%"
     for name in ("user-db", "payment-db"):
-        belief.see(nothing._replace(lines=[f"LOG {name} {text}"]), name)
+        belief.see(answered(f"LOG {name} {text}"), name)
         assert belief.roots()[DEFAULT_TOPOLOGY.position[name]] == pytest.approx(1.0)
-
-
-def test_an_observation_that_no_hypothesis_allows_is_an_error():
-    belief, (_, nothing) = posterior("single_crash"), opening("single_crash", 0)
-    proofs = [
+    proofs = (
         "LOG user-db process still waiting for ExclusiveLock, 10 sessions queue behind it",
         "LOG user-db pg_sleep(10) stacked after a quoted user field by the web role",
-    ]
+    )
     with pytest.raises(ValueError, match="impossible under every hypothesis"):
-        belief.see(nothing._replace(lines=proofs), "user-db")
+        belief.see(answered(*proofs), "user-db")

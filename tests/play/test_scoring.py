@@ -82,17 +82,13 @@ def test_the_first_answer_counts_and_answering_again_costs(at, part):
         assert getattr(last, part) == 1.0 and last.cost == pytest.approx(0.05 + fruitless)
 
 
-def test_speed_wants_the_fault_gone():
-    incident = incident_where(lambda i: True)
-    severity, cause, remedy, *rest = right_answers(incident)
+def test_speed_wants_the_fault_gone_and_falls_with_steps():
+    incident, ask = incident_where(lambda i: True), Action("request_more_logs", ("all",))
+    severity, cause, _, *rest = right_answers(incident)
+    assert play(incident, [severity, cause, *rest]).speed == 0.0
     innocent = next(name for name in incident.topology.names if name != incident.root)
     wrong = Action("remediate", ("restart", innocent))
-    assert play(incident, [severity, cause, wrong, remedy, *rest]).speed > 0.0
-    assert play(incident, [severity, cause, *rest]).speed == 0.0
-
-
-def test_speed_falls_with_steps():
-    incident, ask = incident_where(lambda i: True), Action("request_more_logs", ("all",))
+    assert play(incident, [wrong, *right_answers(incident)]).speed > 0.0
     speeds = [play(incident, [*[ask] * n, *right_answers(incident)]).speed for n in range(8)]
     assert speeds[0] == 1.0 and speeds == sorted(speeds, reverse=True) and speeds[7] == 0.0
 

@@ -54,17 +54,10 @@ def test_the_reward_takes_malformed_calls_off():
     assert tools.get_reward() == pytest.approx(score - 3 * MALFORMED_COST)
 
 
-def test_an_instance_is_used_again_and_forgets():
+def test_an_instance_is_used_again_and_forgets(monkeypatch):
     # TRL pools instances: an incident must not inherit what an earlier one cost.
-    left = []
-
-    class Watched(Episode):
-        def leave(self):
-            left.append(self.incident.index)
-
-    tools = TriageTools(
-        lambda task, split, index: Watched(Episode.open(task, split, index).incident)
-    )
+    left, tools = [], TriageTools()
+    monkeypatch.setattr(Episode, "leave", lambda episode: left.append(episode.incident.index))
     tools.reset(**ROW)
     tools.escalate("ceo")
     before = tools.session
