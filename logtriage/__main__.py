@@ -132,13 +132,15 @@ def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Polic
     return None
 
 
+Tasks = Annotated[list[str] | None, typer.Option(help="Task, or all. Repeat for several.")]
+Split = Annotated[str, typer.Option(help="As in `evaluate`.")]
+
+
 @app.command("mcp")
 @errors_in_a_line()
 def mcp_command(
-    task: Annotated[
-        list[str] | None, typer.Option(help="Task, or all; these take turns. Repeat for several.")
-    ] = None,
-    split: Annotated[str, typer.Option(help="Of the incidents; see `evaluate`.")] = "test",
+    task: Tasks = None,
+    split: Split = "test",
     first: Annotated[int, typer.Option(min=0, help="First incident of each task.")] = 0,
     episodes: Annotated[int, typer.Option(min=1, help="Incidents of each task.")] = 200,
     http: Annotated[
@@ -149,7 +151,9 @@ def mcp_command(
         typer.Option(help="Write every closed incident here, for `replay`; open none of it again."),
     ] = None,
 ) -> None:
-    """Let agents that speak MCP play: each incident is opened once, for whichever client asks."""
+    """Let agents that speak MCP play: each incident is opened once, for whichever client asks;
+    tasks take turns.
+    """
     import asyncio
     from contextlib import ExitStack
 
@@ -195,10 +199,8 @@ def mcp_command(
 @errors_in_a_line()
 def export_harbor_command(
     out: Annotated[Path, typer.Argument(help="A new folder.")],
-    task: Annotated[
-        list[str] | None, typer.Option(help="Task, or all. Repeat for several.")
-    ] = None,
-    split: Annotated[str, typer.Option(help="As in evaluate.")] = "test",
+    task: Tasks = None,
+    split: Split = "test",
     episodes: Annotated[int, typer.Option(min=1, help="Incidents of each task.")] = 20,
 ) -> None:
     """Write incidents as task folders for Harbor, whose agents play them in a container."""

@@ -138,14 +138,11 @@ def explained(name: str) -> Iterator[None]:
         raise
     except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0]
+        why = f"no such folder here, and the hub answered: {reason}"
         if Path(name).is_dir():
-            raise ValueError(
-                f"cannot load {name}: {type(error).__name__}: {reason}; the folder is incomplete "
-                "or damaged, so save or download the model again"
-            ) from error
-        raise ValueError(
-            f"cannot load {name}: no such folder here, and the hub answered: {reason}"
-        ) from error
+            damaged = "the folder is incomplete or damaged, so save or download the model again"
+            why = f"{type(error).__name__}: {reason}; {damaged}"
+        raise ValueError(f"cannot load {name}: {why}") from error
 
 
 def computed_in_half(config: Any) -> Any:
