@@ -30,9 +30,7 @@ class ScorePart(Rubric):
 
 
 class TriageRubric(Rubric):
-    """The score as OpenEnv's tree: `rubric.root_cause.last_score`. It is not made here: it follows
-    from the whole record and the truth, and neither is in an action or an observation.
-    """
+    """The score as OpenEnv's tree, `rubric.root_cause.last_score`; the environment sets `score`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,8 +2,8 @@
 
 Such an agent reads, and calls, each service by its path from where users enter: `edge`, its callees
 `app-1` and `app-2`, theirs `app-2-1` or `db-2-1-3`. The numbers are shuffled for each incident, and
-say nothing else. Call graph and kinds are those that every policy is given; where several callers
-share a service, its name follows the shortest path, of equals the first.
+say nothing else. Where several callers share a service, its name follows the shortest path, of
+equals the first.
 
 The world's text is left as it is: `tools.ToolSession` translates what is read, and what is called.
 In a log line only the names of those whom its service calls, or who call it, are replaced: others

@@ -1,8 +1,7 @@
 """Scripted policies, from `random` to `oracle`.
 
 `loudest`, `trace` and the novice read log lines by their text alone (`wording.read_line`) and know
-the runbook (`faults.FAULTS`). `constant` was fitted to the answers of `train`. Only `oracle` is
-given the answer of the incident that it plays.
+the runbook (`faults.FAULTS`). Only `oracle` is given the answer of the incident that it plays.
 """
 
 from collections import Counter

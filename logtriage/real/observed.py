@@ -1,9 +1,8 @@
 """Rows that only observed incidents have, and what all rows of one show of each service.
 
-Any value may be missing: what nobody measured is None, and `-` in a text. The ranking rules read
-`Evidence`, in which every metric is compared with its baseline, the median without an incident.
-Agents are not shown when the incident began, and windows are cut around the alarm or the injection,
-so only the later half of a window counts as recent.
+What nobody measured is None, and `-` in a text. The ranking rules read `Evidence`, in which every
+metric is compared with its baseline, the median without an incident. Agents are not shown when the
+incident began, so only the later half of a window counts as recent.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,6 @@
 """A causal language model in memory as a policy: it plays many episodes at once.
 
-What a model wrote is kept as it was generated, never tokenized again: only what is between two
-turns comes from its chat template. `NativeChat` is for templates with tools, `TextChat` for any
-with a user and an assistant.
+What it wrote is never tokenized again: only what is between two turns comes from its chat template.
 """
 
 from __future__ import annotations
@@ -29,7 +27,9 @@ SENTINEL = "SENTINEL"  # an assistant's turn, to be found in what a template ren
 
 
 class NativeChat:
-    """Messages to token ids and back, by a template that TRL can parse; `end` ends a turn."""
+    """Messages to token ids and back, by a template with tools that TRL can parse; `end` is the id
+    that ends a turn.
+    """
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer, self.end = tokenizer, tokenizer.eos_token_id
@@ -77,7 +77,9 @@ class NativeChat:
 
 
 class TextChat:
-    """The same with tools as text; `end` is the first special id after a turn."""
+    """The same with tools as text, by any template with a user and an assistant; `end` is the first
+    special id after a turn.
+    """
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer

@@ -165,9 +165,8 @@ def is_qwen(model: Any, tokenizer: Any) -> bool:
 def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
     """The tokenizer, able to parse tool calls; `ValueError` for a template that TRL does not know.
 
-    `qwen`: take TRL's own Qwen2.5 template, which training relies on, and whose text is that of
-    Qwen3-4B-Instruct-2507, too; it prints the tools short, except for the embedded model, which has
-    learned to read them whole.
+    `qwen`: take TRL's own Qwen2.5 template, whose text is that of Qwen3-4B-Instruct-2507, too; it
+    prints the tools short, except for the embedded model, which has learned to read them whole.
     """
     from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
