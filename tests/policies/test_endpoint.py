@@ -187,7 +187,6 @@ def test_a_url_key_or_model_that_is_refused_ends_the_play(status, hint):
     [
         ("escalate", {"team": "sre"}, "sre"),
         ("escalate", None, None),
-        ("escalate", "null", None),
         ("escalate", [], None),
         (None, "{}", None),
     ],
