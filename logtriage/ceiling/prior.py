@@ -9,7 +9,7 @@ ticks.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..world.cluster import NOTICED_ERRORS, NOTICED_SLOWDOWN, OUTAGE_ERRORS
 from ..world.faults import Fault
 from ..world.incidents import INTENSITY_DRAWS, candidate_pairs
 from ..world.tasks import SEVERITIES, Task
-from ..world.topology import TIMEOUT_MS, Topology, simulated
+from ..world.topology import DEFAULT_TOPOLOGY, TIMEOUT_MS, Topology, simulated
 
 MOST_LEVELS = 32  # intensities of a (service, fault) pair; fewer when there are many pairs ...
 FEWEST_LEVELS = 6  # ... but never fewer than this
@@ -283,12 +283,16 @@ def is_degraded(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray
     return (states["errors"] > cluster.DEGRADED_ERRORS) | slow | busy
 
 
-# One has 4 to 25 MB on 7 services, 50 to 100 MB on 30.
-kept_prior = lru_cache(maxsize=8)(Prior)
+# One has 4 to 25 MB on 7 services, 50 to 100 MB on 30. Random graphs that are played in between do
+# not drive out those of the default graph.
+of_default = lru_cache(maxsize=None)(partial(Prior, DEFAULT_TOPOLOGY))
+of_recent = lru_cache(maxsize=8)(Prior)
 
 
 def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
     """The prior of an incident, kept where others share its graph; `ValueError` for a real one."""
     topology = simulated(graph)
     assert task is not None  # a simulated incident has settings
-    return (Prior if split == "unseen_topology" else kept_prior)(topology, task, split)
+    if topology == DEFAULT_TOPOLOGY:
+        return of_default(task, split)
+    return (Prior if split == "unseen_topology" else of_recent)(topology, task, split)

@@ -49,12 +49,12 @@ def test_the_constant_script_is_that_of_the_graph():
 
 
 def test_the_prior_of_a_graph_is_built_once():
-    prior.kept_prior.cache_clear()
+    prior.of_recent.cache_clear()
     policy = BeliefPolicy()
     for topology in (SMALL, Topology(SMALL.services), SMALL):  # equal is enough: it may be a copy
         policy.play([Episode.open("single_crash", "test", i, topology) for i in range(2)])
-    assert prior.kept_prior.cache_info().misses == 1
+    assert prior.of_recent.cache_info().misses == 1
     # A random graph never comes again: its prior would only fill the memory.
     policy.play([Episode.open("single_crash", "unseen_topology", i) for i in range(2)])
-    assert prior.kept_prior.cache_info().misses == 1
-    prior.kept_prior.cache_clear()
+    assert prior.of_recent.cache_info().misses == 1
+    prior.of_recent.cache_clear()
