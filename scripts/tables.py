@@ -16,7 +16,7 @@ from logtriage.bench.real_results import HALVES, OURS, RANKED, real_table
 from logtriage.bench.score_tables import CAREFUL, CEILING, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes
 from logtriage.real.cases import SOURCES
-from logtriage.train.cost import A100, L4, T4, KnownGpu, estimate
+from logtriage.train.cost import T4, KnownGpu, estimate
 from logtriage.train.settings import PRESETS, TrainingConfig, make_config
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
@@ -37,8 +37,6 @@ COSTED: tuple[tuple[str, KnownGpu], ...] = (
     ("t4_starter", T4),
     ("recommended", T4),
     ("t4_qwen3", T4),
-    ("l4", L4),
-    ("a100", A100),
     ("model_card", T4),
 )
 HELD_OUT = 40

@@ -13,6 +13,8 @@ its distance from an alert (d1e2645).
 """
 
 import json
+import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -35,8 +37,19 @@ from ..world.topology import DEFAULT_TOPOLOGY, Topology
 from .audit import judge_result
 from .real_results import recorded_scores
 from .registry import POLICIES, Player, make_policy
-from .replay import Journal, key_of
-from .rollouts import COLUMNS, CORE, EPISODES, Judge, Plan, frame_of, rollout, rollout_each, scored
+from .replay import key_of
+from .rollouts import (
+    COLUMNS,
+    CORE,
+    EPISODES,
+    Judge,
+    Plan,
+    Store,
+    frame_of,
+    rollout,
+    rollout_each,
+    scored,
+)
 from .runs import out_of_memory, write_text
 from .score_tables import (
     as_text,
@@ -99,13 +112,15 @@ class Evaluation(NamedTuple):
 def evaluate(
     players: Sequence[Player],
     plan: Plan,
-    journal: Journal | None = None,
+    journal: Store | None = None,
     judge: Judge | None = None,
     batch: int = BATCH,
     open_episode: OpenEpisode = Episode.open,
+    deadline: float = math.inf,
 ) -> Evaluation:
     """Play what is planned and has no score in the journal, and write every episode there as it
-    ends. A player that has played the whole plan is not made; options as of `rollout_each`.
+    ends. A player that has played the whole plan, or has no time to, is not made; options
+    as of `rollout_each`.
 
     Raises:
         ValueError: for two players of one name, for one that cannot be had or cannot play this, and
@@ -119,12 +134,14 @@ def evaluate(
         name: {key: before[name, key] for key in keys if (name, key) in before} for name in names
     }
     policies = [  # all of them before anything is played: one may not be there
-        one.make(len(found[one.name])) for one in players if len(found[one.name]) < len(keys)
+        one.make(len(found[one.name]))
+        for one in players
+        if len(found[one.name]) < len(keys) and time.perf_counter() < deadline
     ]
     reason = ""
     for policy in policies:
         rows = found[policy.name]
-        played = rollout_each(policy, plan, batch, open_episode, {*rows}, judge)
+        played = rollout_each(policy, plan, batch, open_episode, {*rows}, judge, deadline)
         bar = tqdm(played, policy.name, len(keys), leave=False, initial=len(rows), disable=None)
         try:
             for result in bar:

@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
@@ -138,7 +139,8 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]],
     return lines[0]["settings"], lines[1:], whole
 
 
-class Journal(NamedTuple):
+@dataclass
+class Journal:
     """Rows that have a score, by policy and `Key`, and the open file that takes those to come."""
 
     rows: dict[tuple[str, Key], dict[str, Any]]

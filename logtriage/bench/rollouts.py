@@ -4,9 +4,11 @@ Scripted policies, language models and endpoints all come through `rollout_each`
 could not be played to its end has a row too: `closed_by` is `error`, and there is no score.
 """
 
+import math
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 from tqdm import tqdm
@@ -75,6 +77,14 @@ class Result(NamedTuple):
 Judge = Callable[[Result], dict[str, Any]]
 
 
+class Store(Protocol):
+    """Where episodes are kept as they end: the rows that have a score, by policy and `Key`."""
+
+    rows: dict[tuple[str, Key], dict[str, Any]]
+
+    def add(self, result: Result) -> None: ...
+
+
 def result_row(played: Played, policy: str, attempt: int = 0) -> dict[str, Any]:
     """An episode as a row; it is closed, or ended in an error and has no score."""
     episode, error, tokens = played.episode, played.error, played.tokens
@@ -108,6 +118,7 @@ def rollout_each(
     open_episode: OpenEpisode = Episode.open,
     skip: Collection[Key] = (),
     judge: Judge | None = None,
+    deadline: float = math.inf,
 ) -> Iterator[Result]:
     """Play `policy` and yield every episode as it ends, in whatever order they end.
 
@@ -117,23 +128,30 @@ def rollout_each(
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
             on a server, `functools.partial(Episode.open, topology=...)` on a custom call graph.
         judge: adds columns to each row, see `audit.judge_result`.
+        deadline: in seconds of `time.perf_counter`. With one, tasks are played in turn, a batch of
+            each, as long as a batch like the longest so far would end before it.
 
     Raises:
         ConnectionError: after `HOPELESS` errors in a row, once the episodes under way have ended.
     """
-    errors = 0
+    errors, longest = 0, 0.0
+    part = plan.episodes if deadline == math.inf else batch
 
-    def opened(task: str | Task, name: str, attempt: int) -> Iterator[BaseEpisode]:
-        for index in plan.indices:
+    def opened(task: str | Task, name: str, first: int, attempt: int) -> Iterator[BaseEpisode]:
+        for index in range(first, min(first + part, plan.indices.stop)):
             if errors >= HOPELESS:
                 return
             if (name, index, attempt) not in skip:
                 yield open_episode(task, plan.split, index)
 
-    for task, name in zip(plan.tasks, plan.names, strict=True):
+    named = [*zip(plan.tasks, plan.names, strict=True)]
+    for first, (task, name) in product(plan.indices[::part], named):
+        began = time.perf_counter()
+        if began + longest >= deadline:
+            return
         policy.prepare(task, plan.split)
         for attempt in range(plan.attempts):
-            for one in policy.play_each(opened(task, name, attempt), batch, attempt):
+            for one in policy.play_each(opened(task, name, first, attempt), batch, attempt):
                 errors = errors + 1 if one.error else 0
                 result = Result(result_row(one, policy.name, attempt), one.episode, one.messages)
                 if judge is not None:
@@ -145,6 +163,7 @@ def rollout_each(
                 raise ConnectionError(
                     f"{policy.name}: {errors} errors in a row, the last one: {one.error}"
                 )
+        longest = max(longest, time.perf_counter() - began)
 
 
 def frame_of(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> pd.DataFrame:

@@ -27,22 +27,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 from huggingface_hub import get_token
 
-from ..bench.runs import (
-    Gpu,
-    dying_with_this,
-    find_gpu,
-    last_step,
-    out_of_memory,
-    record_of,
-    write_text,
-)
-from .cost import A100, GIB, L4, PROMPT, T4, KnownGpu, known_model
+from ..bench.runs import dying_with_this, find_gpu, last_step, out_of_memory, record_of, write_text
+from .cost import GIB, PROMPT, T4, known_model
 from .experiment import incidents_played, incidents_told
 from .grpo import load_to_train
 from .settings import TrainingConfig
 
-# By a part of a GPU's name: what the cost model knows of it, and the preset.
-PROFILES = {"T4": (T4, "recommended"), "L4": (L4, "l4"), "A100": (A100, "a100")}
+PROFILES = {"cpu": "novice", "t4": "recommended"}  # and their presets; `auto` takes what is there
 DRIVE = Path("/content/drive/MyDrive")
 # Loaded before the install cell ran, an older one of these stays in the kernel.
 RELOADED = ("pyarrow", "transformers", "datasets", "peft", "trl", "huggingface_hub")
@@ -61,35 +52,18 @@ SPARE = 0.5  # GiB for AdamW, which does not decode
 
 
 def check_profile(profile: str) -> None:
-    """Raise `ValueError` for a profile that is not `auto`, `cpu` or the name of a known GPU."""
-    known = ("auto", "cpu", *map(str.lower, PROFILES))
-    if profile not in known:
-        raise ValueError(f"unknown profile {profile!r}; choose one of {', '.join(known)}")
+    """Raise `ValueError` for another profile than `auto` and those of `PROFILES`."""
+    if profile not in ("auto", *PROFILES):
+        known = ", ".join(("auto", *PROFILES))
+        raise ValueError(f"unknown profile {profile!r}; choose one of {known}")
 
 
 def choose_preset(profile: str, preset: str = "") -> str:
-    """The preset that is asked for, else that of the profile; `auto` is the GPU that is there, or
-    the CPU.
-    """
+    """The preset that is asked for, else that of the profile."""
     check_profile(profile)
-    if preset:
-        return preset
-    if profile not in ("auto", "cpu"):
-        return PROFILES[profile.upper()][1]
-    gpu = find_gpu() if profile == "auto" else None
-    return "novice" if gpu is None else _profile(gpu)[1]
-
-
-def choose_gpu() -> KnownGpu:
-    """What the cost model knows of the GPU that is there, or of one like it; a T4 for none."""
-    gpu = find_gpu()
-    return T4 if gpu is None else _profile(gpu)[0]
-
-
-def _profile(gpu: Gpu) -> tuple[KnownGpu, str]:
-    """By its name; of an unknown GPU that of an A100 where it has bf16, else of a T4."""
-    like = "A100" if gpu.bf16 else "T4"
-    return PROFILES[next((name for name in PROFILES if name in gpu.name), like)]
+    if profile == "auto":
+        profile = "cpu" if find_gpu() is None else "t4"
+    return preset or PROFILES[profile]
 
 
 def problems() -> list[str]:
@@ -131,9 +105,8 @@ def command(*arguments: object, **options: object) -> None:
         env=env,
         preexec_fn=dying_with_this(),
     ) as process:
-        assert process.stdout is not None
         try:
-            for line in process.stdout:
+            for line in process.stdout or ():
                 if line.strip():
                     print(line.rstrip(), flush=True)
         except BaseException:  # the notebook was interrupted
@@ -205,9 +178,9 @@ class Decoding(NamedTuple):
     seconds: float = math.inf
     gib: float = math.inf
 
-    def __str__(self) -> str:
-        told = f"{1000 * self.seconds:.0f} ms a decode step, {self.gib:.1f} GiB at the peak"
-        return f"{4 if self.in_4bit else 16} bit: {told}"
+    @property
+    def bits(self) -> str:
+        return "4 bit" if self.in_4bit else "16 bit"
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -242,27 +215,31 @@ def measure_decoding(config: TrainingConfig) -> Decoding:
 
 
 def choose_base(run: Path, config: TrainingConfig) -> Decoding | None:
-    """The precision, 4 bit or 16, in which a run's base writes faster, of those that fit the GPU;
-    None without a GPU. 4 bit takes less memory, and every decode step pays for it by computing 16
-    bit again. It is measured, and kept in the run's folder for later sessions.
+    """The precision, 4 bit or 16, in which a run's base writes faster, of those that fit a T4; None
+    without a GPU. 4 bit takes less memory, and every decode step pays for it by computing 16 bit
+    again. It is measured, and kept in the run's folder for later sessions.
     """
     path = run / "decoding.json"
     if path.exists():
         return Decoding(*json.loads(path.read_text()))
     if find_gpu() is None:
         return None
-    gpu, found = choose_gpu(), []
-    gib = known_model(config.model).weights * 2 / GIB
-    for in_4bit in (True, False) if config.load_in_4bit else (False,):
-        if config.load_in_4bit and not in_4bit and gib > HALF * gpu.gib:
-            print(f"16 bit: the weights alone take {gib:.1f} of {gpu.gib} GiB, so it is not tried")
-            continue
-        found.append(apart(measure_decoding, replace(config, load_in_4bit=in_4bit)))
-        print(found[-1])
-    fitting = [one for one in found if one.gib + SPARE <= gpu.gib]
+    gib, tried = known_model(config.model).weights * 2 / GIB, [config.load_in_4bit]
+    if config.load_in_4bit and gib > HALF * T4.gib:
+        print(f"16 bit: the weights alone take {gib:.1f} of {T4.gib} GiB, so it is not tried")
+    elif config.load_in_4bit:
+        tried.append(False)
+    found = []
+    for in_4bit in tried:
+        one = apart(measure_decoding, replace(config, load_in_4bit=in_4bit))
+        print(
+            f"{one.bits}: {1000 * one.seconds:.0f} ms a decode step, {one.gib:.1f} GiB at the peak"
+        )
+        found.append(one)
+    fitting = [one for one in found if one.gib + SPARE <= T4.gib]
     chosen = min(fitting, key=lambda one: one.seconds, default=found[0])
     why = "the faster that fits" if fitting else "though it may need more than"
-    print(f"the run takes {4 if chosen.in_4bit else 16} bit, {why} {gpu.gib} GiB")
+    print(f"the run takes {chosen.bits}, {why} {T4.gib} GiB")
     run.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(chosen))
     return chosen

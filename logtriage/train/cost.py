@@ -7,7 +7,6 @@ was measured. Left out are downloads, loading, compiling, attention's own produc
 others at 2,000 tokens), the simulator and the optimizer.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..world.tasks import TASKS
@@ -33,8 +32,7 @@ class Range(NamedTuple):
         return f"{self.low:.1f} to {self.high:.1f}"
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """Shapes of a Qwen2 or Qwen3 decoder whose output layer is its embedding."""
 
     layers: int
@@ -99,12 +97,10 @@ class KnownGpu(NamedTuple):
     decode: Range
 
 
-# Memory: the data sheets', less what the driver keeps. Products: a quarter to two fifths of the
-# data sheets' dense peaks in 16 bit (65, 121 and 312). Decode steps: assumed; the upper end of the
-# T4 lies amid the 110 to 340 ms that TRL's own T4 table scales to (docs/t4.md).
+# Memory: the data sheet's, less what the driver keeps. Products: a quarter to two fifths of the
+# data sheet's dense peak in 16 bit (65). Decode steps: assumed; the upper end lies amid the 110 to
+# 340 ms that TRL's own T4 table scales to (docs/t4.md).
 T4 = KnownGpu("T4", 14.6, Range(15, 25), Range(0.055, 0.210))
-L4 = KnownGpu("L4", 22.0, Range(30, 48), Range(0.030, 0.050))
-A100 = KnownGpu("A100", 39.0, Range(80, 125), Range(0.025, 0.040))
 
 
 class Estimate(NamedTuple):
@@ -153,11 +149,11 @@ def estimate(
         return step, step * config.steps + (3 if config.warm_up else 2) * evaluation
 
     def gib(tokens: float, logit_bytes: int, unquantised: float, overhead: float) -> float:
-        weight = unquantised * 2 + (1 - unquantised) * NF4 if config.load_in_4bit else 2
-        weights = model.linear * weight + model.others * 2
-        weights += model.adapter(config.lora_rank) * TRAINED
-        if not config.lora_rank:
-            weights = model.weights * TRAINED
+        weights: float = model.weights * TRAINED
+        if config.lora_rank:
+            weight = unquantised * 2 + (1 - unquantised) * NF4 if config.load_in_4bit else 2
+            weights = model.linear * weight + model.others * 2
+            weights += model.adapter(config.lora_rank) * TRAINED
         together = max(config.episodes, batch if held_out else 0)
         # Keys and values of all layers, and the MLP and residual stream of the layer at work.
         kept = 2 * 2 * model.layers * model.key_value_heads * model.head_size

@@ -18,9 +18,7 @@ An episode that is there with the same key (see `bench.registry.Player`) is not 
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,7 +27,8 @@ import pandas as pd
 from ..bench.audit import judge_result
 from ..bench.evaluation import evaluate
 from ..bench.registry import POLICIES, Player, in_memory, scripted
-from ..bench.rollouts import Judge, Plan
+from ..bench.replay import key_of
+from ..bench.rollouts import Judge, Key, Plan, Result, frame_of
 from ..bench.runs import model_of, read_jsonl, record_of, step_of, write_text
 from ..bench.score_tables import REFERENCES, summarise
 from ..play.conversation import Message
@@ -90,79 +89,81 @@ def before_and_after(run: Path) -> dict[str, Player]:
     return players
 
 
+class Kept:
+    """The rows of a run's Parquet file that are of a plan and of these players, as `evaluate` reads
+    and adds them. Others stay in the file, but for those of another model of such a name. A script
+    that has not played all begins anew: its random numbers are one stream.
+    """
+
+    def __init__(self, path: Path, players: Sequence[Player], plan: Plan, every: int) -> None:
+        self.path, self.plan, self.every = path, plan, every
+        self.players = {player.name: player for player in players}
+        self.rows: dict[tuple[str, Key], dict[str, Any]] = {}
+        self.others = pd.DataFrame()
+        if path.exists():
+            frame = pd.read_parquet(path)
+            keys = frame["policy"].map({player.name: player.key for player in players})
+            asked = (frame["split"] == plan.split) & frame["index"].isin(plan.indices)
+            asked &= frame["key"] == keys
+            self.rows = {key_of(row): row for row in frame[asked].to_dict("records")}
+            self.others = frame[~asked & (keys.isna() | (frame["key"] == keys))]
+        scripts = {player.name for player in self.short() if player.name in POLICIES}
+        self.rows = {at: row for at, row in self.rows.items() if at[0] not in scripts}
+
+    def short(self) -> list[Player]:
+        """The players that have not played all."""
+        keys = self.plan.keys
+        players = self.players.values()
+        return [one for one in players if not all((one.name, key) in self.rows for key in keys)]
+
+    def add(self, result: Result) -> None:
+        """Take in an episode; after so many (`every`) the file is written."""
+        row, player = result.row, self.players[result.row["policy"]]
+        row.update(weights=weights_of(player), key=player.key)
+        if player.name.startswith("checkpoint-"):
+            row["step"] = step_of(player.name)
+        self.rows[key_of(row)] = row
+        if len(self.rows) % self.every == 0:
+            self.write()
+
+    def write(self) -> None:
+        frames = [self.others]
+        for player in self.players:
+            rows = [row for (name, _), row in self.rows.items() if name == player]
+            frames.insert(-1, frame_of(rows, self.plan.names))
+        partial = self.path.with_name(self.path.name + ".partial")
+        pd.concat([one for one in frames if len(one)]).to_parquet(partial, index=False)
+        partial.replace(self.path)
+
+
 def _results(
     path: Path,
-    players: Iterable[Player],
+    players: Sequence[Player],
     splits: Sequence[str],
     episodes: int,
     batch: int = 100,
     judge: Judge | None = None,
     deadline: float = math.inf,
 ) -> pd.DataFrame:
-    """The rows of all players on the first held-out incidents of the splits: those in the file, and
-    others, which are played. Models play until the deadline, and share the time equally. The file
-    then holds all rows, and what else it held of these models.
+    """The rows of all players on the first held-out incidents of the splits; what the file does not
+    hold is played. Models play until the deadline, and share the time equally.
     """
-    players, frames = list(players), list[pd.DataFrame]()
-    none = pd.DataFrame(columns=["key", "split", "task", "index"])
-    kept = pd.read_parquet(path) if path.exists() else none
+    frames = []
     for split in splits:
         # Of `train` it is the slice which settings are chosen on, and nothing is trained on.
-        first = TUNING_INDEX if split == "train" else 0
-        plan = Plan(list(TASKS), split, episodes, first)
-        asked = kept[(kept["split"] == split) & kept["index"].isin(plan.indices)]
-        pairs = [(player, asked[asked["key"] == player.key]) for player in players]
-        short = [player for player, rows in pairs if len(rows) < len(plan.keys)]
-        for player, rows in pairs:
-            if player in short:
-                models, now = sum(one.name not in POLICIES for one in short), time.perf_counter()
-                until = now + (deadline - now) / max(1, models)
-                for grown in _played(player, plan, rows, batch, judge, until):
-                    rows = grown.assign(weights=weights_of(player), key=player.key)
-                    if player.name.startswith("checkpoint-"):
-                        rows = rows.assign(step=step_of(player.name))
-                    _keep(path, pd.concat([*frames, rows]), kept, players)
-                short.remove(player)
-            frames.append(rows)
-    return pd.concat(frames, ignore_index=True)
-
-
-def _keep(path: Path, found: pd.DataFrame, kept: pd.DataFrame, players: Sequence[Player]) -> None:
-    """Write what was found, and what was kept before of these models and of others."""
-    keys = {player.name: player.key for player in players}
-    still = [keys.get(row.policy, row.key) == row.key for row in kept.itertuples()]
-    everything = pd.concat([found, kept[still]], ignore_index=True)
-    everything = everything.drop_duplicates(["policy", "task", "split", "index"])
-    partial = path.with_name(path.name + ".partial")
-    everything.to_parquet(partial, index=False)
-    partial.replace(path)
-
-
-def _played(
-    player: Player, plan: Plan, kept: pd.DataFrame, batch: int, judge: Judge | None, deadline: float
-) -> Iterator[pd.DataFrame]:
-    """A player's rows of a plan, again with each batch that was played. With a deadline, in
-    `time.perf_counter`'s seconds, a model plays what it has not `kept`, tasks in turn, as long as a
-    batch like the longest so far would still end before it.
-    """
-    if deadline == math.inf or player.name in POLICIES:
-        yield evaluate([player], plan, None, judge, batch).frame
-        return
-    rows, longest = kept, 0.0
-    player = player._replace(make=cache(player.make))
-    for first, task in product(plan.indices[::batch], plan.names):
-        part = Plan([task], plan.split, min(batch, plan.indices.stop - first), first)
-        if ((kept["task"] == task) & kept["index"].isin(part.indices)).sum() == part.episodes:
-            continue
-        if time.perf_counter() < deadline:
-            player.make(0)  # loaded once, and not part of a batch's time
-        began = time.perf_counter()
-        if began + longest >= deadline:
-            return
-        played = evaluate([player], part, None, judge, batch).frame
-        rows = pd.concat([rows, played] if len(rows) else [played], ignore_index=True)
-        yield rows.drop_duplicates(["task", "index"])
-        longest = max(longest, time.perf_counter() - began)
+        plan = Plan(list(TASKS), split, episodes, TUNING_INDEX if split == "train" else 0)
+        kept = Kept(path, players, plan, batch)
+        short = kept.short()
+        models = [one for one in short if one.name not in POLICIES]
+        for player in players:
+            until, now = math.inf, time.perf_counter()
+            if player in models:
+                until = now + (deadline - now) / len(models)
+                models.remove(player)
+            frames.append(evaluate([player], plan, kept, judge, batch, deadline=until).frame)
+        if short:
+            kept.write()
+    return pd.concat([one for one in frames if len(one)] or frames, ignore_index=True)
 
 
 def same_incidents(frame: pd.DataFrame) -> pd.DataFrame:
@@ -244,15 +245,15 @@ def evaluate_splits(run: str | Path, episodes: int = 100, batch: int = 100) -> p
     """Play the run's model, before and after, on the splits that hold something new."""
     path = Path(run) / "splits.parquet"
     new = [split for split in SPLITS if split.startswith("unseen")]
-    players = before_and_after(path.parent).values()
+    players = [*before_and_after(path.parent).values()]
     return _results(path, players, new, episodes, batch)
 
 
 def audit_run(run: str | Path, episodes: int = 200) -> pd.DataFrame:
     """Audit the run's model, before and after, on `test`."""
     path = Path(run) / "audit.parquet"
-    players = before_and_after(path.parent).values()
-    return _results(path, players, ["test"], episodes, 50, judge=judge_result)
+    players = [*before_and_after(path.parent).values()]
+    return _results(path, players, ["test"], episodes, 50, judge_result)
 
 
 def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, Any]]:

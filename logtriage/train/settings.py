@@ -159,8 +159,10 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
 
 
 # Shared by the presets for a GPU. They fit a free session on a T4 by `cost`; see docs/t4.md.
-_GPU: dict[str, Any] = {
+_T4: dict[str, Any] = {
     "model": "Qwen/Qwen2.5-3B-Instruct",
+    "loader": "unsloth",
+    "load_in_4bit": True,
     "lora_rank": 16,
     "lora_alpha": 32,
     "loop": "trl",
@@ -177,13 +179,12 @@ _GPU: dict[str, Any] = {
     "warmup": 3,
     "incidents": 3,
     "group": 8,
-    "micro_batches": 12,
+    # One episode at a time in the backward pass: its tokens alone keep a T4 busy.
+    "micro_batches": 24,
     # A checkpoint has 360 MB, and Drive's bin keeps those that are deleted: 2.9 GB in a run.
     "save_every": 5,
     "keep_checkpoints": 1,
 }
-# One episode at a time in the backward pass: its tokens alone keep a T4 busy.
-_T4 = {**_GPU, "loader": "unsloth", "load_in_4bit": True, "micro_batches": 24}
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Clipped a little above the gradients' median norm: a few large steps are enough to ruin them.
@@ -197,9 +198,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "warmup": 10,
     },
     "recommended": _T4,
-    # Plain transformers in bf16, which these GPUs have and a T4 has not.
-    "l4": {**_GPU, "micro_batches": 8},
-    "a100": {**_GPU, "micro_batches": 4},
     # A small model hardly calls tools by itself, so it imitates `trace` before GRPO.
     "t4_starter": {
         **_T4,
@@ -259,27 +257,21 @@ def _told(error: Any) -> str:
 
 
 def asked_config(
-    preset: str,
-    tasks: Sequence[str],
-    episodes: int | None,
-    steps: int | None,
-    changes: dict[str, Any],
+    preset: str, tasks: Sequence[str], episodes: int | None, /, **changes: Any
 ) -> TrainingConfig:
     """A preset as a command asks for it; None, and no tasks, leave what is the preset's.
 
     Args:
         tasks: names, or `all`, to be played in equal shares; or `production`.
-        episodes: of each task, dealt in turn (see `deal`).
-        steps: optimizer steps, with `episodes` the most of them.
+        episodes: of each task, dealt in turn in at most `steps` steps (see `deal`).
+        changes: other settings, by name.
     """
     asked = {name: value for name, value in changes.items() if value is not None}
     if tasks:
         names = tasks if PRODUCTION in tasks else check_tasks(tasks)
         asked["shares"] = dict.fromkeys(names, 1.0)
-    if steps is not None:
-        asked["steps"] = steps
     if episodes is not None:
         plain = make_config(preset, **asked)
-        asked |= deal(episodes, len(plain.shares), plain.group, steps)
+        asked |= deal(episodes, len(plain.shares), plain.group, changes.get("steps"))
         asked |= {"shares": dict.fromkeys(plain.shares, 1.0), "deal": "in_turn"}
     return make_config(preset, **asked)

@@ -87,8 +87,7 @@ def train_command(
     preset: Annotated[
         str,
         typer.Option(
-            help="novice or expert (CPU); t4_starter, recommended, t4_qwen3 or model_card (T4); "
-            "l4, a100."
+            help="novice or expert (CPU); t4_starter, recommended, t4_qwen3 or model_card (T4)."
         ),
     ] = "recommended",
     task: Annotated[
@@ -145,9 +144,9 @@ def train_command(
             f"the preset {preset} starts from a base model: build one with"
             f" `build-base{BASES[preset]}`, name it with --model"
         )
-    changes = {"model": model, "load_in_4bit": load_in_4bit, "seed": seed}
+    changes = {"model": model, "load_in_4bit": load_in_4bit, "steps": steps, "seed": seed}
     changes |= map(_setting, settings or ())
-    config = asked_config(preset, task or [], episodes, steps, changes)
+    config = asked_config(preset, task or [], episodes, **changes)
     config, warning = on_this_machine(config)
     run = folder or Path("runs") / preset / f"seed-{config.seed}"
     if push_to_hub:

@@ -15,7 +15,6 @@ from logtriage.train.colab import (
     Budget,
     Decoding,
     choose_base,
-    choose_gpu,
     choose_preset,
     command,
     measure_decoding,
@@ -27,42 +26,26 @@ from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
 
 A_T4 = Gpu("Tesla T4", 16.1, bf16=False)
-FOUR, SIXTEEN = Decoding(True, 0.10, 9.0), Decoding(False, 0.06, 13.0)
+FOUR = Decoding(True, 0.10, 9.0)
 
 
-@pytest.mark.parametrize(
-    "gpu, preset, costs",
-    [
-        (A_T4, "recommended", "T4"),
-        (Gpu("NVIDIA L4", 24.2, bf16=True), "l4", "L4"),
-        (Gpu("NVIDIA GeForce RTX 5090", 34.0, bf16=True), "a100", "A100"),
-        (Gpu("Quadro RTX 6000", 25.0, bf16=False), "recommended", "T4"),
-        (None, "novice", "T4"),
-    ],
-)
-def test_the_gpu_chooses_the_preset_unless_one_is_asked_for(gpu, preset, costs, monkeypatch):
-    monkeypatch.setattr(colab, "find_gpu", lambda: gpu)
-    assert choose_preset("auto") == preset and choose_gpu().name == costs
-    assert choose_preset("cpu") == "novice" and choose_preset("t4") == "recommended"
-    assert choose_preset("auto", "expert") == "expert"
-    with pytest.raises(ValueError, match="unknown profile 'tpu'; choose one of auto"):
-        choose_preset("tpu")
-
-
-def test_a_module_that_was_loaded_before_the_install_is_reported(monkeypatch):
-    stale = types.SimpleNamespace(__version__="0.1")
-    monkeypatch.setitem(sys.modules, "pyarrow", stale)
+def test_a_notebook_knows_its_preset_its_folder_and_what_is_stale(tmp_path, monkeypatch):
+    for gpu, preset in ((A_T4, "recommended"), (None, "novice")):
+        monkeypatch.setattr(colab, "find_gpu", lambda gpu=gpu: gpu)
+        assert choose_preset("auto") == preset and choose_preset("auto", "expert") == "expert"
+        assert choose_preset("cpu") == "novice" and choose_preset("t4") == "recommended"
+    with pytest.raises(ValueError, match="unknown profile 'tpu'; choose one of auto, cpu, t4"):
+        choose_preset("tpu", "expert")
+    # Without Drive, as where nobody consents in time, training must not stop at a question.
+    monkeypatch.setattr(colab, "DRIVE", tmp_path / "MyDrive")
+    assert run_folder("expert", 2).parts == ("..", "runs", "expert", "seed-2")
+    (tmp_path / "MyDrive").mkdir()
+    assert run_folder("expert", 2) == tmp_path / "MyDrive/logtriage/expert/seed-2"
+    assert run_folder("expert", 2, str(tmp_path / "x")) == tmp_path / "x" / "seed-2"
+    # what was loaded before the cell that installs
+    monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(__version__="0.1"))
     (said,) = problems()
     assert said.startswith("pyarrow 0.1 is loaded") and "Restart session" in said
-
-
-def test_runs_are_kept_on_drive_where_it_is_mounted(tmp_path, monkeypatch):
-    # Without it, as where nobody consents in time, training must not stop at a question.
-    monkeypatch.setattr(colab, "DRIVE", tmp_path / "MyDrive")
-    assert run_folder("l4", 2).parts == ("..", "runs", "l4", "seed-2")
-    (tmp_path / "MyDrive").mkdir()
-    assert run_folder("l4", 2) == tmp_path / "MyDrive/logtriage/l4/seed-2"
-    assert run_folder("l4", 2, str(tmp_path / "x")) == tmp_path / "x" / "seed-2"
 
 
 def test_a_command_says_what_it_does_and_how_it_ends(capfd):
@@ -98,12 +81,6 @@ def run(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("hours", [0.0, float("inf"), float("nan")])
-def test_hours_that_are_none_are_refused(hours):
-    with pytest.raises(ValueError, match="budget_hours must be above 0, got"):
-        Budget(hours)
-
-
 def test_the_play_after_training_has_its_time_reserved(clock, run):
     hours = Budget(1.0)
     assert hours.for_evaluation() < hours.left() / 4 == pytest.approx((1.0 - FINISH) / 4)
@@ -120,28 +97,15 @@ def test_the_play_after_training_has_its_time_reserved(clock, run):
     frame[frame["task"] != "single_crash"].to_parquet(run / "evaluation.parquet")
     with pytest.raises(ValueError, match="did not suffice for a batch of each task"):
         Budget(2.5).plan(run)
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    """What measuring a T4 comes to, by whether it is in 4 bit."""
-    results = {True: FOUR, False: SIXTEEN}
-    monkeypatch.setattr(colab, "find_gpu", lambda: A_T4)
-    monkeypatch.setattr(colab, "apart", lambda _, config: results.pop(config.load_in_4bit))
-    return results
-
-
-def test_the_faster_one_is_taken_said_and_kept(measured, tmp_path, capsys):
-    config = make_config("recommended")
-    assert choose_base(tmp_path / "run", config) == SIXTEEN
-    assert "100 ms a decode step" in capsys.readouterr().out
-    # A later session must go on with it, and measures nothing.
-    assert measured == {} and choose_base(tmp_path / "run", config) == SIXTEEN
+    for none in (0.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="budget_hours must be above 0, got"):
+            Budget(none)
 
 
 @pytest.mark.parametrize(
     "preset, other, chosen, said",
     [
+        ("recommended", Decoding(False, 0.06, 13.0), Decoding(False, 0.06, 13.0), "100 ms a dec"),
         # A peak without AdamW that leaves no room for it does not fit.
         ("recommended", Decoding(False, 0.06, 14.3), FOUR, "the faster that fits"),
         ("recommended", Decoding(False), FOUR, "the faster that fits"),
@@ -150,10 +114,17 @@ def test_the_faster_one_is_taken_said_and_kept(measured, tmp_path, capsys):
         ("t4_qwen3", None, FOUR, "weights alone take 7.5 of 14.6 GiB, so it is not tried"),
     ],
 )
-def test_what_does_not_fit_is_not_taken(preset, other, chosen, said, measured, tmp_path, capsys):
-    measured[False] = other
-    assert choose_base(tmp_path, make_config(preset)) == chosen
+def test_the_faster_one_that_fits_is_taken_and_kept(
+    preset, other, chosen, said, tmp_path, monkeypatch, capsys
+):
+    results = {True: FOUR, False: other}
+    monkeypatch.setattr(colab, "find_gpu", lambda: A_T4)
+    monkeypatch.setattr(colab, "apart", lambda _, config: results.pop(config.load_in_4bit))
+    assert choose_base(tmp_path / "run", make_config(preset)) == chosen
     assert said in capsys.readouterr().out
+    # A later session goes on with it, and measures nothing.
+    results.clear()
+    assert choose_base(tmp_path / "run", make_config(preset)) == chosen
 
 
 def test_decoding_is_timed_and_memory_that_ends_is_a_result(tiny_base, tmp_path, monkeypatch):

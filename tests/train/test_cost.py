@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from logtriage.train import cost
-from logtriage.train.cost import A100, MODELS, T4, estimate
+from logtriage.train.cost import MODELS, T4, estimate
 from logtriage.train.settings import make_config
 
 ROOT = Path(__file__).parents[2]
@@ -53,9 +53,9 @@ def test_a_warm_up_is_one_more_evaluation_and_all_weights_need_optimizer_state()
     both = [estimate(replace(starter, warm_up=n), held_out=40).hours.low for n in (0, 200)]
     training = estimate(starter).hours.low
     assert both[1] - training == pytest.approx(1.5 * (both[0] - training))
-    whole = estimate(replace(SESSION, lora_rank=0, load_in_4bit=False, loader="transformers"), A100)
+    whole = estimate(replace(SESSION, lora_rank=0, load_in_4bit=False, loader="transformers"))
     assert whole.gib.low > 45  # 16 bytes of each of 3.09 billion
-    assert whole.hours.low > estimate(SESSION, A100).hours.low
+    assert whole.hours.low > estimate(SESSION).hours.low
 
 
 def test_episodes_are_as_long_as_was_counted():

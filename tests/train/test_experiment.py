@@ -17,107 +17,117 @@ from logtriage.train.settings import make_config
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """A run whose two models are scripts; `played` are the policies that were made to play."""
-    played = []
+    """A run whose two models are scripts: `made` are those that were loaded, `batches` those whose
+    batch of incidents was played, each in a quarter of an hour of a made-up clock.
+    """
+    made, batches = [], []
 
     def player(policy, name, **settings):
         def make(begun):
-            played.append(name)
-            made = make_policy(policy)
-            made.name = name
-            return made
+            made.append(name)
+            one = make_policy(policy)
+            one.name, play_each = name, one.play_each
+
+            def timed(*given):
+                yield from play_each(*given)
+                batches.append(name)
+
+            one.play_each = timed
+            return one
 
         return Player(name, {"weights": policy, **settings}, make)
 
     models = {"base": player("loudest", "base"), "trained": player("trace", "trained")}
     monkeypatch.setattr(experiment, "before_and_after", lambda run: models)
-    options = {"references": ()}
+    clock = SimpleNamespace(perf_counter=lambda: 900.0 * len(batches))
+    monkeypatch.setattr(experiment, "time", clock)
+    monkeypatch.setattr("logtriage.bench.rollouts.time", clock)
+    monkeypatch.setattr("logtriage.bench.evaluation.time", clock)
+
+    def play(*given, references=(), **options):
+        return evaluate_run(tmp_path, *given, references=references, **options)
+
     return SimpleNamespace(
-        folder=tmp_path, models=models, played=played, player=player, options=options
+        folder=tmp_path, models=models, made=made, batches=batches, player=player, play=play
     )
+
+
+def kept(run):
+    return pd.read_parquet(run.folder / "evaluation.parquet")
 
 
 def test_what_was_played_is_not_played_again(run):
-    frame = evaluate_run(run.folder, 4, **run.options)
-    assert run.played == ["base", "trained"] and len(frame) == 2 * 12
+    frame = run.play(4)
+    assert run.made == ["base", "trained"] and len(frame) == 2 * 12
     assert set(frame["weights"]) == {"loudest", "trace"}
-    pd.testing.assert_frame_equal(frame, evaluate_run(run.folder, 4, **run.options))
-    fewer = evaluate_run(run.folder, 3, **run.options)
-    assert len(fewer) == 2 * 9 and len(run.played) == 2
-    assert len(pd.read_parquet(run.folder / "evaluation.parquet")) == 24
+    pd.testing.assert_frame_equal(frame, run.play(4))
+    assert len(run.play(3)) == 2 * 9 and len(run.made) == 2 and len(kept(run)) == 24
+    # Another split stands beside it.
+    wording = run.play(3, "unseen_wording")
+    assert set(wording["split"]) == {"unseen_wording"} and len(kept(run)) == 24 + 18
+    pd.testing.assert_frame_equal(run.play(4), frame)
+    # Half precision and 4 bit of one hub name are two models, and the file holds one of a name.
+    run.models["base"] = run.player("loudest", "base", precision="4 bit")
+    other = run.play(4)
+    assert run.made[4:] == ["base"] and len(kept(run)) == 24 + 9
+    assert set(kept(run)["key"]) == set(other["key"]) != set(frame["key"])
 
 
-@pytest.fixture
-def slow(monkeypatch):
-    """A clock on which a batch takes a quarter of an hour: how many were played."""
-    played, evaluate = [], experiment.evaluate
-
-    def timed(players, *options):
-        played.append(players[0].name)
-        return evaluate(players, *options)
-
-    monkeypatch.setattr(experiment, "evaluate", timed)
-    monkeypatch.setattr(experiment.time, "perf_counter", lambda: 900.0 * len(played))
-    return played
-
-
-def test_an_evaluation_stops_at_a_batch_and_goes_on(run, slow):
-    del run.models["trained"]
-    frame = evaluate_run(run.folder, 5, batch=2, hours=1.1, **run.options)
-    # Tasks in turn: two incidents of each, then two more of the first.
-    assert frame.groupby("task", sort=False).size().to_list() == [4, 2, 2] and len(slow) == 4
-    assert run.played == ["base"]  # loaded once
-    assert incidents_played(run.folder) == 2
-    assert len(evaluate_run(run.folder, 5, batch=2, hours=0.0, **run.options)) == len(frame)
-    assert len(evaluate_run(run.folder, 5, batch=2, hours=9.0, **run.options)) == 15
-    assert len(slow) == 9 and run.played == ["base", "base"]
-
-
-def test_a_killed_evaluation_keeps_its_batches(run, slow, monkeypatch):
-    timed = experiment.evaluate
-    monkeypatch.setattr(
-        experiment, "evaluate", lambda *given: timed(*given) if len(slow) < 2 else 1 / 0
+def test_a_script_that_goes_on_plays_its_random_numbers_from_the_beginning(run):
+    run.models.clear()
+    names = ("novice", "random")
+    run.play(3, references=names)
+    pd.testing.assert_series_equal(
+        run.play(6, references=names)["score"],
+        pd.concat(
+            [experiment.evaluate([scripted(name)], plan_of(6)).frame for name in names],
+            ignore_index=True,
+        )["score"],
     )
-    with pytest.raises(ZeroDivisionError):
-        evaluate_run(run.folder, 4, batch=2, hours=9.0, **run.options)
-    kept = pd.read_parquet(run.folder / "evaluation.parquet")
-    assert kept.groupby(["policy", "task"]).size().to_list() == [2, 2]
 
 
-def test_what_is_compared_is_of_the_same_incidents(run, slow):
+def plan_of(episodes):
+    return experiment.Plan(list(experiment.TASKS), "test", episodes)
+
+
+def test_an_evaluation_stops_at_a_batch_and_goes_on(run):
     trained = run.models.pop("trained")
-    evaluate_run(run.folder, 4, batch=2, hours=9.0, **run.options)
+    frame = run.play(5, batch=2, hours=1.1)
+    # Tasks in turn: two incidents of each, then two more of the first.
+    assert frame.groupby("task", sort=False).size().to_list() == [4, 2, 2]
+    assert run.made == ["base"] and len(run.batches) == 4  # loaded once
+    assert incidents_played(run.folder) == 2
+    assert len(run.play(5, batch=2, hours=0.0)) == len(frame) and run.made == ["base"]
+    assert len(run.play(5, batch=2, hours=9.0)) == 15 and run.made == ["base", "base"]
+    # What is compared is of the same incidents, whoever has played more.
     run.models["trained"] = trained
-    frame = evaluate_run(run.folder, 4, batch=2, hours=0.8, references=("loudest",))
-    counts = frame.groupby(["policy", "task"]).size()
-    assert counts.to_list() == [2] * 9  # and not 4 of the base
+    frame = run.play(5, batch=2, hours=0.8, references=("loudest",))
+    assert frame.groupby(["policy", "task"]).size().to_list() == [2] * 9
     assert [row["episodes"] for row in summarise_run(run.folder, frame)] == [2, 2, 2]
 
 
-def test_models_share_the_hours(run, slow):
+def test_models_share_the_hours(run):
     # The trained model has not played yet, so the base must not take all of the time.
-    frame = evaluate_run(run.folder, 40, batch=2, hours=2.0, **run.options)
+    frame = run.play(40, batch=2, hours=2.0)
     assert frame.groupby(["policy", "task"]).size().to_list() == [2] * 6
-    assert slow.count("trained") > 2
+    assert run.batches.count("trained") > 2
 
 
-def test_another_split_leaves_the_first_evaluation(run):
-    test = evaluate_run(run.folder, 3, **run.options)
-    wording = evaluate_run(run.folder, 3, "unseen_wording", **run.options)
-    assert set(wording["split"]) == {"unseen_wording"}
-    both = pd.read_parquet(run.folder / "evaluation.parquet")
-    pd.testing.assert_frame_equal(both[both.split == "test"].reset_index(drop=True), test)
-    assert evaluate_run(run.folder, 3, **run.options).equals(test) and len(run.played) == 4
+def test_a_killed_evaluation_keeps_its_batches(run, monkeypatch):
+    write, frames = experiment.Kept.write, []
 
+    def writes(self):
+        write(self)
+        frames.append(kept(run))
+        if len(frames) == 3:
+            raise KeyboardInterrupt
 
-def test_another_model_of_the_same_name_is_played(run):
-    # Half precision and 4 bit of one hub name are two models.
-    evaluate_run(run.folder, 3, **run.options)
-    run.models["base"] = run.player("loudest", "base", precision="4 bit")
-    frame = evaluate_run(run.folder, 3, **run.options)
-    assert run.played == ["base", "trained", "base"]
-    kept = pd.read_parquet(run.folder / "evaluation.parquet")
-    assert len(kept) == len(frame) and set(kept["key"]) == set(frame["key"])
+    monkeypatch.setattr(experiment.Kept, "write", writes)
+    with pytest.raises(KeyboardInterrupt):
+        run.play(4, batch=2, hours=9.0)
+    assert [len(frame) for frame in frames] == [2, 4, 6]
+    monkeypatch.undo()
+    assert kept(run).groupby(["policy", "task"]).size().to_list() == [2] * 3
 
 
 def test_a_key_knows_the_kind_of_player_precision_prompt_sampling_and_version(monkeypatch):

@@ -77,7 +77,7 @@ def test_what_a_trainer_changes_of_its_settings_is_an_error(tmp_path, monkeypatc
 
     monkeypatch.setattr(trainer, "GRPOConfig", Changed)
     with pytest.raises(RuntimeError, match=r"changed: {'temperature': 0\.9}"):
-        grpo_arguments(make_config("l4", model="x"), tmp_path)
+        grpo_arguments(make_config("novice", model="x"), tmp_path)
 
 
 def answer(content):
