@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 MOST_SHOWN = 20  # of the episodes that are not confirmed
 LONGEST = 2_000  # characters of a line of an error
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
 
 TopologyPath = Annotated[
-    Path | None, typer.Option(help="A custom call graph, in YAML; see examples/shop.yaml.")
+    Path | None, Option(help="A custom call graph, in YAML; see examples/shop.yaml.")
 ]
 
 
@@ -43,65 +44,51 @@ def evaluate_command(
     context: typer.Context,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A script, as loudest or trace (a wrong name lists all), or on real incidents a "
-            "rule of docs/real.md. Repeat for several."
-        ),
+        Option(help="A script, as trace (a wrong name lists all), or a rule of docs/real.md."),
     ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option(help="A model's folder or hub name. Repeat for several.")
-    ] = None,
-    adapter: Annotated[Path | None, typer.Option(help="LoRA adapter of the one --model.")] = None,
+    model: Annotated[list[str] | None, Option(help="A model's folder or hub name.")] = None,
+    adapter: Annotated[Path | None, Option(help="LoRA adapter of the one --model.")] = None,
     load_in_4bit: Annotated[
-        bool, typer.Option("--load-in-4bit", help="Models in 4 bit, on an NVIDIA GPU.")
+        bool, Option("--load-in-4bit", help="Models in 4 bit, on an NVIDIA GPU.")
     ] = False,
-    endpoint: Annotated[str, typer.Option(help="Base URL of an OpenAI-compatible server.")] = "",
-    endpoint_model: Annotated[
-        str, typer.Option(help="The model's name there; its key is in OPENAI_API_KEY.")
-    ] = "",
+    endpoint: Annotated[str, Option(help="Base URL of an OpenAI-compatible server.")] = "",
+    endpoint_model: Annotated[str, Option(help="Its name there; key: OPENAI_API_KEY.")] = "",
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Incidents at once: 50, with an endpoint 8.")
+        int | None, Option(min=1, help="Incidents at once: 50, with an endpoint 8.")
     ] = None,
-    tools: Annotated[str, typer.Option(help="How models call: native, or text.")] = "native",
+    tools: Annotated[str, Option(help="How models call: native, or text.")] = "native",
     constrained: Annotated[
-        bool,
-        typer.Option("--constrained/--free", help="Let a --model write only calls that exist."),
+        bool, Option("--constrained/--free", help="Let a --model write only calls that exist.")
     ] = True,
-    task: Annotated[
-        list[str] | None, typer.Option(help="Task, or all; or real, by itself. Repeat for several.")
-    ] = None,
+    task: Annotated[list[str] | None, Option(help="Task, or all; or real, by itself.")] = None,
     split: Annotated[
         str,
-        typer.Option(
+        Option(
             help="train, test, unseen_faults, unseen_wording or unseen_topology; of real incidents "
             "petshop, nezha-trainticket or nezha-onlineboutique."
         ),
     ] = "test",
     episodes: Annotated[
-        int | None, typer.Option(min=2, help="Incidents of each task: 200, or all that are real.")
+        int | None, Option(min=2, help="Incidents of each task: 200, or all that are real.")
     ] = None,
-    first: Annotated[int, typer.Option(min=0, help="First incident.")] = 0,
-    attempts: Annotated[int, typer.Option(min=1, help="At each incident, for pass@k.")] = 1,
-    temperature: Annotated[float, typer.Option(min=0.0, help="Of models; 0 is greedy.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of sampling, when the temperature is above 0.")] = 0,
-    env_url: Annotated[str, typer.Option(help="Play on the server there, see `serve`.")] = "",
+    first: Annotated[int, Option(min=0, help="First incident.")] = 0,
+    attempts: Annotated[int, Option(min=1, help="At each incident, for pass@k.")] = 1,
+    temperature: Annotated[float, Option(min=0.0, help="Of models; 0 is greedy.")] = 0.0,
+    seed: Annotated[int, Option(help="Of sampling, when the temperature is above 0.")] = 0,
+    env_url: Annotated[str, Option(help="Play on the server there, see `serve`.")] = "",
     topology: TopologyPath = None,
     trajectories: Annotated[
         Path | None,
-        typer.Option(
-            help="Write every episode here as it ends, JSON lines that `replay` confirms; "
-            "by default those of models, in runs/evaluations."
-        ),
+        Option(help="Where episodes are written, for `replay`; of models runs/evaluations."),
     ] = None,
-    json_path: Annotated[
-        Path | None, typer.Option("--json", help="Write the rows here, a JSON array of objects.")
-    ] = None,
+    json_path: Annotated[Path | None, Option("--json", help="Write rows here.")] = None,
     audited: Annotated[
-        bool, typer.Option("--audit", help="Show whether what was seen supports what was blamed.")
+        bool, Option("--audit", help="Show whether what was seen supports what was blamed.")
     ] = False,
 ) -> None:
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals. The same
-    command again goes on where it was stopped, and plays again what ended in an error.
+    command again goes on where it was stopped, and plays again what ended in an error. Repeat
+    --policy, --model and --task for several.
     """
     from ..catalogue import RECORDED, open_incident
     from ..logs.lines import visible
@@ -188,13 +175,13 @@ def evaluate_command(
 @errors_in_a_line()
 def watch_command(
     who: Annotated[
-        str, typer.Argument(help="agent, base, a script as trace, a model's folder or hub name.")
+        str, Argument(help="agent, base, a script as trace, a model's folder or hub name.")
     ] = "agent",
-    beside: Annotated[str, typer.Option(help="Another of these, beside it.")] = "",
-    task: Annotated[str, typer.Option(help="Of the incident.")] = "cascading_failure",
-    split: Annotated[str, typer.Option(help="Of the incident.")] = "test",
-    index: Annotated[int, typer.Option(min=0, help="Of the incident.")] = 118,
-    pause: Annotated[float, typer.Option(min=0.0, help="Seconds between two steps.")] = 1.0,
+    beside: Annotated[str, Option(help="Another of these, beside it.")] = "",
+    task: Annotated[str, Option(help="Of the incident.")] = "cascading_failure",
+    split: Annotated[str, Option(help="Of the incident.")] = "test",
+    index: Annotated[int, Option(min=0, help="Of the incident.")] = 118,
+    pause: Annotated[float, Option(min=0.0, help="Seconds between two steps.")] = 1.0,
 ) -> None:
     """Watch the trained agent, or another policy, solve an incident step by step."""
     from rich.console import Console
@@ -206,14 +193,11 @@ def watch_command(
 
 @errors_in_a_line()
 def replay_command(
-    path: Annotated[Path, typer.Argument(help="A file of `--trajectories`.")],
+    path: Annotated[Path, Argument(help="A file of `--trajectories`.")],
     topology: TopologyPath = None,
-    entry: Annotated[
-        Path | None,
-        typer.Option(help="Write an entry of the leaderboard there, if all is confirmed."),
-    ] = None,
-    name: Annotated[str, typer.Option(help="Of the policy, for the entry.")] = "",
-    about: Annotated[str, typer.Option(help="What the policy is, for the entry.")] = "",
+    entry: Annotated[Path | None, Option(help="A leaderboard's entry, if all match.")] = None,
+    name: Annotated[str, Option(help="Of the policy, for the entry.")] = "",
+    about: Annotated[str, Option(help="What the policy is, for the entry.")] = "",
 ) -> None:
     """Play the actions of a file again, and confirm its scores: MATCH, DRIFT, FORGED or MISSING.
     Mean scores are those of the episodes that match.
@@ -256,11 +240,9 @@ def replay_command(
 
 @errors_in_a_line()
 def benchmark_command(
-    results: Annotated[Path, typer.Option(help="Where episodes and tables go.")] = Path(
-        "results/benchmark"
-    ),
-    incidents: Annotated[int, typer.Option(min=2, help="Per policy, task and split.")] = 500,
-    processes: Annotated[int, typer.Option(min=1, help="Played at once.")] = 2,
+    results: Annotated[Path, Option(help="Of episodes and tables.")] = Path("results/benchmark"),
+    incidents: Annotated[int, Option(min=2, help="Per policy, task and split.")] = 500,
+    processes: Annotated[int, Option(min=1, help="Played at once.")] = 2,
 ) -> None:
     """Play 7 policies on all tasks and splits; write the tables of the benchmark."""
     from .evaluation import make_report

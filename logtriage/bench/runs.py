@@ -78,9 +78,8 @@ class Gpu(NamedTuple):
 
 
 def find_gpu() -> Gpu | None:
-    """The first NVIDIA GPU that the driver knows; None where there is none.
-
-    torch is not asked: it would take some of the memory of the process that is to train.
+    """The first NVIDIA GPU that the driver knows, or None. torch is not asked: it would take some
+    of the memory of the process that is to train.
     """
     asked = "--query-gpu=name,memory.total,compute_cap"
     command = ["nvidia-smi", asked, "--format=csv,noheader,nounits"]
@@ -147,16 +146,6 @@ def weights_digest(folder: Path) -> str:
     return hashlib.sha256(b"".join(weights)).hexdigest()[:16] if weights else ""
 
 
-def keep_until(path: Path, step: int) -> None:
-    """Drop the lines of a JSONL file of later steps, and a half-written last line."""
-    if not path.exists():
-        return
-    lines = path.read_text().splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines.pop()
-    write_text(path, "".join(line for line in lines if json.loads(line)["step"] <= step))
-
-
 def is_whole(checkpoint: Path) -> bool:
     """Whether nothing of a checkpoint is missing: the process may have died while it was written,
     or a folder on Google Drive may have lost its machine before all had arrived.
@@ -174,15 +163,15 @@ def is_whole(checkpoint: Path) -> bool:
     return bool(weights) and optimizer and (checkpoint / "trainer_state.json").exists()
 
 
+def step_of(checkpoint: str | Path) -> int:
+    """The step of a checkpoint's folder."""
+    return int(Path(checkpoint).name.removeprefix("checkpoint-"))
+
+
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint of a run; None before the first."""
     found = [path for path in folder.glob("checkpoint-*") if is_whole(path)]
     return max(found, key=step_of, default=None)
-
-
-def step_of(checkpoint: str | Path) -> int:
-    """The step of a checkpoint's folder."""
-    return int(Path(checkpoint).name.removeprefix("checkpoint-"))
 
 
 def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
@@ -231,11 +220,16 @@ def start_run(settings: dict[str, Any], folder: Path) -> None:
         )
 
 
+def _whole_lines(path: Path) -> list[str]:
+    """The lines of a JSONL file, without a half-written last one."""
+    return path.read_text().rpartition("\n")[0].splitlines() if path.exists() else []
+
+
 def last_step(folder: Path) -> dict[str, Any]:
     """The last whole line of a run's metrics; that of step 0 where there is none."""
-    path = folder / "metrics.jsonl"
-    lines = path.read_text().rpartition("\n")[0].splitlines() if path.exists() else []
-    last: dict[str, Any] = json.loads(lines[-1]) if lines else {"step": 0}
+    last: dict[str, Any] = {"step": 0}
+    for line in _whole_lines(folder / "metrics.jsonl")[-1:]:
+        last = json.loads(line)
     return last
 
 
@@ -246,5 +240,7 @@ def rewind(folder: Path) -> Path | None:
     checkpoint = last_checkpoint(folder)
     step = step_of(checkpoint) if checkpoint else 0
     for name in ("metrics.jsonl", "episodes.jsonl", "completions.jsonl"):
-        keep_until(folder / name, step)
+        kept = [line for line in _whole_lines(folder / name) if json.loads(line)["step"] <= step]
+        if (folder / name).exists():
+            write_text(folder / name, "".join(f"{line}\n" for line in kept))
     return checkpoint

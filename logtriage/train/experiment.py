@@ -1,6 +1,6 @@
 """A whole experiment in a folder: base model, GRPO run, evaluation on held-out incidents, summary.
 
-Beside what training leaves in a run's folder (see `grpo`) there are then
+Beside what training leaves in a run's folder (see `grpo`) there are then figures, and
 
 | file | what |
 |---|---|
@@ -10,7 +10,6 @@ Beside what training leaves in a run's folder (see `grpo`) there are then
 | `audit.parquet` | whether base and trained knew what they answered (see `bench.audit`) |
 | `transcripts.json` | the same incident before and after training |
 | `summary.json` | means, gains and strata before and after (see `bench.score_tables`) |
-| `*.png` | the figures |
 
 An episode that is there with the same key (see `bench.registry.Player`) is not played again.
 """
@@ -166,6 +165,11 @@ def _results(
     return pd.concat([one for one in frames if len(one)] or frames, ignore_index=True)
 
 
+def weights_of(player: Player) -> str:
+    """The digest of the weights that were trained; empty for a script."""
+    return player.settings.get("adapter") or player.settings.get("weights", "")
+
+
 def same_incidents(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of the incidents that every policy of an evaluation has played."""
     players = frame.groupby(["task", "index"])["policy"].transform("nunique")
@@ -201,11 +205,6 @@ def refuse_production(run: Path) -> None:
         )
 
 
-def weights_of(player: Player) -> str:
-    """The digest of the weights that were trained; empty for a script."""
-    return player.settings.get("adapter") or player.settings.get("weights", "")
-
-
 def evaluate_run(
     run: str | Path,
     episodes: int = 200,
@@ -214,13 +213,10 @@ def evaluate_run(
     batch: int = 100,
     hours: float = math.inf,
 ) -> pd.DataFrame:
-    """Play the run's model before training, after it where that has ended, and scripted policies
-    (`references`) on so many held-out incidents of each task, `batch` at once. The model also plays
-    as it was before a warm-up (`start`), so that imitation and reward can be told apart. All of
-    these share the `hours`, and none begins a batch that would not end in its part of them.
-
-    Returns the rows on the incidents that all of them have played, with the columns `weights` and
-    `key`; they are kept in `evaluation.parquet`, beside other splits.
+    """Play the run's model before training, after it where that has ended, as it was before a
+    warm-up (`start`) where there was one, and scripts (`references`) on so many held-out incidents
+    of each task, `batch` at once. The models share the `hours`, and none begins a batch that would
+    not end in its part of them. Returns the rows on the incidents that all have played.
     """
     deadline = time.perf_counter() + 3600 * hours
     path = Path(run) / "evaluation.parquet"
@@ -257,7 +253,7 @@ def audit_run(run: str | Path, episodes: int = 200) -> pd.DataFrame:
 
 
 def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, Any]]:
-    """`score_tables.summarise` of one run's evaluation."""
+    """`score_tables.summarise` of one run's evaluation, kept in `summary.json`."""
     rows = summarise([evaluation])
     lines = ",\n".join(json.dumps(row) for row in rows)
     write_text(Path(run) / "summary.json", f"[\n{lines}\n]\n")
@@ -273,24 +269,23 @@ def compare_transcripts(run: str | Path) -> dict[str, Any]:
     path, models = run / "transcripts.json", before_and_after(run)
     weights = {name: weights_of(player) for name, player in models.items()}
     asked = {"task": task, "split": split, "weights": weights, "benchmark": BENCHMARK_VERSION}
-    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    if asked.items() <= kept.items():
-        return kept
+    told: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    if asked.items() <= told.items():
+        return told
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     evaluation = evaluation[(evaluation.task == task) & (evaluation.split == split)]
     scores = evaluation.pivot_table(index="index", columns="policy", values="score")
     solved = scores[(scores.trained > SOLVED_ABOVE) & (scores.base < FAILED_BELOW)]
     index = int((solved if len(solved) else scores).index[0])
-    comparison: dict[str, Any] = {**asked, "index": index, "telling": bool(len(solved))}
+    told = {**asked, "index": index, "telling": bool(len(solved))}
     incident = sample_incident(task, split, index)
     for name, player in models.items():
         (played,) = player.make(0).play([Episode(incident)])
         score = final_score(played.episode)._asdict()
-        comparison[name] = {"score": score, "messages": list(played.messages)}
-    truth = ("root", "severity", "remedy", "team")
-    comparison["truth"] = {name: getattr(incident, name) for name in truth}
-    write_text(path, json.dumps(comparison, indent=1) + "\n")
-    return comparison
+        told[name] = {"score": score, "messages": list(played.messages)}
+    told["truth"] = {one: getattr(incident, one) for one in ("root", "severity", "remedy", "team")}
+    write_text(path, json.dumps(told, indent=1) + "\n")
+    return told
 
 
 # What notebook 4 shows of a run: the rows of its episodes in training, on `test`, of each

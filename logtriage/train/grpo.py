@@ -23,6 +23,8 @@ import math
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.util import find_spec
@@ -92,8 +94,6 @@ def train(
     check_route(config)
     if track and find_spec(track) is None:
         raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
-    if open_episode is None:
-        open_episode = open_varied if config.varied else open_incident
     folder = Path(folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
@@ -101,27 +101,74 @@ def train(
     last, reached = last_step(folder), last_checkpoint(folder)
     if (folder / "model").exists() and (reached is None or last["step"] == config.steps):
         return folder / "model"
-    with locked(folder):
+    with locked(folder), _told(config, folder):
         if until is not None and reached is not None and until <= step_of(reached):
             return folder
         if reached is not None and last.get("seconds", 0.0) > 3600 * hours * last["step"]:
             return _ended_by_time(folder)  # not one more step
+        model, tokenizer = load_to_train(config)
+        start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
+        checkpoint = rewind(folder)
+        shutil.rmtree(folder / "model", ignore_errors=True)  # of fewer steps
+
+        # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
+        from datasets import Dataset
+        from transformers.trainer_callback import PrinterCallback
+
+        from .loop import KeptTrainer
+        from .supervised import warm_up
+        from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, grpo_arguments
+
+        dataset = Dataset.from_list(incident_rows(config))
+        if config.warm_up and checkpoint is None:
+            warm_up(model, tokenizer, config, folder)
+        # TRL warns that `environment_factory` may change; it is pinned.
+        os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+        opened = open_episode or (open_varied if config.varied else open_incident)
+        metrics = MetricsLog(folder, config.steps, progress, until, deadline)
+        trainer = (KeptTrainer if config.loop == "kept" else IncidentTrainer)(
+            model=model,
+            args=grpo_arguments(config, folder, track),
+            processing_class=tokenizer,
+            train_dataset=dataset,
+            environment_factory=partial(TriageTools, opened, names_for(model.config.to_dict())),
+            reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
+            callbacks=[metrics],
+        )
+        # TRL's constructor takes no setting of ours.
+        trainer.credit, trainer.constrained = config.credit, config.constrained
+        trainer.remove_callback(PrinterCallback)
+        if progress:
+            print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
         try:
-            return _trained(
-                config, settings, folder, progress, open_episode, until, track, deadline
-            )
-        except (RuntimeError, OSError) as error:
-            if out_of_memory(error):
-                raise ValueError(
-                    "the GPU's memory does not hold this run; lower completion_tokens "
-                    f"({config.completion_tokens}) or incidents ({config.incidents}), or raise "
-                    f"micro_batches ({config.micro_batches}), in another folder"
-                ) from error
-            if shutil.disk_usage(folder.parent).free > FULL:
-                raise
-            raise ValueError(  # where torch says "unexpected pos"
-                f"the disk of {folder} is full; make room, and repeat the command to continue"
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        finally:
+            metrics.bar.close()  # so that an error begins on its own line
+        if trainer.state.global_step < config.steps:
+            return folder if trainer.state.global_step == until else _ended_by_time(folder)
+        # Renamed when whole: a run with `model/` is finished.
+        trainer.save_model(str(folder / "model.partial"))
+        tokenizer.save_pretrained(str(folder / "model.partial"))
+        return (folder / "model.partial").rename(folder / "model")
+
+
+@contextmanager
+def _told(config: TrainingConfig, folder: Path) -> Iterator[None]:
+    """Say what to do where the GPU's memory, or the disk, is full."""
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        if out_of_memory(error):
+            raise ValueError(
+                "the GPU's memory does not hold this run; lower completion_tokens "
+                f"({config.completion_tokens}) or incidents ({config.incidents}), or raise "
+                f"micro_batches ({config.micro_batches}), in another folder"
             ) from error
+        if shutil.disk_usage(folder.parent).free > FULL:
+            raise
+        raise ValueError(  # where torch says "unexpected pos"
+            f"the disk of {folder} is full; make room, and repeat the command to continue"
+        ) from error
 
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
@@ -134,63 +181,6 @@ def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     if Path(config.model).is_dir():
         settings["model"] = os.path.relpath(source.resolve(), folder.resolve())
     return settings
-
-
-def _trained(
-    config: TrainingConfig,
-    settings: dict[str, Any],
-    folder: Path,
-    progress: bool,
-    open_episode: OpenEpisode,
-    until: int | None,
-    track: str,
-    deadline: float,
-) -> Path:
-    """`train`, without its checks: from the last checkpoint to the end."""
-    model, tokenizer = load_to_train(config)
-    start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
-    checkpoint = rewind(folder)
-    shutil.rmtree(folder / "model", ignore_errors=True)  # of fewer steps
-
-    # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
-    from datasets import Dataset
-    from transformers.trainer_callback import PrinterCallback
-
-    from .loop import KeptTrainer
-    from .supervised import warm_up
-    from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, grpo_arguments
-
-    dataset = Dataset.from_list(incident_rows(config))
-    if config.warm_up and checkpoint is None:
-        warm_up(model, tokenizer, config, folder)
-    # TRL warns that `environment_factory` may change; it is pinned.
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-    kind = KeptTrainer if config.loop == "kept" else IncidentTrainer
-    metrics = MetricsLog(folder, config.steps, progress, until, deadline)
-    trainer = kind(
-        model=model,
-        args=grpo_arguments(config, folder, track),
-        processing_class=tokenizer,
-        train_dataset=dataset,
-        environment_factory=partial(TriageTools, open_episode, names_for(model.config.to_dict())),
-        reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
-        callbacks=[metrics],
-    )
-    # TRL's constructor takes no setting of ours.
-    trainer.credit, trainer.constrained = config.credit, config.constrained
-    trainer.remove_callback(PrinterCallback)
-    if progress:
-        print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
-    try:
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    finally:
-        metrics.bar.close()  # so that an error begins on its own line
-    if trainer.state.global_step < config.steps:
-        return folder if trainer.state.global_step == until else _ended_by_time(folder)
-    # Renamed when whole: a run with `model/` is finished.
-    trainer.save_model(str(folder / "model.partial"))
-    tokenizer.save_pretrained(str(folder / "model.partial"))
-    return (folder / "model.partial").rename(folder / "model")
 
 
 def _ended_by_time(folder: Path) -> Path:
@@ -236,7 +226,21 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         "target_modules": list(LORA_TARGETS),
     }
     if config.loader == "unsloth":
-        return _load_with_unsloth(config, adapter)
+        try:
+            from unsloth import FastLanguageModel  # must come before TRL and transformers
+        except ImportError as error:
+            raise ValueError(f"no unsloth here ({error}); install requirements-gpu.txt") from error
+
+        name = quantised_name(config.model) if config.load_in_4bit else config.model
+        with explained(name):
+            model, tokenizer = FastLanguageModel.from_pretrained(
+                name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
+            )
+        # Unsloth makes the adapter itself, and ignores TRL's.
+        model = FastLanguageModel.get_peft_model(
+            model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
+        )
+        return model, with_tool_calls(tokenizer)
     model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
         return model.float(), tokenizer  # on a T4 it comes in fp16, which is too little to train in
@@ -245,21 +249,3 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
 
     torch.manual_seed(config.seed)  # of the adapter's first weights
     return get_peft_model(model, LoraConfig(**adapter, task_type="CAUSAL_LM")), tokenizer
-
-
-def _load_with_unsloth(config: TrainingConfig, adapter: dict[str, Any]) -> tuple[Any, Any]:
-    """(model with its adapter, tokenizer). Unsloth makes the adapter itself and ignores TRL's."""
-    try:
-        from unsloth import FastLanguageModel  # must come before TRL and transformers
-    except ImportError as error:
-        raise ValueError(f"no unsloth here ({error}); install requirements-gpu.txt") from error
-
-    name = quantised_name(config.model) if config.load_in_4bit else config.model
-    with explained(name):
-        model, tokenizer = FastLanguageModel.from_pretrained(
-            name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
-        )
-    model = FastLanguageModel.get_peft_model(
-        model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
-    )
-    return model, with_tool_calls(tokenizer)

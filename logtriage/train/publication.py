@@ -159,29 +159,39 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
             could load the adapter, or the results are not of these weights.
     """
     check_name(name)
-    subject = _subject(run, name, merged)
+    subject, folder, model = _subject(run, name, merged), run / "hub", run / "model"
     refuse_production(run)
-    folder = run / "hub"
     if folder.exists() and any(folder.iterdir()) and not (folder / "run.json").exists():
         raise ValueError(f"{folder} holds something else; move it away")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
 
+    def copy(source: Path, patterns: tuple[str, ...]) -> None:
+        for path in (path for pattern in patterns for path in source.glob(pattern)):
+            shutil.copyfile(path, folder / path.name)
+
     record = record_of(run)
     if "weights" in record["settings"]:  # a base in a folder, known by its weights
         record["settings"]["model"] = Path(record["settings"]["model"]).name
     (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
-    _copy(run / "model", folder, TOKENIZER)
+    copy(model, TOKENIZER)
+    copy(run, ("metrics.jsonl", "evaluation.parquet", "*.png"))
     if merged:
-        _merge(subject.base or model_of(run), run / "model", folder)
+        import torch
+        from peft import PeftModel
+        from transformers import AutoModelForCausalLM
+
+        # Not bfloat16, in which small changes of a weight are rounded away.
+        base = subject.base or model_of(run)
+        whole = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
+        PeftModel.from_pretrained(whole, str(model)).merge_and_unload().save_pretrained(folder)
     else:
-        _copy(run / "model", folder, (*WEIGHTS, *CONFIGURATION))
-    _copy(run, folder, ("metrics.jsonl", "evaluation.parquet", "*.png"))
+        copy(model, (*WEIGHTS, *CONFIGURATION))
     episodes = read_jsonl(run / "episodes.jsonl")
     if not (folder / "learning.png").exists():
         plot_learning([episodes]).save(folder / "learning.png")
 
-    config = run / "model" / "config.json"  # an adapter has none, and reads real names
+    config = model / "config.json"  # an adapter has none, and reads real names
     names = names_for(json.loads(config.read_text())) if config.exists() else None
     session = ToolSession(Episode.open(*EXAMPLE), names)
     example = {"messages": opening_messages(session.opening), "tools": tool_schemas()}
@@ -201,7 +211,6 @@ def _subject(run: Path, name: str, merged: bool) -> Subject:
     # A run knows a base in a folder by its weights, one of a hub by its name. One that was
     # quantised beforehand stands for the whole one.
     base = "" if "weights" in record_of(run)["settings"] else model_of(run)
-    base = WHOLE.get(base.lower(), base)
     if merged and not adapter:
         raise ValueError(f"{run} has no adapter: all weights were trained; leave out --merged")
     if adapter and not base and not merged:
@@ -209,24 +218,7 @@ def _subject(run: Path, name: str, merged: bool) -> Subject:
             f"{run} is an adapter of a base in a folder of this machine, which nobody else has;"
             " publish it --merged"
         )
-    return Subject(run, name, adapter, merged, base)
-
-
-def _copy(source: Path, target: Path, patterns: tuple[str, ...]) -> None:
-    for pattern in patterns:
-        for path in source.glob(pattern):
-            shutil.copyfile(path, target / path.name)
-
-
-def _merge(base: str, adapter: Path, folder: Path) -> None:
-    """Write the base with the adapter added to its weights."""
-    import torch
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
-    # Not bfloat16, in which small changes of a weight are rounded away.
-    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
-    PeftModel.from_pretrained(model, str(adapter)).merge_and_unload().save_pretrained(folder)
+    return Subject(run, name, adapter, merged, WHOLE.get(base.lower(), base))
 
 
 # -- the card --------------------------------------------------------------------------------------
@@ -236,14 +228,11 @@ def _card(subject: Subject, folder: Path, record: dict[str, Any], episodes: pd.D
     """The card of what lies in `folder`, which gets `summary.json`, the numbers behind it."""
     run, settings, last = subject.run, record["settings"], last_step(subject.run)
     found = _results(run, folder)
-    base = {}  # what is said of the embedded base
-    path = Path(model_of(run)) / "base.json"
-    if not subject.base and path.exists():
-        built = json.loads(path.read_text())
-        base = {
-            "expert": "base" in built["settings"],
-            "parameters": f"{built['parameters'] / 1e6:.2f} million",
-        }
+    base, built = {}, Path(model_of(run)) / "base.json"
+    if not subject.base and built.exists():
+        made = json.loads(built.read_text())
+        millions = f"{made['parameters'] / 1e6:.2f} million"
+        base = {"expert": "base" in made["settings"], "parameters": millions}
     tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
     training = {
         "tasks": dict(episodes["task"].str.replace("_", " ").value_counts() // settings["group"]),
@@ -353,15 +342,15 @@ def _harms(trained: pd.DataFrame) -> dict[str, str]:
     known = with_truth(trained)
     faults, alarms = known[known["real"]], known[~known["real"]]
     answers = alarms[["root_cause", "remediation", "escalation"]]
-
-    def by_task(harmed: pd.Series, frame: pd.DataFrame) -> str:
-        shares = harmed.groupby(frame["task"], sort=False).mean()
-        return ", ".join(
-            f"{share:.0%} in {task.replace('_', ' ')}" for task, share in shares.items()
-        )
-
+    harms = {
+        "dismissed": faults["closed_by"] == "ignore",
+        "wrong_remedy": faults["remediation"] != 1,
+        "acted_in_vain": (answers != 1).any(axis=1),
+    }
+    shares = {
+        name: harmed.groupby(known["task"], sort=False).mean() for name, harmed in harms.items()
+    }
     return {
-        "dismissed": by_task(faults["closed_by"] == "ignore", faults),
-        "wrong_remedy": by_task(faults["remediation"] != 1, faults),
-        "acted_in_vain": by_task((answers != 1).any(axis=1), alarms),
+        name: ", ".join(f"{one:.0%} in {task.replace('_', ' ')}" for task, one in by_task.items())
+        for name, by_task in shares.items()
     }

@@ -5,13 +5,9 @@ notebook by papermill, in `runs/<sweep>/<row>/seed-<seed>/`; Dask runs many of t
 finished when its `point.json` says so, which is written after papermill has returned: the executed
 notebook proves nothing, since a kernel may die in its last cell. To continue what an unfinished
 point has done is up to the notebook. When all are finished, `summary-<sweep>/` holds
-
-| file | what |
-|---|---|
-| `episodes.parquet` | training by step, and every held-out episode (see `bench.score_tables`) |
-| `summary.parquet` | one line per row and task: scores, gains, differences, with intervals |
-| `seeds.png` | the same as a figure |
-| `sweep.json` | what was varied, when, at which commits |
+`episodes.parquet` (training by step, and every held-out episode: `bench.score_tables.gather`),
+`summary.parquet` (a line per row and task: scores, gains, differences, with intervals), `seeds.png`
+(the same as a figure) and `sweep.json` (what was varied, when, at which commits).
 """
 
 from __future__ import annotations
@@ -25,15 +21,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from ..bench.runs import dying_with_this, record_of, write_text
+from ..bench.runs import dying_with_this, locked, record_of, write_text
 from ..world.tasks import check_split
 from ..world.topology_file import UniqueKeys
 from .settings import make_config
@@ -48,42 +44,23 @@ TYPES = {"int": int, "float": float, "str": str, "bool": bool, "dict": dict, "li
 LONGEST_ERROR = 600  # characters
 
 
-class PointError(RuntimeError):
-    """A point that failed; the text is its last error."""
-
-
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One execution of a notebook; `folder` and `seed` are among its `parameters`."""
+    """One execution of a notebook."""
 
     row: str  # name of the variation
     seed: int  # of training
-    notebook: str
-    parameters: dict[str, Any]
+    notebook: Path
+    folder: Path  # of its run, its executed notebook and its log
+    parameters: dict[str, Any]  # by which it is known: all but the folder, which may move
 
     @property
     def name(self) -> str:
         return f"{self.row}/seed-{self.seed}"
 
     @property
-    def folder(self) -> Path:
-        """Of its run, its executed notebook and its log."""
-        return Path(self.parameters["folder"]) / f"seed-{self.seed}"
-
-    @property
     def executed(self) -> Path:
-        return self.folder / Path(self.notebook).name
-
-    @property
-    def lock(self) -> FileLock:
-        """Held by the process that executes the point."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.folder / ".point.lock")
-
-    @property
-    def varied(self) -> dict[str, Any]:
-        """By which a point is known: its folder may move."""
-        return {name: value for name, value in self.parameters.items() if name != "folder"}
+        return self.folder / self.notebook.name
 
     def outcome(self) -> dict[str, Any]:
         """How its last execution by these parameters ended: `seconds` or `error`; else empty."""
@@ -91,7 +68,7 @@ class Point:
             found: dict[str, Any] = json.loads((self.folder / "point.json").read_text())
         except (OSError, ValueError):
             return {}
-        return found if found["parameters"] == self.varied else {}
+        return found if found["parameters"] == self.parameters else {}
 
     def state(self) -> str:
         """`finished`, `failed`, `running`, `interrupted` or `waiting`."""
@@ -101,9 +78,9 @@ class Point:
         if not self.folder.exists():
             return "waiting"
         try:
-            with self.lock.acquire(timeout=0):
+            with locked(self.folder / "point"):
                 pass
-        except Timeout:
+        except ValueError:
             return "running"
         return "failed" if outcome else "interrupted" if self.executed.exists() else "waiting"
 
@@ -120,15 +97,14 @@ class SweepFile(BaseModel):
     against: str = ""  # the row that all others are compared with
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(NamedTuple):
     """A sweep that has been checked."""
 
     name: str  # of its file
     folder: Path  # of all its points
     file: SweepFile
     # The first seed of every row first: a sweep that is stopped early has something of each.
-    points: tuple[Point, ...]
+    points: list[Point]
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -140,46 +116,45 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
     """
     path = Path(path)
     try:
-        asked = yaml.load(path.read_text(), UniqueKeys)
+        file: SweepFile = _validated(SweepFile, yaml.load(path.read_text(), UniqueKeys))
+        notebook = (path.parent / file.notebook).resolve()
+        _check_names(file, notebook)
     except (yaml.YAMLError, ValueError) as error:
-        raise ValueError(f"{path} is not valid YAML: {error}") from None
-    file: SweepFile = _validated(SweepFile, asked, str(path))
+        raise ValueError(f"{path}: {error}") from None
+    known, points = _parameters_of(notebook), []
+    whole = (Path(folder) if folder is not None else Path("runs") / path.stem).resolve()
+    for seed, (row, own) in product(file.seeds, file.rows.items()):
+        asked = {**file.parameters, **(own or {})}
+        try:
+            _validated(known, asked)
+            if "changes" in known.model_fields:  # notebook 03
+                _check_training(seed, **asked)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}, row {row!r}: {error}") from None
+        own_folder = whole / row.replace(" ", "-") / f"seed-{seed}"
+        points.append(Point(row, seed, notebook, own_folder, {**asked, "seed": seed}))
+    return Sweep(path.stem, whole, file, points)
+
+
+def _check_names(file: SweepFile, notebook: Path) -> None:
     for name in file.rows:
         if not ROW_NAME.fullmatch(name):
             raise ValueError(
-                f"{path}: {name!r} cannot name a row, which becomes a folder; use letters, "
-                "digits, spaces and ._=,+-"
+                f"{name!r} cannot name a row, which becomes a folder; use letters, digits, spaces "
+                "and ._=,+-"
             )
     for values in (file.seeds, [name.replace(" ", "-") for name in file.rows]):
         if len(set(values)) < len(values):
-            raise ValueError(f"{path}: seeds or rows {values} are not all different; change one")
+            raise ValueError(f"seeds or rows {values} are not all different; change one")
     if file.against and file.against not in file.rows:
         raise ValueError(
-            f"{path}: against {file.against!r} is no row; choose one of {', '.join(file.rows)}"
+            f"against {file.against!r} is no row; choose one of {', '.join(file.rows)}"
         )
-
-    notebook = (path.parent / file.notebook).resolve()
     if not notebook.is_file():
-        raise ValueError(f"{path}: there is no notebook {notebook}")
-    known = _parameters_of(notebook)
-    parameters = {name: {**file.parameters, **(own or {})} for name, own in file.rows.items()}
-    for name, asked in parameters.items():
-        where = f"{path}, row {name!r}"
-        _validated(known, asked, where)
-        if "changes" in known.model_fields:  # notebook 03
-            for seed in file.seeds:
-                _check_training({**asked, "seed": seed}, where)
-
-    whole = (Path(folder) if folder is not None else Path("runs") / path.stem).resolve()
-    points = []
-    for seed in file.seeds:
-        for name, asked in parameters.items():
-            given = {"folder": str(whole / name.replace(" ", "-")), "seed": seed}
-            points.append(Point(name, seed, str(notebook), {**asked, **given}))
-    return Sweep(path.stem, whole, file, tuple(points))
+        raise ValueError(f"there is no notebook {notebook}; name one relative to the file")
 
 
-def _validated(model: type[BaseModel], asked: Any, where: str) -> Any:
+def _validated(model: type[BaseModel], asked: Any) -> Any:
     try:
         return model.model_validate(asked)
     except ValidationError as error:
@@ -188,7 +163,7 @@ def _validated(model: type[BaseModel], asked: Any, where: str) -> Any:
             + reprlib.repr(one["input"])
             for one in error.errors()
         )
-        raise ValueError(f"{where}: {errors}; known are {', '.join(model.model_fields)}") from None
+        raise ValueError(f"{errors}; known are {', '.join(model.model_fields)}") from None
 
 
 def _parameters_of(notebook: Path) -> type[BaseModel]:
@@ -211,22 +186,24 @@ def _parameters_of(notebook: Path) -> type[BaseModel]:
     return create_model("Parameters", __config__=strict, **fields)
 
 
-def _check_training(parameters: dict[str, Any], where: str) -> None:
-    """Raise `ValueError` for settings that notebook 03 cannot train with."""
+def _check_training(
+    seed: int,
+    profile: str = "auto",
+    preset: str = "",
+    split: str = "test",
+    changes: dict[str, Any] | None = None,
+    **parameters: Any,
+) -> None:
+    """Raise `ValueError` or `TypeError` for settings that notebook 03 cannot train with."""
     from .colab import check_profile
 
     own = {name: parameters[name] for name in ("steps", "incidents") if parameters.get(name)}
-    own |= {"seed": parameters["seed"], "model": ""}
-    changes = parameters.get("changes", {})
-    twice = sorted({*own, "steps", "incidents"} & set(changes))
+    twice = sorted({"steps", "incidents", "seed", "model"} & {*(changes or {})})
     if twice:
-        raise ValueError(f"{where}: changes must not hold {twice[0]}, which the notebook sets")
-    try:
-        check_profile(parameters.get("profile", "auto"))
-        check_split(parameters.get("split", "test"))
-        make_config(parameters.get("preset") or "novice", **own, **changes)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{where}: {error}") from None
+        raise ValueError(f"changes must not hold {twice[0]}, which the notebook sets")
+    check_profile(profile)
+    check_split(split)
+    make_config(preset or "novice", seed=seed, model="", **own, **(changes or {}))
 
 
 # -- running ---------------------------------------------------------------------------------------
@@ -234,47 +211,43 @@ def _check_training(parameters: dict[str, Any], where: str) -> None:
 
 def execute(point: Point) -> None:
     """Execute a point in a kernel of its own, unless it is finished; wait for another process that
-    executes it. `PointError` when the notebook fails, which is kept with the error in it.
+    executes it. `RuntimeError` when the notebook fails, which is kept with the error in it.
     """
-    with point.lock:
-        if "seconds" not in point.outcome():
-            _execute(point)
-
-
-def _execute(point: Point) -> None:
     import nbformat  # slow to import, like papermill
     import papermill
 
-    began = time.monotonic()
-    (point.folder / "point.json").unlink(missing_ok=True)
-    outcome: dict[str, Any] = {}
-    try:
-        with (
-            (point.folder / "notebook.log").open("a") as log,
-            # The paths of sockets must be short, which those of TMPDIR need not be.
-            TemporaryDirectory(prefix="point-", dir="/tmp") as sockets,
-        ):
-            papermill.execute_notebook(
-                nbformat.read(point.notebook, as_version=4),
-                point.executed,
-                point.parameters,
-                cwd=Path(point.notebook).parent,
-                kernel_name="python3",
-                kernel_manager_class=_kernel_manager(sockets),
-                progress_bar=False,
-                log_output=True,
-                stdout_file=log,
-                stderr_file=log,
-            )
-        outcome["seconds"] = round(time.monotonic() - began, 1)
-    except papermill.PapermillExecutionError as error:
-        outcome["error"] = f"{error.ename}: {error.evalue}"[:LONGEST_ERROR]
-    except Exception as error:
-        outcome["error"] = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
-    record = {"parameters": point.varied, **outcome}
-    write_text(point.folder / "point.json", json.dumps(record) + "\n")
+    with locked(point.folder / "point", wait=True):
+        if "seconds" in point.outcome():
+            return
+        began, outcome = time.monotonic(), dict[str, Any]()
+        (point.folder / "point.json").unlink(missing_ok=True)
+        try:
+            with (
+                (point.folder / "notebook.log").open("a") as log,
+                # The paths of sockets must be short, which those of TMPDIR need not be.
+                TemporaryDirectory(prefix="point-", dir="/tmp") as sockets,
+            ):
+                papermill.execute_notebook(
+                    nbformat.read(point.notebook, as_version=4),
+                    point.executed,
+                    {**point.parameters, "folder": str(point.folder.parent)},
+                    cwd=point.notebook.parent,
+                    kernel_name="python3",
+                    kernel_manager_class=_kernel_manager(sockets),
+                    progress_bar=False,
+                    log_output=True,
+                    stdout_file=log,
+                    stderr_file=log,
+                )
+            outcome["seconds"] = round(time.monotonic() - began, 1)
+        except papermill.PapermillExecutionError as error:
+            outcome["error"] = f"{error.ename}: {error.evalue}"[:LONGEST_ERROR]
+        except Exception as error:
+            outcome["error"] = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
+        record = {"parameters": point.parameters, **outcome}
+        write_text(point.folder / "point.json", json.dumps(record) + "\n")
     if "error" in outcome:  # without its cause, which may not survive the way to the driver
-        raise PointError(outcome["error"])
+        raise RuntimeError(outcome["error"])
 
 
 def _kernel_manager(sockets: str) -> type:
@@ -309,26 +282,22 @@ def run_points(
     from distributed import as_completed
     from tqdm import tqdm
 
-    if scheduler and workers:
-        raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
     left = [point for point in points if point.state() != "finished"]
     print(f"{len(points)} points, {len(points) - len(left)} finished before", flush=True)
     failures: dict[Point, str] = {}
     if not left:
         return failures
-    with (
-        _client(workers, scheduler) as client,
-        tqdm(total=len(points), initial=len(points) - len(left), unit="point") as bar,
-    ):
+    with _client(workers, scheduler) as client:
         asked = {client.submit(execute, point, pure=False, retries=1): point for point in left}
-        for future in as_completed(asked):
+        done = len(points) - len(left)
+        bar = tqdm(as_completed(asked), total=len(points), initial=done, unit="point")
+        for future in bar:
             point = asked[future]
             if future.status == "cancelled":
                 raise ValueError("the scheduler was lost; repeat the command to continue")
             if future.status == "error":
                 failures[point] = str(future.exception())
                 bar.write(f"FAILED {point.name}: {failures[point]}")
-            bar.update()
     return failures
 
 
@@ -338,6 +307,8 @@ def _client(workers: int | None, scheduler: str) -> Iterator[Client]:
     from dask.system import CPU_COUNT  # those that this process may use
     from distributed import Client, LocalCluster
 
+    if scheduler and workers:
+        raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
     if scheduler:
         try:
             client = Client(scheduler, timeout=10)

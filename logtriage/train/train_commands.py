@@ -10,28 +10,31 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..bench.bench_commands import errors_in_a_line
 
 # Presets for a CPU to the option of `build-base` that makes their base.
 BASES = {"novice": "", "expert": " --expert"}
 
+Hours = Annotated[
+    float, Option(min=0.0, help="Begin no step and no batch that would not end within so many.")
+]
+
 
 @errors_in_a_line()
 def sweep(
-    path: Annotated[Path, typer.Argument(help="The sweep, a YAML file; see sweeps/.")],
+    path: Annotated[Path, Argument(help="The sweep, a YAML file; see sweeps/.")],
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes on this machine; by default one per core.")
+        int | None, Option(min=1, help="Processes on this machine; by default one per core.")
     ] = None,
     scheduler: Annotated[
-        str, typer.Option(help="A Dask scheduler, tcp://host:8786, whose workers do it instead.")
+        str, Option(help="A Dask scheduler, tcp://host:8786, whose workers do it instead.")
     ] = "",
     folder: Annotated[
-        Path | None, typer.Option(help="Where everything goes, by default runs/<the file's name>.")
+        Path | None, Option(help="Where everything goes, by default runs/<the file's name>.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option(help="Check the file, and say how far each point is.")
-    ] = False,
+    dry_run: Annotated[bool, Option(help="Check the file, and say how far each point is.")] = False,
 ) -> None:
     """Run the points of a sweep that are not finished; repeat the command to continue."""
     from .sweeps import load_sweep, run_points, summarise_sweep
@@ -53,13 +56,9 @@ def sweep(
 
 @errors_in_a_line()
 def build_base_command(
-    folder: Annotated[
-        Path, typer.Argument(help="Where the model goes; a finished one is left as it is.")
-    ],
-    seed: Annotated[int, typer.Option(help="Of initialisation and batch order.")] = 0,
-    expert: Annotated[
-        Path | None, typer.Option(help="A base for `belief` to teach, for the preset expert.")
-    ] = None,
+    folder: Annotated[Path, Argument(help="The model's; a finished one is left as it is.")],
+    seed: Annotated[int, Option(help="Of initialisation and batch order.")] = 0,
+    expert: Annotated[Path | None, Option(help="A base for `belief` to teach.")] = None,
 ) -> None:
     """Build the embedded base model (ten minutes on two cores), or an expert from one."""
     from .base_model import build_base, build_expert
@@ -75,65 +74,41 @@ def build_base_command(
 def train_command(
     context: typer.Context,
     folder: Annotated[
-        Path | None,
-        typer.Argument(
-            help="The run's folder, by default runs/<preset>/seed-<seed>; repeat the command to "
-            "continue an interrupted run."
-        ),
+        Path | None, Argument(help="The run's folder, by default runs/<preset>/seed-<seed>.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model to start from: a folder or a hub name.")
-    ] = None,
+    model: Annotated[str | None, Option(help="To start from: a folder or a hub name.")] = None,
     preset: Annotated[
         str,
-        typer.Option(
-            help="novice or expert (CPU); t4_starter, recommended, t4_qwen3 or model_card (T4)."
-        ),
+        Option(help="novice, expert (CPU); t4_starter, recommended, t4_qwen3, model_card (T4)."),
     ] = "recommended",
     task: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A task, or all three in equal shares, or production by itself. Repeat it."
-        ),
+        list[str] | None, Option(help="Repeat it; or all, in equal shares; or production.")
     ] = None,
-    episodes: Annotated[
-        int | None, typer.Option(min=2, help="Episodes of each task, dealt in turn.")
-    ] = None,
+    episodes: Annotated[int | None, Option(min=2, help="Of each task, dealt in turn.")] = None,
     steps: Annotated[
         int | None,
-        typer.Option(
-            "--steps",
-            "--grpo-max-steps",
-            min=1,
-            help="Optimizer steps, instead of the preset's; with --episodes, at most so many.",
-        ),
+        Option("--steps", "--grpo-max-steps", min=1, help="Optimizer steps, or the most of them."),
     ] = None,
     load_in_4bit: Annotated[
-        bool | None, typer.Option(help="Whether to quantise the frozen weights (NVIDIA GPUs).")
+        bool | None, Option(help="Whether to quantise the frozen weights (NVIDIA GPUs).")
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any setting, as learning_rate=1e-5. Repeat for several."),
+        list[str] | None, Option("--set", help="Any setting, as learning_rate=1e-5. Repeat it.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of sampling and of the order of incidents.")] = 0,
+    seed: Annotated[int, Option(help="Of sampling and of the order of incidents.")] = 0,
     until: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this step; repeat without it to continue.")
+        int | None, Option(min=1, help="Stop after this step; repeat without it to continue.")
     ] = None,
-    hours: Annotated[
-        float, typer.Option(min=0.0, help="Begin no step that would not end within so many hours.")
-    ] = math.inf,
-    env_url: Annotated[
-        str, typer.Option(help="Play on the server there (`serve`), instead of in this process.")
-    ] = "",
-    push_to_hub: Annotated[
-        str, typer.Option(help="Publish the trained model there, as owner/name.")
-    ] = "",
+    hours: Hours = math.inf,
+    env_url: Annotated[str, Option(help="Play on the server there (`serve`), not here.")] = "",
+    push_to_hub: Annotated[str, Option(help="Publish the model there, as owner/name.")] = "",
     track: Annotated[
-        str,
-        typer.Option(help="Show the metrics in trackio, tensorboard or wandb, too, if installed."),
+        str, Option(help="Show the metrics in trackio, tensorboard or wandb, too, if installed.")
     ] = "",
 ) -> None:
-    """Train a model with GRPO, metrics and checkpoints in FOLDER."""
+    """Train a model with GRPO, metrics and checkpoints in FOLDER. The same command again continues
+    an interrupted run.
+    """
     from ..bench.runs import last_step
     from .grpo import on_this_machine, train
     from .publication import check_upload, publish_model
@@ -181,12 +156,10 @@ def _setting(words: str) -> tuple[str, Any]:
 
 @errors_in_a_line()
 def evaluate_run_command(
-    run: Annotated[Path, typer.Argument(help="The run's folder.")],
-    episodes: Annotated[int, typer.Option(min=2, help="Incidents of each task.")] = 200,
-    batch: Annotated[int, typer.Option(min=1, help="Incidents played at once.")] = 100,
-    hours: Annotated[
-        float, typer.Option(min=0.0, help="Begin no batch that would not end within so many hours.")
-    ] = math.inf,
+    run: Annotated[Path, Argument(help="The run's folder.")],
+    episodes: Annotated[int, Option(min=2, help="Incidents of each task.")] = 200,
+    batch: Annotated[int, Option(min=1, help="Incidents played at once.")] = 100,
+    hours: Hours = math.inf,
 ) -> None:
     """Play a run's model on held-out incidents of `test`, before training and after its end."""
     from ..bench.score_tables import score_table, summary_table
@@ -207,11 +180,11 @@ def evaluate_run_command(
 
 @errors_in_a_line()
 def publish_model_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    name: Annotated[str, typer.Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
-    private: Annotated[bool, typer.Option(help="Only its owner sees it.")] = False,
-    merged: Annotated[bool, typer.Option(help="Merge the adapter into its base (16 bit).")] = False,
-    dry_run: Annotated[bool, typer.Option(help="Only write the folder, to look at.")] = False,
+    run: Annotated[Path, Argument(help="Folder of a finished run.")],
+    name: Annotated[str, Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
+    private: Annotated[bool, Option(help="Only its owner sees it.")] = False,
+    merged: Annotated[bool, Option(help="Merge the adapter into its base (16 bit).")] = False,
+    dry_run: Annotated[bool, Option(help="Only write the folder, to look at.")] = False,
 ) -> None:
     """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
     from .publication import publish_model
