@@ -1,9 +1,9 @@
 """Evaluations that survive: every episode is kept as it ends, and the same command plays the rest.
 
-plan = Plan(["single_crash"], "test", episodes=200, attempts=4)
-with open_journal(Path("out.jsonl"), {"split": "test"}) as journal:
-    found = evaluate([scripted("trace")], plan, journal)
-print("\\n".join(report(found.frame, plan)))
+    plan = Plan(["single_crash"], "test", episodes=200, attempts=4)
+    with open_journal(Path("out.jsonl"), {"split": "test"}) as journal:
+        found = evaluate([scripted("trace")], plan, journal)
+    print("\\n".join(report(found.frame, plan)))
 
 `make_report` is the benchmark: every script on every task and split. Of four finished studies only
 the tables in `results/benchmark` stay. `exploits.json` holds the best rules that hill climbing
@@ -17,6 +17,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,12 +167,8 @@ def evaluate(
 def report(
     frame: pd.DataFrame, plan: Plan, topology: Topology | None = None, known: bool = True
 ) -> Iterator[str]:
-    """An evaluation as text for a terminal: scores, attempts, what was detected, errors, tokens and
-    the audit, as far as there are any.
-
-    Args:
-        frame: of an `Evaluation` of the plan, on a custom call graph or not.
-        known: whether the truth of the incidents is.
+    """An evaluation's frame as text for a terminal: scores, attempts, what was detected where the
+    truth is `known`, errors, tokens and the audit, as far as there are any.
     """
     recorded, played = plan.names[0] in RECORDED, scored(frame)
     first, last = plan.indices[0], plan.indices[-1]
@@ -225,17 +222,14 @@ def run_benchmark(
     """Play so many incidents of every task by every policy: one row per episode, with the columns
     of an audit where `judge` makes them. A policy's random numbers begin anew with each `part`.
     """
-    parts = [
-        (policy, task, split, first, min(part, incidents - first), judge)
-        for policy in policies
-        for task in TASKS
-        for split in splits
-        for first in range(0, incidents, part)
+    calls = [
+        delayed(_play)(policy, task, split, first, min(part, incidents - first), judge)
+        for policy, task, split, first in product(
+            policies, TASKS, splits, range(0, incidents, part)
+        )
     ]
-    played = Parallel(n_jobs=processes, return_as="generator")(
-        delayed(_play)(*part) for part in parts
-    )
-    bar = tqdm(played, "benchmark", len(parts), mininterval=2.0)
+    played = Parallel(n_jobs=processes, return_as="generator")(calls)
+    bar = tqdm(played, "benchmark", len(calls), mininterval=2.0)
     return pd.concat(bar, ignore_index=True)
 
 
@@ -262,9 +256,8 @@ def _rounded(value: Any) -> Any:
 
 
 def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -> None:
-    """Play the benchmark into the folder `results`: its episodes, and every table as JSON.
-
-    `incidents` are per policy, task and split; the audit uses two fifths of them.
+    """Play the benchmark into the folder `results`: its episodes, and every table as JSON, of so
+    many incidents per policy, task and split; the audit uses two fifths of them.
     """
     results = Path(results)
     results.mkdir(parents=True, exist_ok=True)

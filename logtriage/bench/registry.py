@@ -56,16 +56,13 @@ def make_policy(name: str, seed: int = 0, known: Policies = POLICIES) -> Policy:
 
 
 class Player(NamedTuple):
-    """A policy that is made when there is something to play.
-
-    Attributes:
-        settings: what decides its episodes: code, or weights, precision, prompt and sampling.
-        make: makes the policy, given how many of its episodes were played before: a script draws
-            other random numbers when it goes on. `ValueError` when it cannot be had.
-    """
+    """A policy that is made when there is something to play."""
 
     name: str
+    # What decides its episodes: code, or weights, precision, prompt and sampling.
     settings: dict[str, Any]
+    # Given how many of its episodes were played before: a script then draws other random numbers.
+    # `ValueError` when it cannot be had.
     make: Callable[[int], Policy]
 
     @property

@@ -185,7 +185,7 @@ def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
 class Replayed(NamedTuple):
     """A line that was replayed, or an episode that no line holds."""
 
-    where: tuple[str, Key]  # with the policy
+    where: tuple[str, Key]  # the policy, and which of its episodes
     verdict: str  # one of the five above
     reason: str = ""  # what differs
     row: dict[str, Any] | None = None  # as it stands in the file; None where it is missing
@@ -322,13 +322,10 @@ def _converse(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -
             raise _DiffersError("a message brings other answers than stand below it")
         over = not answers or episode.done
         left = left[1 + len(answers) :]
-    if _done(episode) != _done(played):
+    said, done = (
+        # without confidences: a conversation holds none
+        [(action.type, *action.args) if action else shown.error for action, shown in one.history]
+        for one in (episode, played)
+    )
+    if said != done:
         raise _DiffersError("the messages call for other steps than were done")
-
-
-def _done(episode: BaseEpisode) -> list[tuple[str, ...]]:
-    """What was done, without confidences: a conversation holds none."""
-    return [
-        (action.type, *action.args) if action else ("", observation.error)
-        for action, observation in episode.history
-    ]

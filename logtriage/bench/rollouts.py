@@ -66,11 +66,9 @@ class Plan(NamedTuple):
 
 
 class Result(NamedTuple):
-    """An episode that was played, its row, and the conversation if there was one."""
-
     row: dict[str, Any]
-    episode: BaseEpisode
-    messages: Sequence[Any]
+    episode: BaseEpisode  # that was played
+    messages: Sequence[Any]  # of a conversation
 
 
 # What a row holds besides `COLUMNS`, judged from the result.

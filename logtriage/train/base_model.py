@@ -18,7 +18,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -119,8 +118,7 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
         [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
     )
     # head, SYSTEM_PROMPT, text about tools, <tools>, a line a schema, </tools>, how to call
-    _head, rest = prompt.split(SYSTEM_PROMPT)
-    before, schemas = rest.split("<tools>\n", 1)
+    before, schemas = prompt.split(SYSTEM_PROMPT)[1].split("<tools>\n", 1)
     schemas, after = schemas.split("\n</tools>")
     pieces = [
         SYSTEM_PROMPT,
@@ -180,16 +178,13 @@ def build_base(
     drills: int = 10_000,
     novices: int = 5500,
 ) -> Path:
-    """Build the base model and save it; a finished folder is returned as it is.
+    """Build the base model and save it, with its tokenizer and `base.json` (settings, seconds,
+    losses); a finished folder is returned as it is. `ValueError` when it holds another base.
 
     Args:
-        folder: of the model, its tokenizer and `base.json` (settings, seconds, losses).
         seed: of initialisation and batch order.
         hidden, layers: the model's width (dimensions per token) and depth.
         drills, novices: how many to learn from, each read once.
-
-    Raises:
-        ValueError: when the folder holds another base.
     """
     import torch
 
@@ -241,7 +236,7 @@ def build_expert(
         "shown": shown,
         "own": own,
         "learning_rate": EXPERT_RATE,
-        "examples": _expert_digest(),
+        "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
     }
 
     def make(log: Log) -> Made:
@@ -261,7 +256,6 @@ def build_expert(
 def _imitate(
     model: Any, examples: list[Example], seed: int, rate: float, label: str, log: Log
 ) -> None:
-    """One pass over examples that are there already."""
     together = batches(examples, Random(f"batches/{seed}/{label}"))
     train_on(model, together, len(together), seed, rate, label, log)
 
@@ -300,12 +294,6 @@ def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:
             f"{folder} holds a base built with {found}, not {settings}; choose another folder"
         )
     return True
-
-
-@cache  # the posteriors of so many episodes take seconds
-def _expert_digest() -> str:
-    """`_digest` of what an expert shows."""
-    return _digest(expert_episode(i) for i in range(DIGESTED))
 
 
 def _digest(conversations: Iterable[list[Message]]) -> str:

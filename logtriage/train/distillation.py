@@ -12,7 +12,7 @@ missing or made up (`drills.NoisySession`); nothing but this lesson has such noi
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import itemgetter
 from random import Random
 from typing import Any, TypeAlias
@@ -90,33 +90,23 @@ def own_examples(
     with Parallel(n_jobs=-1) as parallel:
         for start in range(first, first + episodes, PLAYED_TOGETHER):
             indices = range(start, min(start + PLAYED_TOGETHER, first + episodes))
-            yield from batches(_play(policy, indices, parallel, random), random)
-
-
-def _play(
-    policy: LanguageModelPolicy, indices: range, parallel: Parallel, random: Random
-) -> list[Example]:
-    """The examples of these numbers."""
-    rows = [(draw_task(random, EPISODE_SHARES), EXPERT_INDEX + index) for index in indices]
-    sessions = [NoisySession(open_varied(task, "train", at)) for task, at in rows]
-    policy.model.eval()
-    streams = [Random(f"distillation/{at}") for _, at in rows]
-    conversations = policy.converse(sessions, streams)
-    advice = parallel(
-        delayed(advise)(task, at, _questions(session))
-        for (task, at), session in zip(rows, sessions, strict=True)
-    )
-    return [_example(policy, *one) for one in zip(conversations, sessions, advice, strict=True)]
+            rows = [(draw_task(random, EPISODE_SHARES), EXPERT_INDEX + index) for index in indices]
+            sessions = [NoisySession(open_varied(task, "train", at)) for task, at in rows]
+            model.eval()
+            played = policy.converse(sessions, [Random(f"distillation/{at}") for _, at in rows])
+            advice = parallel(
+                delayed(advise)(task, at, _questions(session))
+                for (task, at), session in zip(rows, sessions, strict=True)
+            )
+            together = zip(played, sessions, advice, strict=True)
+            yield from batches([_example(policy, *one) for one in together], random)
 
 
 def _questions(session: ToolSession) -> list[str]:
     """The services that were asked for logs before anything else was done."""
-    asked = list[str]()
-    for action, _ in session.episode.history:
-        if action is None or action.type != "request_more_logs":
-            break
-        asked.append(action.args[0])
-    return asked
+    actions = (action for action, _ in session.episode.history)
+    asked = takewhile(lambda one: one is not None and one.type == "request_more_logs", actions)
+    return [action.args[0] for action in asked if action]
 
 
 def _example(
@@ -160,7 +150,8 @@ def compare(turn: list[int], options: list[Option], grammar: Any) -> list[Target
     targets: list[Target] = []
     for number, call in enumerate(calls):
         wanted = [*call, grammar.between if number < len(calls) - 1 else grammar.end]
-        agreed = _agreed(turn[place:], wanted)
+        pairs = zip(turn[place:], wanted, strict=False)
+        agreed = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         last = min(agreed, len(wanted) - 1, len(turn) - place - 1)
         targets += [(place + at, wanted[at], 1.0) for at in range(last + 1)]
         if agreed < len(wanted):
@@ -172,14 +163,6 @@ def compare(turn: list[int], options: list[Option], grammar: Any) -> list[Target
         else:
             place += len(wanted)
     return targets
-
-
-def _agreed(ids: list[int], wanted: list[int]) -> int:
-    """How many tokens are equal from the beginning on."""
-    for count, (one, other) in enumerate(zip(ids, wanted, strict=False)):
-        if one != other:
-            return count
-    return min(len(ids), len(wanted))
 
 
 def _of_questions(turn: list[int], options: list[Option], end: int) -> list[Target]:

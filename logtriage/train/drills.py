@@ -11,6 +11,7 @@ that holds words out occur in none.
 import re
 from collections.abc import Container
 from functools import cache
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -60,12 +61,6 @@ REWORDED = 0.6  # of questions about lines; words are many, and drills are cheap
 CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
 CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
 GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
-
-
-def _renamed(episode: Episode) -> Episode:
-    """The same incident, just opened, on a call graph of path names (see `path_names`)."""
-    names, incident = incident_names(episode), episode.incident
-    return Episode(incident.renamed(renamed_graph(incident.topology, names)))
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
@@ -136,8 +131,11 @@ def _open(random: Random, index: int, reworded: bool = False) -> Episode:
     """
     task = draw_task(random, DRILL_SHARES)
     if reworded:
-        return _renamed(Episode(sample_incident(task, "train", index, varied_wording=True)))
-    return _renamed(open_varied(task, "train", index))
+        episode = Episode(sample_incident(task, "train", index, varied_wording=True))
+    else:
+        episode = open_varied(task, "train", index)
+    graph = renamed_graph(episode.incident.topology, incident_names(episode))
+    return Episode(episode.incident.renamed(graph))
 
 
 def draw_task(random: Random, shares: dict[str, float]) -> str:
@@ -146,8 +144,8 @@ def draw_task(random: Random, shares: dict[str, float]) -> str:
 
 
 def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message]]:
-    """Whom a service of a random call graph calls and who calls it; the answer asks each for its
-    logs. The graph is shown with the first question.
+    """Whom a service of a random call graph, shown at first, calls, and who calls it; the answer
+    asks each for its logs.
     """
     graph = random_topology(random, *GRAPH_SIZES)
     topology = renamed_graph(graph, path_names(graph, f"drill/{index}"))
@@ -286,10 +284,9 @@ def noisy(line: str, kept: Container[str], random: Random) -> str:
 @cache
 def varied_words() -> list[str]:
     """All words of the varied wording, of three letters and more."""
-    templates = [
-        one for book in VARIED_BOOKS.values() for section in book.values() for one in section
-    ]
-    return sorted({word for one in templates for word in re.findall("[A-Za-z]{3,}", one)})
+    sections = (section for book in VARIED_BOOKS.values() for section in book.values())
+    found = (re.findall("[A-Za-z]{3,}", one) for section in sections for one in section)
+    return sorted({*chain.from_iterable(found)})
 
 
 def expert_episode(index: int) -> list[Message]:
@@ -307,9 +304,7 @@ def trace_episode(index: int) -> list[Message]:
 
 
 def transcript(policy: ReadingPolicy | BeliefPolicy, session: ToolSession) -> list[Message]:
-    """An episode, played and written down as the session tells it; what is decided at once is one
-    turn.
-    """
+    """An episode as the session tells it; what is decided at once is one turn."""
     episode, called = session.episode, session.names
     policy.open(episode)
     messages, calls = opening_messages(session.opening), list[dict[str, Any]]()

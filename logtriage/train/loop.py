@@ -1,11 +1,11 @@
 """The training loop for models whose keys and values we keep: TRL's, without its repeated work, and
 with credit for each answer.
 
-At each turn TRL reads the whole conversation again, and it reads the prompt of a group once for
-each of its episodes, even where two are equal to the last token; it pads every episode of a step to
-the longest, and reads again those whose advantage is 0. `KeptTrainer` does none of that, and learns
-the same (a test compares both gradients). Unsloth generates by its own kernels and keeps TRL's loop
-(`trainer.IncidentTrainer`). Like it this overrides private methods of TRL, which is pinned.
+TRL reads the whole conversation again at each turn, and the prompt of a group once for each of its
+episodes; it pads every episode of a step to the longest, and reads again those whose advantage is
+0. `KeptTrainer` does none of that, and learns the same (a test compares both gradients). Unsloth
+generates by its own kernels and keeps TRL's loop (`trainer.IncidentTrainer`). Like it this
+overrides private methods of TRL, which is pinned.
 
 **Credit.** With the credit `episode`, TRL's own, every token of an episode has one advantage: its
 reward, less the mean reward of its group. That praises a wrong severity for a right root cause.
@@ -52,9 +52,7 @@ READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
 
 
 class Advantages(NamedTuple):
-    """Of one episode."""
-
-    calls: list[float]  # one per call, for its arguments, in order
+    calls: list[float]  # one per call of an episode, for its arguments, in order
     outside: float  # of all other tokens
 
 
@@ -249,9 +247,7 @@ def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
     """For each id of a conversation, the number of the call of which it is an argument's; None
-    elsewhere, and in what could not be read as a call.
-
-    Calls are numbered as in the history of the episode, where what could not be read is one, too.
+    elsewhere. The history's numbers: what could not be read is a call, too, without arguments.
     """
     calls: list[int | None] = []
     messages = iter([one for one in conversation.messages if one["role"] == "assistant"])

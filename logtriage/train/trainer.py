@@ -210,11 +210,6 @@ class EpisodeRecorder:
         return [0.0] * len(sessions)
 
 
-def append(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-
-
 def unreachable_calls(completion: list[Message]) -> int:
     """Calls that no session has counted: unreadable ones, unknown tools, wrong arguments."""
     unread = sum(message["role"] == "assistant" and unreadable(message) for message in completion)
@@ -222,6 +217,11 @@ def unreachable_calls(completion: list[Message]) -> int:
     # closed; the latter is counted by the session.
     answered = [str(message["content"]) for message in completion if message["role"] == "tool"]
     return unread + sum(text.startswith("{'error'") and CLOSED not in text for text in answered)
+
+
+def append(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 class MetricsLog(TrainerCallback):

@@ -128,13 +128,12 @@ def test_who_fails_without_end_is_asked_no_more(path):
     assert len(rows_in(path)) == 150
 
 
-def test_two_policies_of_one_name_are_refused(path):
+def test_what_cannot_be_played_is_told():
+    plan = Plan(["single_crash"], "test", 2)
     # The rows of the one would stand for the other, and be listed twice.
     with pytest.raises(ValueError, match="trace, trace have one name"):
-        played([scripted("trace"), scripted("trace")], Plan(["single_crash"], "test", 2), path)
+        evaluate([scripted("trace"), scripted("trace")], plan)
 
-
-def test_a_gpu_that_is_too_small_is_told_what_to_lower():
     class OutOfMemoryError(RuntimeError):
         pass
 
@@ -143,7 +142,7 @@ def test_a_gpu_that_is_too_small_is_told_what_to_lower():
             raise OutOfMemoryError(f"{batch} at once")
 
     with pytest.raises(ValueError, match=r"12 incidents of .* at once.*--concurrency"):
-        evaluate([player(Small([]))], Plan(["single_crash"]), batch=12)
+        evaluate([player(Small([]))], plan, batch=12)
 
 
 def test_attempts_are_episodes_of_their_own_and_audited():
@@ -156,34 +155,35 @@ def test_attempts_are_episodes_of_their_own_and_audited():
     assert "grounded" in text and "pass^k" in text
 
 
-def test_a_half_written_line_is_dropped_and_a_broken_one_is_reported(path):
-    plan = Plan(["single_crash"], "test", 5)
+def test_a_file_is_whole_lines_each_on_disk_before_the_next_episode(path, monkeypatch):
+    plan, columns = Plan(["single_crash"], "test", 5), {"columns": "seconds"}
+    # After a power cut, what was not synchronised is gone.
+    synchronised = []
+    monkeypatch.setattr("os.fsync", lambda number: synchronised.append(path.read_bytes()))
     whole = played([scripted("loudest")], plan, path)
+    assert [text.count(b"\n") for text in synchronised] == [2, 3, 4, 5, 6]
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:4]) + lines[4][: len(lines[4]) // 2])
     assert len(rows_in(path)) == 3
     found = played([scripted("loudest")], plan, path)
-    columns = {"columns": "seconds"}
     pd.testing.assert_frame_equal(found.frame.drop(**columns), whole.frame.drop(**columns))
     assert len(read_trajectories(path)[1]) == 5
-    path.write_bytes(lines[0] + b"{broken\n" + lines[1])
-    with pytest.raises(ValueError, match="line 2 is wrong: no JSON"):
-        rows_in(path)
-
-
-def test_an_episode_is_on_disk_before_the_next_one_counts(path, monkeypatch):
-    # After a power cut, what was not synchronised is gone.
-    synchronised = []
-    monkeypatch.setattr("os.fsync", lambda number: synchronised.append(path.read_bytes()))
-    played([scripted("loudest")], Plan(["single_crash"], "test", 3), path)
-    assert [text.count(b"\n") for text in synchronised] == [2, 3, 4]
-
-
-def test_one_evaluation_at_a_time_writes_a_file(path):
-    # Two would interleave their lines, and play every episode twice.
+    # Nothing of the truth is in it, but as text of the world, which names every service.
+    episodes = read_trajectories(path)[1]
+    assert {key for line in episodes for key in line} == {"row", "opening", "steps", "messages"}
+    assert not {"root", "remedy", "team", "fault", "real"} & {
+        key for one in episodes for key in one["row"]
+    }
+    assert {key for one in episodes for step in one["steps"] for key in step} == {
+        *("action", "value", "confidence", "observation")
+    }
+    # Two processes would interleave their lines, and play every episode twice.
     with open_journal(path, SETTINGS), pytest.raises(ValueError, match="another process"):
         rows_in(path)
-    rows_in(path)  # it ended
+    for broken in ("{broken", "[]", "7", "{}", '{"row": {}}', '{"row": {"policy": []}}'):
+        path.write_bytes(lines[0] + broken.encode() + b"\n" + lines[1])
+        with pytest.raises(ValueError, match="line 2 is wrong"):
+            rows_in(path)
 
 
 def test_a_file_is_gone_on_with_only_by_the_same_settings(path):
@@ -197,26 +197,12 @@ def test_a_file_is_gone_on_with_only_by_the_same_settings(path):
     with pytest.raises(ValueError, match=r"another benchmark \('1.0'"):
         rows_in(path)
     head["settings"] = []
-    for other in (
-        '{"policy": "trace"}\n',
-        "[]\n",
-        "notes of mine",
-        "no\n",
-        "\0",
-        json.dumps(head) + "\n",
-    ):
+    none = ['{"policy": "trace"}\n', "[]\n", "notes of mine", "no\n", "\0", json.dumps(head) + "\n"]
+    for other in none:
         path.write_text(other)
         with pytest.raises(ValueError, match="no file of `--trajectories`"):
             rows_in(path)
         assert path.read_text() == other
-
-
-@pytest.mark.parametrize("line", ["[]", "7", "{}", '{"row": {}}', '{"row": {"policy": []}}'])
-def test_a_line_that_is_none_is_reported(line, path):
-    head = '{"logtriage": "trajectories", "format": 1, "settings": {"benchmark": "%s"}}'
-    path.write_text(head % BENCHMARK_VERSION + f"\n{line}\n")
-    with pytest.raises(ValueError, match="line 2 is wrong"):
-        rows_in(path, {})
 
 
 def test_what_others_wrote_reaches_no_terminal_as_it_is(path):
@@ -243,20 +229,6 @@ def test_rows_of_a_server_are_not_mixed_with_those_of_here(path):
     assert run_command(*asked, "--trajectories", path).exit_code == 0
     there = refusal(*asked, "--trajectories", path, "--env-url", "http://127.0.0.1:9/")
     assert "another server (None, not 'http://127.0.0.1:9')" in there
-
-
-def test_nothing_of_the_truth_is_in_the_file(path):
-    # Somebody who does not answer: neither root, remedy nor team may be in there but as text of the
-    # world, which names every service, so the keys are what is looked at.
-    played([player(ConstantPolicy([]))], Plan(["cascading_failure"], "test", 3), path)
-    lines = read_trajectories(path)[1]
-    assert {key for line in lines for key in line} == {"row", "opening", "steps", "messages"}
-    assert not {"root", "remedy", "team", "fault", "real"} & {
-        key for one in lines for key in one["row"]
-    }
-    assert {key for one in lines for step in one["steps"] for key in step} == {
-        *("action", "value", "confidence", "observation")
-    }
 
 
 def test_solved_is_named_healed_and_let_through():
@@ -344,7 +316,6 @@ def test_a_report_is_of_every_policy_task_and_split(tmp_path, monkeypatch):
     evaluation.make_report(tmp_path, incidents=3, processes=1)
     frame = pd.read_parquet(tmp_path / "episodes.parquet")
     assert frame.groupby(["policy", "task", "split"]).size().to_list() == [3] * 4 * 3 * 2
-    assert set(frame["benchmark"]) == {BENCHMARK_VERSION}
     again = evaluation.run_benchmark(names, ("train", "test"), 3, processes=1)
     pd.testing.assert_frame_equal(again, frame)
     parts = evaluation.run_benchmark(["trace"], ["test"], 3, processes=1, part=2)

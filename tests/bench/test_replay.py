@@ -31,7 +31,6 @@ from logtriage.play.episode import Episode
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import TASKS
 
-# Written out, so that a column that is left out of what is confirmed is missed.
 COLUMNS = (
     *("score", "severity", "root_cause", "remediation", "escalation", "speed"),
     *("cost", "gate", "steps", "closed_by", "confidence", "solved", "blamed"),
@@ -104,20 +103,15 @@ def verdicts(path):
     return [one.verdict for one in replay(path)]
 
 
-@pytest.mark.parametrize("split", ["test", "unseen_topology", "unseen_wording"])
-def test_trajectories_of_scripts_match(split, tmp_path):
+def test_what_was_played_matches(talked, tmp_path):
     policies = [scripted(name) for name in ("random", "novice", "loudest", "trace")]
-    path = written(tmp_path / "out.jsonl", policies, Plan(list(TASKS), split, 4))
-    assert verdicts(path) == [MATCH] * 48
-
-
-def test_confidence_is_kept(tmp_path):
+    for split in ("test", "unseen_topology", "unseen_wording"):
+        path = written(tmp_path / f"{split}.jsonl", policies, Plan(list(TASKS), split, 2))
+        assert verdicts(path) == [MATCH] * 24
     path = written(tmp_path / "own.jsonl", [scripted("belief")], Plan(["single_crash"], "test", 2))
-    lines = read_trajectories(path)[1]
-    assert verdicts(path) == [MATCH] * 2 and all(one["row"]["confidence"] for one in lines)
-
-
-def test_conversations_match_with_all_that_went_wrong_in_them(talked):
+    assert verdicts(path) == [MATCH] * 2
+    assert all(one["row"]["confidence"] for one in read_trajectories(path)[1])
+    # conversations, with all that went wrong in them
     lines = read_trajectories(talked)[1]
     assert verdicts(talked) == [MATCH] * 6
     assert {one["row"]["closed_by"] for one in lines} == {"timeout", "resolve"}
@@ -125,28 +119,22 @@ def test_conversations_match_with_all_that_went_wrong_in_them(talked):
     assert kinds == ["request_more_logs", "", "escalate", "", "resolve"]
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-def test_a_changed_part_of_the_score_is_forged(name, line):
-    changed = deepcopy(line)
-    value = changed["row"][name]
-    changed["row"][name] = value + 1e-9 if isinstance(value, float) else {1: 2}.get(value, "0")
-    if name == "confidence":
-        changed["row"][name] = 0.5
-    if name == "solved":
-        changed["row"][name] = not value
-    found = replayed(changed)
-    assert found.verdict == FORGED and name in found.reason
-    changed["row"].pop(name)
-    assert replayed(changed).verdict == FORGED
-
-
-@pytest.mark.parametrize(
-    "field, value", [("index", 0), ("task", "single_crash"), ("split", "train")]
-)
-def test_a_changed_incident_is_forged(field, value, line):
-    changed = deepcopy(line)
-    changed["row"][field] = value
-    assert replayed(changed).verdict == FORGED
+def test_a_changed_row_is_forged(line):
+    # Written out, so that a column that is left out of what is confirmed is missed.
+    for name in COLUMNS:
+        changed = deepcopy(line)
+        value = changed["row"][name]
+        changed["row"][name] = value + 1e-9 if isinstance(value, float) else {1: 2}.get(value, "0")
+        changed["row"] |= {"confidence": 0.5} if name == "confidence" else {}
+        changed["row"] |= {"solved": not value} if name == "solved" else {}
+        found = replayed(changed)
+        assert found.verdict == FORGED and name in found.reason
+        changed["row"].pop(name)
+        assert replayed(changed).verdict == FORGED
+    for field, value in (("index", 0), ("task", "single_crash"), ("split", "train")):
+        assert replayed({**line, "row": {**line["row"], field: value}}).verdict == FORGED
+    drifted = replayed({**line, "row": {**line["row"], "benchmark": "1.0", "score": 1.0}})
+    assert drifted.verdict == DRIFT and "1.0" in drifted.reason
 
 
 def changes(line):
@@ -172,21 +160,15 @@ def test_a_changed_action_is_forged(line, talked):
 def test_a_changed_opening_or_conversation_is_forged(talked):
     line = read_trajectories(talked)[1][1]
     assert replayed({**line, "opening": line["opening"] + "!"}).verdict == FORGED
-    for at, message in enumerate(line["messages"]):
-        # the last call came after the end, and was no step
-        if message["role"] in ("user", "tool") and message["content"] != "Incident closed.":
-            changed = deepcopy(line)
-            changed["messages"][at]["content"] = "nothing"
-            assert replayed(changed).verdict == FORGED, at
-
-
-def test_what_the_model_wrote_is_what_was_done(talked):
-    line = read_trajectories(talked)[1][1]
     others = [tool_call(Action("identify_root_cause", ("checkout",))), tool_call(Action("resolve"))]
     for at, message in enumerate(line["messages"]):
-        if message["role"] != "assistant":
-            continue
-        for new in ({"tool_calls": others}, {"tool_calls": None, "content": "I looked."}):
+        if message["role"] == "assistant":  # what it wrote is what was done
+            news = ({"tool_calls": others}, {"tool_calls": None, "content": "I looked."})
+        elif message["role"] == "system" or message["content"] == "Incident closed.":
+            continue  # of a call after the end, which was no step
+        else:
+            news = ({"content": "nothing"},)
+        for new in news:
             changed = deepcopy(line)
             changed["messages"][at] |= new
             assert replayed(changed).verdict == FORGED, (at, new)
@@ -195,13 +177,6 @@ def test_what_the_model_wrote_is_what_was_done(talked):
     counted = {**line, "row": {**line["row"], "prompt_tokens": 5}}
     assert replayed(counted).verdict == MATCH
     assert "left out" in replayed({**counted, "messages": []}).reason
-
-
-def test_a_conversation_cannot_be_left_out_of_a_models_file(tmp_path):
-    path = written(tmp_path / "out.jsonl", [TALKER], Plan(["single_crash"], "test", 2))
-    assert verdicts(path) == [MATCH] * 2
-    rewrite(path, lambda head, lines: lines[0].update(messages=[]))
-    assert verdicts(path) == [FORGED, MATCH]
 
 
 def test_a_line_that_was_left_out_is_missing(tmp_path):
@@ -219,32 +194,29 @@ def test_a_line_that_was_left_out_is_missing(tmp_path):
     assert verdicts(path) == [FORGED, *[MATCH] * 22]  # and nobody counts up to there
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"split": "train"}, {"benchmark": "1.0"}, {"policies": {"belief": {}}}, {"policies": {}}],
-)
-def test_a_header_that_contradicts_its_rows_is_forged(change, tmp_path):
+def test_a_file_that_contradicts_itself_is_forged(tmp_path):
     plan = Plan(["single_crash"], "test", 2)
     path = written(tmp_path / "out.jsonl", [scripted("trace")], plan)
-    rewrite(path, lambda head, lines: head["settings"].update(change))
-    found = replay(path)
-    assert [one.verdict for one in found] == [FORGED] * 2
-    assert all("the header" in one.reason for one in found)
-
-
-def test_what_was_played_with_another_version_drifts(line):
-    changed = deepcopy(line)
-    changed["row"]["benchmark"] = "1.0"
-    changed["row"]["score"] = 1.0
-    found = replayed(changed)
-    assert found.verdict == DRIFT and "1.0" in found.reason
-
-
-def test_an_episode_counts_once(tmp_path):
-    # Who played one twice could show the better one.
-    path = written(tmp_path / "out.jsonl", [scripted("trace")], Plan(["single_crash"], "test", 2))
+    whole = path.read_bytes()
+    for change in (
+        {"split": "train"},
+        {"benchmark": "1.0"},
+        {"policies": {"belief": {}}},
+        {"policies": {}},
+    ):
+        rewrite(path, lambda head, lines, change=change: head["settings"].update(change))
+        found = replay(path)
+        assert [one.verdict for one in found] == [FORGED] * 2
+        assert all("the header" in one.reason for one in found)
+        path.write_bytes(whole)
+    # An episode counts once: who played one twice could show the better one.
     rewrite(path, lambda head, lines: lines.append(lines[0]))
     assert verdicts(path) == [FORGED, MATCH, MATCH]
+    # A model's conversation cannot be left out.
+    path = written(tmp_path / "talked.jsonl", [TALKER], plan)
+    assert verdicts(path) == [MATCH] * 2
+    rewrite(path, lambda head, lines: lines[0].update(messages=[]))
+    assert verdicts(path) == [FORGED, MATCH]
 
 
 def test_errors_have_no_score_and_are_superseded(tmp_path):
@@ -284,21 +256,21 @@ ANYTHING = st.recursive(
 )
 
 
-@given(st.sampled_from(["row", "opening", "steps", "messages", "more"]), ANYTHING)
-def test_a_line_may_hold_anything(line, field, value):
+@given(
+    st.sampled_from(["row", "opening", "steps", "messages", "more"]),
+    st.sampled_from(["task", "split", "index", "policy", "closed_by", "benchmark"]),
+    ANYTHING,
+)
+def test_a_line_may_hold_anything(line, field, column, value):
     found = replayed({**line, field: value})
     assert found.verdict == (MATCH if (field, value) == ("messages", []) else FORGED)
-
-
-@given(st.sampled_from(["task", "split", "index", "policy", "closed_by", "benchmark"]), ANYTHING)
-def test_a_row_may_hold_anything(line, field, value):
-    found = replayed({**line, "row": {**line["row"], field: value}})
+    found = replayed({**line, "row": {**line["row"], column: value}})
     assert found.verdict in (MATCH, DRIFT, FORGED)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_what_cannot_be_read_is_forged(talked):
+    whole = read_trajectories(talked)[1][1]
+    for change in (
         lambda one: one["row"].pop("prompt_tokens"),
         lambda one: one["row"].pop("score"),
         lambda one: one["row"].update(score=[1.0]),
@@ -310,9 +282,7 @@ def test_a_row_may_hold_anything(line, field, value):
         lambda one: one["messages"][2]["tool_calls"][0].pop("function"),
         lambda one: one["messages"][2]["tool_calls"][0]["function"].update(arguments=NESTED),
         lambda one: one["messages"].append(7),
-    ],
-)
-def test_what_cannot_be_read_is_forged(change, talked):
-    line = deepcopy(read_trajectories(talked)[1][1])
-    change(line)
-    assert replayed(line).verdict == FORGED
+    ):
+        line = deepcopy(whole)
+        change(line)
+        assert replayed(line).verdict == FORGED

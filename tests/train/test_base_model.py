@@ -1,8 +1,6 @@
 """The embedded base model: its tokenizer, what it learns from, and its folder."""
 
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import copyfile, copytree
 
@@ -34,24 +32,21 @@ def ids_of(tokenizer, text):
     return tokenizer.encode(text, add_special_tokens=False)
 
 
-def test_the_tokenizer_is_lossless_and_short(tokenizer):
+def test_the_tokenizer_is_lossless_and_short_and_knows_who_writes(tokenizer):
     for index in range(5):
         messages = novice_episode(index)
         text = tokenizer.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)
         ids = ids_of(tokenizer, text)
         assert tokenizer.decode(ids) == text
         assert len(ids) < len(text) / 8  # the whole tool schema included
-    other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
-    assert tokenizer.decode(ids_of(tokenizer, other)) == other
-
-
-def test_only_what_the_assistant_writes_is_learned_in_full(tokenizer):
-    messages = novice_episode(3)
+    # Only what the assistant writes is learned in full.
     ids, own, _ = encode(tokenizer, messages, tool_schemas())
     written = tokenizer.decode([token for token, mine in zip(ids, own, strict=True) if mine])
     assert "<tool_call>" in written and "<tool_response>" not in written and "calls:" not in written
     turns = sum(message["role"] == "assistant" for message in messages)
     assert written.count("<|im_end|>") == turns
+    other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
+    assert tokenizer.decode(ids_of(tokenizer, other)) == other
 
 
 def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
@@ -64,7 +59,7 @@ def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
     assert loaded.encode(text) == saved.encode(text)
 
 
-def test_a_base_is_built_once(tiny_base, monkeypatch):
+def test_a_base_is_built_once(tiny_base, tmp_path, monkeypatch):
     before = (tiny_base / "base.json").stat().st_mtime_ns
     assert build_base(tiny_base, **TINY) == tiny_base
     assert (tiny_base / "base.json").stat().st_mtime_ns == before
@@ -74,40 +69,28 @@ def test_a_base_is_built_once(tiny_base, monkeypatch):
     monkeypatch.setattr(base_model, "novice_episode", lambda index: other)
     with pytest.raises(ValueError, match="built with"):
         build_base(tiny_base, **TINY)
-
-
-def test_the_published_base_is_recognised(tmp_path):
-    folder = tmp_path / "base"
+    monkeypatch.undo()
+    folder = tmp_path / "published"
     folder.mkdir()
     copyfile(RESULTS / "novice" / "base.json", folder / "base.json")
     assert build_base(folder) == folder
     assert list(tmp_path.iterdir()) == [folder]  # not even a lock: it may be read-only
 
 
-def test_a_second_process_waits_and_finds_the_base_finished(
-    tiny_base, tmp_path, monkeypatch, capsys
-):
-    folder, waiting = tmp_path / "runs" / "base", threading.Event()
+def test_a_second_process_waits_and_finds_the_base_finished(tiny_base, tmp_path, monkeypatch):
     monkeypatch.setattr(base_model, "new_model", None)  # to build would be an error
-
-    def acquire_and_tell(self, *args, **options):
-        if options.get("blocking", True):
-            waiting.set()
-        return acquire(self, *args, **options)
-
-    acquire = runs.FileLock.acquire
-    folder.parent.mkdir()
-    first = FileLock(folder.parent / ".base.lock")
+    folder, said = tmp_path / "base", []
+    first = FileLock(tmp_path / ".base.lock")
     first.acquire()
-    with ThreadPoolExecutor(1) as second:
-        monkeypatch.setattr(runs.FileLock, "acquire", acquire_and_tell)
-        built = second.submit(build_base, folder, **TINY)
-        assert waiting.wait(30) and not built.done()
+
+    def told(text, flush):
+        said.append(text)
         copytree(tiny_base, folder)  # the first one is done
         first.release()
-        assert built.result(30) == folder
-    told = capsys.readouterr().out.splitlines()
-    assert told == [f"waiting for another process that is at work in {folder}"]
+
+    monkeypatch.setattr(runs, "print", told, raising=False)
+    assert build_base(folder, **TINY) == folder
+    assert said == [f"waiting for another process that is at work in {folder}"]
 
 
 def test_an_expert_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path):

@@ -17,18 +17,19 @@ ROOT = Path(__file__).parents[2]
 SESSION = make_config("recommended")
 
 
-@pytest.mark.parametrize(
-    "model, billions, adapter",
+def test_shapes_give_the_published_sizes():
     # parameters as the models' cards have them; adapters as PEFT counts them
-    [
-        ("Qwen2.5-0.5B-Instruct", 0.49, 8_798_208),
-        ("Qwen2.5-3B-Instruct", 3.09, 29_933_568),
-        ("Qwen3-4B-Instruct-2507", 4.02, 33_030_144),
-    ],
-)
-def test_shapes_give_the_published_sizes(model, billions, adapter):
-    assert round(MODELS[model].weights / 1e9, 2) == billions
-    assert MODELS[model].adapter(16) == adapter
+    assert {
+        name: (round(shape.weights / 1e9, 2), shape.adapter(16)) for name, shape in MODELS.items()
+    } == {
+        "Qwen2.5-0.5B-Instruct": (0.49, 8_798_208),
+        "Qwen2.5-3B-Instruct": (3.09, 29_933_568),
+        "Qwen3-4B-Instruct-2507": (4.02, 33_030_144),
+    }
+    name = "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
+    assert estimate(replace(SESSION, model=name)) == estimate(SESSION)
+    with pytest.raises(ValueError, match=r"'runs/base'; choose one of Qwen2\.5-0\.5B-Instruct"):
+        estimate(replace(SESSION, model="runs/base"))
 
 
 def test_what_does_not_fit_is_reported():
@@ -40,16 +41,13 @@ def test_what_does_not_fit_is_reported():
     assert not estimate(replace(qwen3, incidents=4, micro_batches=24)).fits
 
 
-def test_a_measured_decode_step_takes_the_place_of_the_assumed():
+def test_what_costs_more():
+    # A measured decode step, of this model, takes the place of the assumed one of the 3B.
     assert estimate(SESSION, decode=T4.decode.low).hours.low == estimate(SESSION).hours.low
     assert estimate(SESSION, decode=0.1).hours.high < estimate(SESSION).hours.high
-    # of this model, which has fewer layers than the 3B
-    small = make_config("t4_starter")
-    assert estimate(small, decode=T4.decode.low).hours.low > estimate(small).hours.low
-
-
-def test_a_warm_up_is_one_more_evaluation_and_all_weights_need_optimizer_state():
     starter = make_config("t4_starter")
+    assert estimate(starter, decode=T4.decode.low).hours.low > estimate(starter).hours.low
+    # A warm-up is one more evaluation, and all weights need optimizer state.
     both = [estimate(replace(starter, warm_up=n), held_out=40).hours.low for n in (0, 200)]
     training = estimate(starter).hours.low
     assert both[1] - training == pytest.approx(1.5 * (both[0] - training))
@@ -63,10 +61,3 @@ def test_episodes_are_as_long_as_was_counted():
     assert round(counted["prompt with short tools"]) == cost.PROMPT
     replies = counted["packed: kept"] - counted["prompt"] - counted["packed: written"]
     assert round(replies / (counted["packed: turns"] - 1)) == cost.REPLY
-
-
-def test_a_model_is_known_by_its_name_whoever_quantised_it():
-    name = "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
-    assert estimate(replace(SESSION, model=name)) == estimate(SESSION)
-    with pytest.raises(ValueError, match=r"'runs/base'; choose one of Qwen2\.5-0\.5B-Instruct"):
-        estimate(replace(SESSION, model="runs/base"))

@@ -14,30 +14,27 @@ class Grammar:
 ASK, OTHER, ANSWER = [10, 3, 19], [10, 4, 5, 19], [[20, 6, 29], [30, 7, 39], [40]]
 
 
-def told(turn, options):
-    return compare(turn, options, Grammar)
+@pytest.mark.parametrize(
+    "turn, wanted",
+    [
+        # A turn like the expert's is learned whole.
+        ([20, 6, 29, 1, 30, 7, 39, 1, 40, 0], [20, 6, 29, 1, 30, 7, 39, 1, 40, 0]),
+        # Each wrong answer is corrected, and the next judged for itself.
+        ([20, 8, 29, 1, 30, 9, 39, 1, 40, 0], [20, 6, None, None, 30, 7, None, None, 40, 0]),
+        # Another kind of turn is corrected where it begins: what follows was never the expert's.
+        ([10, 3, 19, 0], [20]),
+        ([40, 0], [20]),
+        ([0], [20]),
+    ],
+)
+def test_a_turn_of_answers_is_learned_as_far_as_it_agrees(turn, wanted):
+    expected = [(at, token, 1.0) for at, token in enumerate(wanted) if token is not None]
+    assert compare(turn, [(ANSWER, 1.0)], Grammar) == expected
 
 
-def test_a_turn_like_the_experts_is_learned_whole():
-    turn = [20, 6, 29, 1, 30, 7, 39, 1, 40, 0]
-    assert told(turn, [(ANSWER, 1.0)]) == [(at, token, 1.0) for at, token in enumerate(turn)]
-
-
-def test_each_wrong_answer_is_corrected_and_the_next_judged_for_itself():
-    turn = [20, 8, 29, 1, 30, 9, 39, 1, 40, 0]
-    wanted = {at: token for at, token, _ in told(turn, [(ANSWER, 1.0)])}
-    assert wanted == {0: 20, 1: 6, 4: 30, 5: 7, 8: 40, 9: 0}
-
-
-@pytest.mark.parametrize("turn", [[10, 3, 19, 0], [40, 0], [0]])
-def test_another_kind_of_turn_is_corrected_where_it_begins(turn):
-    # What follows was never the expert's, whatever the model wrote there.
-    assert told(turn, [(ANSWER, 1.0)]) == [(0, 20, 1.0)]
-
-
-def test_questions_that_are_as_good_share_the_target():
+def test_questions_that_are_as_good_share_the_target_and_one_ends_the_turn():
     options = [([ASK], 0.75), ([OTHER], 0.25)]
-    assert told([10, 4, 5, 19, 0], options) == [
+    assert compare([10, 4, 5, 19, 0], options, Grammar) == [
         (0, 10, 1.0),
         (1, 3, 0.75),
         (1, 4, 0.25),
@@ -45,11 +42,9 @@ def test_questions_that_are_as_good_share_the_target():
         (3, 19, 1.0),
         (4, 0, 1.0),
     ]
-
-
-def test_after_one_question_the_turn_ends():
     # The model asks twice without looking at what the first brought.
-    assert told([10, 3, 19, 1, 10, 4, 5, 19, 0], [([ASK], 1.0), ([OTHER], 0.0)])[-1] == (3, 0, 1.0)
+    twice, options = [10, 3, 19, 1, 10, 4, 5, 19, 0], [([ASK], 1.0), ([OTHER], 0.0)]
+    assert compare(twice, options, Grammar)[-1] == (3, 0, 1.0)
 
 
 def test_the_expert_answers_once_it_is_sure_and_knows_no_truth(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from datasets import Dataset
+from torch.nn.utils.rnn import pad_sequence
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
@@ -35,39 +36,30 @@ def a_trainer(**attributes):
     return trainer
 
 
-def groups_of_episodes(tiny_base, incidents=3, group=4, **options):
-    """Sampled conversations of a few groups, as the padded tensors that TRL makes of them."""
+def groups_of_episodes(tiny_base, **options):
+    """Sampled conversations of three groups of four, as the padded tensors that TRL makes."""
     model, tokenizer = load_language_model(tiny_base)
     policy = LanguageModelPolicy(model, tokenizer, name="tiny", temperature=1.5, **options)
     torch.manual_seed(0)
-    tools = []
-    for index in range(incidents):
-        for _ in range(group):
-            one = TriageTools()
-            one.reset("cascading_failure", "train", index)
-            tools.append(one)
-    written = policy.converse([one.session for one in tools])
+    episodes = [Episode.open("cascading_failure", "train", i) for i in range(3) for _ in range(4)]
+    written = policy.converse([ToolSession(episode) for episode in episodes])
 
-    def padded(rows, left):
-        longest = max(map(len, rows))
-        pad = [[0] * (longest - len(row)) for row in rows]
-        return torch.tensor(
-            [p + list(r) if left else list(r) + p for p, r in zip(pad, rows, strict=True)]
-        )
+    def padded(rows, side):
+        return pad_sequence([torch.tensor(row) for row in rows], True, padding_side=side)
 
     inputs = {
-        "prompt_ids": padded([one.prompt for one in written], left=True),
-        "prompt_mask": padded([[1] * len(one.prompt) for one in written], left=True),
-        "completion_ids": padded([one.ids for one in written], left=False),
-        "completion_mask": padded([[1] * len(one.ids) for one in written], left=False),
-        "tool_mask": padded([[int(own) for own in one.own] for one in written], left=False),
+        "prompt_ids": padded([one.prompt for one in written], "left"),
+        "prompt_mask": padded([[1] * len(one.prompt) for one in written], "left"),
+        "completion_ids": padded([one.ids for one in written], "right"),
+        "completion_mask": padded([[1] * len(one.ids) for one in written], "right"),
+        "tool_mask": padded([[int(own) for own in one.own] for one in written], "right"),
     }
-    return model, tokenizer, tools, written, inputs
+    return model, written, inputs
 
 
 def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
     # TRL's own trainer and ours, each whole, are handed the same episodes, some of them twice.
-    _, _, _, _, inputs = groups_of_episodes(tiny_base)
+    _, _, inputs = groups_of_episodes(tiny_base)
     config = make_config("novice", model=str(tiny_base), incidents=4, group=4, temperature=1.5)
     inputs = {key: torch.cat([value, value[3:7]]) for key, value in inputs.items()}
     random = torch.Generator().manual_seed(0)
@@ -101,7 +93,7 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
 
 
 def test_an_episode_without_advantage_is_not_read_again(tiny_base):
-    model, _, _, _, inputs = groups_of_episodes(tiny_base)
+    model, _, inputs = groups_of_episodes(tiny_base)
     ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
     mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
     read = []
@@ -129,7 +121,7 @@ def test_log_probabilities_are_those_that_were_sampled_from(tiny_base, monkeypat
         return tokens
 
     monkeypatch.setattr(Writer, "_choose", chosen)
-    model, _, _, written, inputs = groups_of_episodes(tiny_base, constrained=True)
+    model, written, inputs = groups_of_episodes(tiny_base, constrained=True)
     ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
     mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
     order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(0))  # TRL shuffles
@@ -171,21 +163,21 @@ def written_by(tokenizer, *turns):
     return SimpleNamespace(ids=ids, own=own, messages=messages)
 
 
-def text_by_call(conversation, tokenizer):
-    """The text of each call's arguments, by its number."""
-    text = {}
-    numbers = calls_of_tokens(conversation, tokenizer)
-    for token, number in zip(conversation.ids, numbers, strict=True):
-        text[number] = text.get(number, "") + tokenizer.decode([token])
-    return text
-
-
 def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     # Given the credit of the answer that follows it, a turn cut short would be learned.
     _, tokenizer = load_language_model(tiny_base)
+
+    def text_by_call(conversation):
+        """The text of each call's arguments, by its number."""
+        text = {}
+        numbers = calls_of_tokens(conversation, tokenizer)
+        for token, number in zip(conversation.ids, numbers, strict=True):
+            text[number] = text.get(number, "") + tokenizer.decode([token])
+        return text
+
     cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
     severity = [Action("classify_severity", ("P2",))]
-    told = text_by_call(written_by(tokenizer, cut, severity), tokenizer)
+    told = text_by_call(written_by(tokenizer, cut, severity))
     # it is a call of the session's all the same, and has a number
     assert told[1].startswith("P2") and cut in told[None] and 0 not in told
     # likewise one that is cut off behind a whole one
@@ -193,7 +185,7 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     more = tokenizer(cut)["input_ids"]
     end = whole.own.index(False)
     whole.ids[end:end], whole.own[end:end] = more, [True] * len(more)
-    told = text_by_call(whole, tokenizer)
+    told = text_by_call(whole)
     assert told[0].startswith("dba") and told[1].startswith("P2")
     assert cut in told[None] and "escalate" in told[None] and set(told) == {0, 1, None}
 
@@ -285,15 +277,11 @@ def test_an_answer_is_compared_with_the_same_answer_of_others_and_a_decision_wit
     assert third.calls == [third.outside]  # it has given no answer
     rewards = [session.reward() for session in group]
     assert third.outside == pytest.approx(rewards[2] - sum(rewards) / 3)
-
-
-def test_every_call_has_an_advantage_and_equal_episodes_have_none():
+    # Every call has an advantage: None is none, and the last of the second comes too late.
     logs, team = Action("request_more_logs", ("all",)), Action("escalate", ("ceo",))
-    resolve = Action("resolve")
-    # None is no call, and the last of the second comes too late.
     group = [closed(logs, None, team, resolve), closed(resolve, logs), closed()]
     for session, advantage in zip(group, group_advantages(group), strict=True):
         assert len(advantage.calls) == len(session.episode.history) + session.late
     assert [session.late for session in group] == [0, 1, 0]
     for advantage in group_advantages([closed(logs, None, team, resolve) for _ in range(3)]):
-        assert [*advantage.calls, advantage.outside] == pytest.approx([0.0] * 5)
+        assert [*advantage.calls, advantage.outside] == pytest.approx([0.0] * 5)  # all are equal

@@ -121,11 +121,6 @@ def test_a_model_is_published_whole_and_its_card_is_true(run):
     assert example["messages"][0]["content"] == SYSTEM_PROMPT and len(example["tools"]) == 7
 
 
-@pytest.mark.slow
-def test_the_snippets_of_a_card_run(run):
-    assert run_snippets(write_model(run, NAME)).strip()
-
-
 def test_nothing_of_the_machine_is_published_and_a_run_that_was_not_evaluated_says_so(run):
     (run / "model" / "training_args.bin").write_text(str(run))
     nbformat = '{"metadata": {"papermill": {"output_path": "/home/alice/run"}}}'
@@ -179,13 +174,15 @@ def say_trained_on(model, run):
     path.write_text(json.dumps({**config, "base_model_name_or_path": model}))
 
 
-@pytest.mark.slow  # the other card's snippets run in every test
-def test_the_snippets_of_an_adapter_s_card_run(adapter, tiny_base):
+@pytest.mark.slow
+def test_the_snippets_of_both_kinds_of_card_run(run, request, tiny_base):
+    assert run_snippets(write_model(run, NAME)).strip()
+    adapter = request.getfixturevalue("adapter")
     say_trained_on("unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", adapter)
-    folder = write_model(adapter, NAME)
+    shutil.rmtree(adapter.parent / NAME)
     # so that the name leads to a model, offline
-    shutil.copytree(tiny_base, folder.parents[1] / "Qwen/Qwen2.5-3B-Instruct")
-    assert run_snippets(folder).strip()
+    shutil.copytree(tiny_base, adapter.parent / "Qwen/Qwen2.5-3B-Instruct")
+    assert run_snippets(write_model(adapter, NAME)).strip()
 
 
 @pytest.mark.parametrize(
@@ -245,10 +242,7 @@ def test_publishing_needs_a_token_and_an_owner(run, fake_hub, monkeypatch):
     with pytest.raises(ValueError, match="run `hf auth login`, or set HF_TOKEN"):
         publish_model(run, NAME)
     assert not (run / "hub").exists()
-
-
-def test_the_real_hub_takes_what_the_fake_does():
-    for name in ("create_repo", "upload_folder"):
+    for name in ("create_repo", "upload_folder"):  # the real Hub takes what the fake one does
         asked = {*signature(getattr(FakeHub, name)).parameters} - {"self", "name"}
         assert asked <= set(signature(getattr(HfApi, name)).parameters), name
 

@@ -10,30 +10,62 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import nbformat
 import psutil
 import pytest
 import yaml
 from made_up_sweeps import make_points
-from toy_notebook import write_toy
-from typer.testing import CliRunner
+from nbformat.v4 import new_code_cell, new_notebook
+from test_command_line import run
 
-from logtriage.__main__ import app
+from logtriage.bench.runs import locked
 from logtriage.train import sweeps
 from logtriage.train.sweeps import load_sweep, summarise_sweep
 
 ROOT = Path(__file__).parents[2]
 
 
-def write_sweep(folder, **changes):
-    write_toy(folder / "toy.ipynb")
+# A notebook that does in a second what training does in minutes: steps that are kept, to continue
+# from.
+PARAMETERS = """\
+folder: str = ""
+seed: int = 0
+size: int = 1
+pause: float = 0.0
+fails: bool = False
+profile: str = "cpu"
+steps: int = 0
+changes: dict = {}
+"""
+WORK = """\
+import json, os, time
+from pathlib import Path
+
+run = Path(folder) / f"seed-{seed}"
+file = run / "steps.jsonl"
+done = len(file.read_text().splitlines()) if file.exists() else 0
+for step in range(done, 5):
+    time.sleep(pause)
+    row = {"step": step, "worker": os.getppid(), "threads": os.environ["OMP_NUM_THREADS"]}
+    with file.open("a") as out:
+        out.write(json.dumps(row) + "\\n")
+assert not fails, "as it was asked to"
+"""
+
+
+def write_sweep(folder, last=WORK, **changes):
+    """A sweep of the notebook, whose last cell is `last`."""
+    cells = [
+        new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}),
+        new_code_cell("%%never a line of this\n", metadata={"tags": ["skip-execution"]}),
+        new_code_cell(last),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), folder / "toy.ipynb")
     asked = {"about": "a toy", "notebook": "toy.ipynb", "seeds": [0, 1], **changes}
     path = folder / "toy.yaml"
     path.write_text(yaml.safe_dump(asked))
     return path
-
-
-def run(*words):
-    return CliRunner().invoke(app, [*map(str, words)])
 
 
 @pytest.mark.parametrize(
@@ -61,64 +93,49 @@ def test_what_cannot_be_run_is_refused_before_anything_starts(tmp_path, changes,
     assert not (tmp_path / "out").exists()
 
 
-def test_a_key_that_occurs_twice_is_refused(tmp_path):
-    # YAML keeps the last one, and a row that somebody wrote would never be run.
-    path = write_sweep(tmp_path)
-    path.write_text(path.read_text() + "rows:\n  one: {size: 1}\n  one: {size: 2}\n")
-    with pytest.raises(ValueError, match="'one' stands twice"):
-        load_sweep(path)
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "sweeps").glob("*.yaml")), ids=lambda one: one.stem)
-def test_a_sweep_of_ours_can_be_run(path):
-    sweep = load_sweep(path)
-    assert len(sweep.points) == len(sweep.file.rows) * len(sweep.file.seeds)
-
-
-def test_rows_times_seeds(tmp_path):
+def test_a_sweep_is_rows_times_seeds_of_its_file(tmp_path):
+    for path in (ROOT / "sweeps").glob("*.yaml"):  # ours can be run
+        sweep = load_sweep(path)
+        assert len(sweep.points) == len(sweep.file.rows) * len(sweep.file.seeds)
     rows = {"plain": None, "slow one": {"pause": 0.1}}
     path = write_sweep(tmp_path, rows=rows, parameters={"size": 2}, against="plain")
     sweep = load_sweep(path, tmp_path / "out")
     assert [point.name for point in sweep.points] == [
         f"{row}/seed-{seed}" for seed in (0, 1) for row in rows
     ]
-    assert sweep.points[3].varied == {"size": 2, "pause": 0.1, "seed": 1}
+    assert sweep.points[3].parameters == {"size": 2, "pause": 0.1, "seed": 1}
     assert sweep.points[3].folder == tmp_path / "out" / "slow-one" / "seed-1"
     result = run("sweep", path, "--folder", tmp_path / "out", "--dry-run")
     assert result.exit_code == 0 and result.output.count("waiting") == 4
-
-
-def the_point(tmp_path, **parameters):
-    """The one point of a sweep."""
-    path = write_sweep(tmp_path, seeds=[3], parameters=parameters)
-    return load_sweep(path, tmp_path / "out").points[0]
+    # YAML keeps the last of two equal keys, and a row that somebody wrote would never be run.
+    path.write_text(path.read_text().replace("  plain: null\n", "  plain: null\n" * 2))
+    with pytest.raises(ValueError, match="'plain', 'slow one' stands twice"):
+        load_sweep(path)
 
 
 def test_a_point_is_finished_when_its_process_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    point = the_point(tmp_path)
-    assert point.state() == "waiting"
-    sweeps.execute(point)
-    assert point.state() == "finished"
-    steps = (point.folder / "steps.jsonl").read_text()
-    sweeps.execute(point)  # found, and not executed again
-    assert (point.folder / "steps.jsonl").read_text() == steps
-    assert the_point(tmp_path, size=2).state() == "interrupted"  # another point there
+
+    def point(**changes):
+        (one,) = load_sweep(write_sweep(tmp_path, seeds=[3], **changes), tmp_path / "out").points
+        return one
+
     # papermill counts the last cell as executed even when the kernel died in it
-    (point.folder / "point.json").unlink()
-    assert point.state() == "interrupted"
-    with point.lock:
-        assert point.state() == "running"
-
-
-def test_a_kernel_that_dies_in_the_last_cell_leaves_a_failed_point(tmp_path):
-    point = the_point(tmp_path)
-    notebook = json.loads((tmp_path / "toy.ipynb").read_text())
-    notebook["cells"][-1]["source"] = "import os; os._exit(1)"
-    (tmp_path / "toy.ipynb").write_text(json.dumps(notebook))
-    with pytest.raises(sweeps.PointError, match="died"):
-        sweeps.execute(point)
-    assert point.state() == "failed"
+    dying = point(last="import os; os._exit(1)")
+    assert dying.state() == "waiting"
+    with pytest.raises(RuntimeError, match="died"):
+        sweeps.execute(dying)
+    assert dying.state() == "failed"
+    sweeps.execute(point())
+    assert dying.state() == "finished"  # that it was continued
+    steps = (dying.folder / "steps.jsonl").read_text()
+    sweeps.execute(dying)  # found, and not executed again
+    assert (dying.folder / "steps.jsonl").read_text() == steps
+    assert point(parameters={"size": 2}).state() == "interrupted"  # another point there
+    (dying.folder / "point.json").unlink()
+    assert dying.state() == "interrupted"
+    with locked(dying.folder / "point"):
+        assert dying.state() == "running"
 
 
 def test_finished_points_are_summarised(tmp_path):
@@ -129,8 +146,7 @@ def test_finished_points_are_summarised(tmp_path):
     for _, _, folder in make_points(tmp_path / "out", {"one": 0.4, "two": 0.7}, seeds=2):
         (folder / "config.json").write_text(json.dumps(record))
     names = {path.name for path in summarise_sweep(sweep)}
-    tables = {"episodes.parquet", "summary.parquet", "sweep.json"}
-    assert names == {*tables, "seeds.png"}
+    assert names == {"episodes.parquet", "summary.parquet", "sweep.json", "seeds.png"}
 
 
 def start(*words, folder):

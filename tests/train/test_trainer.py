@@ -1,12 +1,13 @@
 """What TRL is handed, and the private parts of TRL that this relies on."""
 
 import inspect
-import json
 import math
 from types import SimpleNamespace
 
 import pytest
 import torch
+from conftest import lines
+from transformers import TrainerControl, TrainerState
 from trl import GRPOConfig, GRPOTrainer
 
 from logtriage.play.tools import MALFORMED_COST, TriageTools
@@ -61,14 +62,12 @@ def test_trl_has_the_private_parts_that_are_relied_on():
         assert part in source, part
 
 
-def test_a_step_is_one_generation_and_one_update(tmp_path):
+def test_a_step_is_one_update_and_no_trainer_changes_its_settings(tmp_path, monkeypatch):
     config = make_config("novice", model="x", micro_batches=4)
     arguments = grpo_arguments(config, tmp_path)
     assert arguments.generation_batch_size == config.episodes == 64
     assert arguments.max_tool_calling_iterations == 15  # the longest task's steps
 
-
-def test_what_a_trainer_changes_of_its_settings_is_an_error(tmp_path, monkeypatch):
     class Changed(GRPOConfig):
         def __post_init__(self):
             super().__post_init__()
@@ -77,7 +76,7 @@ def test_what_a_trainer_changes_of_its_settings_is_an_error(tmp_path, monkeypatc
 
     monkeypatch.setattr(trainer, "GRPOConfig", Changed)
     with pytest.raises(RuntimeError, match=r"changed: {'temperature': 0\.9}"):
-        grpo_arguments(make_config("novice", model="x"), tmp_path)
+        grpo_arguments(config, tmp_path)
 
 
 def answer(content):
@@ -121,10 +120,10 @@ def test_the_recorder_leaves_the_reward_to_the_session(tmp_path):
         pytest.approx(-MALFORMED_COST),
     ]
     assert logged["malformed"] == 2.0 and logged["score/single_crash"] == 0.0
-    rows = [json.loads(line) for line in (tmp_path / "episodes.jsonl").read_text().splitlines()]
-    assert [(row["step"], row["closed_by"]) for row in rows] == [(5, "timeout")] * 2
-    (shown,) = (tmp_path / "completions.jsonl").read_text().splitlines()
-    assert json.loads(shown)["messages"][0]["content"] == environments[0].session.opening
+    ends = [(row["step"], row["closed_by"]) for row in lines(tmp_path / "episodes.jsonl")]
+    assert ends == [(5, "timeout")] * 2
+    (shown,) = lines(tmp_path / "completions.jsonl")
+    assert shown["messages"][0]["content"] == environments[0].session.opening
 
 
 def test_regrouping_by_length_changes_no_row_only_padding():
@@ -158,17 +157,27 @@ def test_regrouping_by_length_changes_no_row_only_padding():
     assert all(part["num_items_in_batch"] == 3 for part in regrouped)
 
 
+def test_a_step_is_not_begun_that_would_not_end_in_time(tmp_path, monkeypatch):
+    clock, stopped = [0.0], []
+    monkeypatch.setattr(trainer.time, "perf_counter", lambda: clock[0])
+    log = MetricsLog(tmp_path, 9, False, None, 100.0)
+    log.on_train_begin(None, TrainerState(), TrainerControl())
+    # As long as the longest of them: it is the third that was slow.
+    for step, seconds in enumerate((10, 10, 30, 10, 15), 1):
+        clock[0] += seconds
+        control = TrainerControl()
+        log.on_step_end(None, TrainerState(global_step=step), control)
+        stopped.append(control.should_training_stop and control.should_save)
+    assert stopped == [False, False, False, False, True]
+
+
 def test_processor_time_adds_up_over_attempts(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "seconds": 50.0, "cpu_seconds": 40.0}\n')
     for step in (2, 3):  # each an attempt of its own
-        log, state = (
-            MetricsLog(tmp_path, 3, False, None, math.inf),
-            SimpleNamespace(global_step=step),
-        )
+        log, state = MetricsLog(tmp_path, 3, False, None, math.inf), TrainerState(global_step=step)
         log.on_train_begin(None, state, None)
         sum(range(3_000_000))
         log.on_log(None, state, None, {"reward": 0.0})
         log.bar.close()
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    cpu = [row["cpu_seconds"] for row in rows]
+    cpu = [row["cpu_seconds"] for row in lines(tmp_path / "metrics.jsonl")]
     assert cpu[0] < cpu[1] < cpu[2] < 60.0
