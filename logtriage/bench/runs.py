@@ -67,11 +67,11 @@ def _commit() -> str | None:
 
 
 class Gpu(NamedTuple):
-    """An NVIDIA GPU: its name, its memory in GB, and whether it computes in bf16."""
+    """An NVIDIA GPU."""
 
     name: str
     memory_gb: float
-    bf16: bool
+    bf16: bool  # whether it computes in that
 
     def __str__(self) -> str:
         return f"{self.name}, {self.memory_gb:.0f} GB{'' if self.bf16 else ', no bf16'}"

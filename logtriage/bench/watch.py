@@ -1,7 +1,7 @@
 """An incident in the terminal, as policies play it, step by step: `python -m logtriage watch`."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 
 from rich.console import Console, Group
@@ -21,9 +21,8 @@ STYLES = {"error": "red", "warning": "yellow"}
 def watch(
     names: Sequence[str], task: str, split: str, index: int, pause: float, screen: Console
 ) -> None:
-    """Show how each policy, by its name or a model's folder, plays one incident, side by side.
-
-    `pause`: seconds between two steps.
+    """Show how each policy, by its name or a model's folder, plays one incident, side by side, with
+    a `pause` of so many seconds between two steps.
     """
     if not POLICIES.keys() >= set(names):
         from transformers.utils.logging import disable_progress_bar
@@ -37,26 +36,18 @@ def watch(
     screen.print(_shown(episodes[0].opening))
     for policy, episode in zip(policies, episodes, strict=True):
         policy.play([episode])
-    for row in _rows(names, episodes):
-        time.sleep(pause)
-        screen.print(_side_by_side(row))
-    screen.rule(f"it was: {cause_of(incident)}" + (f" at {incident.root}" if incident.root else ""))
-
-
-def _rows(names: Sequence[str], episodes: Sequence[Episode]) -> Iterator[Sequence[Group | Text]]:
-    """What stands beside each other: the names, each step, the verdicts."""
-    yield [Text(name, style="bold underline") for name in names]
+    rows: list[list[Group | Text]] = [[Text(name, style="bold underline") for name in names]]
     for steps in zip_longest(*(episode.history for episode in episodes)):
-        yield [Text() if step is None else _step(step) for step in steps]
-    yield [_verdict(episode) for episode in episodes]
-
-
-def _side_by_side(cells: Sequence[Group | Text]) -> Table:
-    row = Table.grid(expand=True, padding=(0, 2))
-    for _ in cells:
-        row.add_column(ratio=1)
-    row.add_row(*cells)
-    return row
+        rows.append([Text() if step is None else _step(step) for step in steps])
+    rows.append([_verdict(episode) for episode in episodes])
+    for row in rows:
+        time.sleep(pause)
+        side_by_side = Table.grid(expand=True, padding=(0, 2))
+        for _ in row:
+            side_by_side.add_column(ratio=1)
+        side_by_side.add_row(*row)
+        screen.print(side_by_side)
+    screen.rule(f"it was: {cause_of(incident)}" + (f" at {incident.root}" if incident.root else ""))
 
 
 def _step(step: Step) -> Group:

@@ -65,9 +65,7 @@ CAPTIONS = {
 
 
 class Licence(NamedTuple):
-    """A licence as the Hub knows it; name and link where it has no identifier of its own."""
-
-    identifier: str
+    identifier: str  # as the Hub knows it; else a name and a link
     name: str | None = None
     link: str | None = None
 
@@ -87,8 +85,6 @@ LICENCES = {
 
 
 class Subject(NamedTuple):
-    """What is published."""
-
     run: Path  # folder of a finished run
     name: str  # of the repository, `owner/name`
     adapter: bool  # an adapter was trained, and not all weights

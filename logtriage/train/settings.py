@@ -14,6 +14,7 @@ from ..real.real_episode import MAX_STEPS
 from ..world.tasks import TASKS, check_task, check_tasks
 from .drills import DRILL_INDEX
 
+SHARES = {"single_crash": 0.35, "cascading_failure": 0.2, "silent_degradation": 0.45}
 MOST_TOGETHER = 48  # episodes of a step that `deal` makes: all are generated at once
 
 Count = Annotated[int, Field(ge=1)]
@@ -41,24 +42,16 @@ class TrainingConfig:
     warmup: Natural = 20
     max_grad_norm: NotNegative = 1.0  # what the gradient's norm is clipped to; 0 for no clip
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0  # of sampling
-    # Our own loop, for models of transformers (see `loop`), or TRL's, which reads the whole
-    # conversation again at each turn, and which Unsloth needs.
-    loop: Literal["kept", "trl"] = "kept"
-    # Whether all calls of an episode get its reward, or each answer its own part of the score (see
-    # `loop`), which needs the loop `kept`.
+    loop: Literal["kept", "trl"] = "kept"  # our own (see `loop`), or TRL's, which Unsloth needs
+    # All calls of an episode get its reward, or each answer its part of the score (see `loop`).
     credit: Literal["episode", "part"] = "part"
-    # Whether only calls that exist are written (see `policies.llm.grammar`), which needs the loop
-    # `kept`: Unsloth computes log-probabilities in kernels of its own, which know no mask.
+    # Whether only calls that exist are written (see `policies.llm.grammar`). Unsloth cannot: its
+    # kernels for log-probabilities know no mask.
     constrained: bool = True
     completion_tokens: Count = 1280  # of one episode, all turns and tool answers together
     turn_tokens: Count = 64  # new ones of one turn: five calls that name services of a deep graph
-    shares: dict[str, NotNegative] = dataclasses.field(  # task to its share of the incidents
-        default_factory=lambda: {
-            "single_crash": 0.35,
-            "cascading_failure": 0.2,
-            "silent_degradation": 0.45,
-        }
-    )
+    # Task to its share of the incidents.
+    shares: dict[str, NotNegative] = dataclasses.field(default_factory=SHARES.copy)
     # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
     deal: Literal["drawn", "in_turn"] = "drawn"
     warm_up: Natural = 0  # episodes of `trace` that an adapter imitates before GRPO
@@ -141,10 +134,8 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
 
 def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -> dict[str, int]:
     """Sizes of a run that plays exactly so many episodes of each task: steps, incidents, group.
-
-    Every step plays the same number of incidents of each task, each by a group of `group`, or the
-    next fewer that divide: one incident, or as few as keep to `most_steps`, and not more than
-    `MOST_TOGETHER` episodes in all. `ValueError` when there are no such sizes.
+    Every step plays as many incidents of each task (one, or as few as keep to `most_steps`), each
+    by a group of `group`, or the next fewer that divide. `ValueError` when there are no such sizes.
     """
     for size in range(group, 1, -1):
         for each in range(1, MOST_TOGETHER // (tasks * size) + 1):
@@ -215,9 +206,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "group": 6,
         "micro_batches": 12,
     },
-    # A reproduction of the model card that this project starts from: 30 episodes per task, 10
-    # steps, at most 4 episodes at once. At this rate Adam moves no entry of the adapter by more
-    # than 1e-4.
+    # Of the model card that this project starts from: 30 episodes per task, 10 steps, at most 4
+    # episodes at once. At this rate Adam moves no entry of the adapter by more than 1e-4.
     "model_card": {
         **_T4,
         "max_grad_norm": 1.0,

@@ -19,9 +19,7 @@ from .settings import TrainingConfig
 
 
 class Example(NamedTuple):
-    """A conversation to learn from."""
-
-    ids: list[int]  # of its tokens
+    ids: list[int]  # of the tokens of a conversation to learn from
     own: list[bool]  # which of them the assistant wrote
     # What is to be written where: (place, token, weight), by place. None: what stands there, for
     # each own token.
@@ -101,9 +99,7 @@ def train_on(
     matrices within the layers, by AdamW for embeddings, norms and biases.
 
     Args:
-        model: a causal language model.
-        together: the examples of each step; may be made by the model as it is by then.
-        steps: how many there are.
+        together: the examples of each of the `steps`; may be made by the model as it is by then.
         seed: of what is read without being written.
         learning_rate: Muon's peak; AdamW's is `ADAM_SHARE` of it.
         label: of the progress bar and the log, which gets a row of losses every 20 steps.

@@ -2,7 +2,6 @@
 each call is credited with its part of an episode's score.
 """
 
-import itertools
 from functools import partial
 from types import SimpleNamespace
 
@@ -14,8 +13,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
-from logtriage.play.episode import Episode, final_score
-from logtriage.play.scoring import WEIGHTS, Score
+from logtriage.play.episode import Episode
+from logtriage.play.scoring import Score
 from logtriage.play.tools import ToolSession, TriageTools
 from logtriage.policies.llm.decoder import Writer
 from logtriage.policies.llm.language_models import LanguageModelPolicy
@@ -188,52 +187,6 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     told = text_by_call(whole)
     assert told[0].startswith("dba") and told[1].startswith("P2")
     assert cut in told[None] and "escalate" in told[None] and set(told) == {0, 1, None}
-
-
-def played(tokenizer, *turns):
-    """Tools whose session has made these calls, and the conversation that says so."""
-    tools = TriageTools()
-    tools.reset("cascading_failure", "train", 0)
-    for call in itertools.chain(*turns):
-        function = tool_call(call)["function"]
-        tools.session.call(function["name"], function["arguments"])
-    return tools, written_by(tokenizer, *turns)
-
-
-def test_an_argument_has_the_advantage_of_its_part_and_all_else_that_of_the_episode(tiny_base):
-    _, tokenizer = load_language_model(tiny_base)
-    incident = Episode.open("cascading_failure", "train", 0).incident
-    wrong = next(one for one in ("P1", "P2", "P3") if one != incident.severity)
-    rest = [
-        Action("identify_root_cause", (incident.root,)),
-        Action("remediate", (incident.remedy, incident.root)),
-        Action("escalate", (incident.team,)),
-        Action("resolve"),
-    ]
-    # One is right in all, the other in all but the severity, of which the first is no word.
-    right, no_word, wrong = (
-        Action("classify_severity", (value,)) for value in (incident.severity, "P9", wrong)
-    )
-    group = [played(tokenizer, [right, *rest]), played(tokenizer, [no_word, wrong], rest)]
-    trainer = a_trainer(
-        environments=[tools for tools, _ in group],
-        num_generations=2,
-        _calls=[calls_of_tokens(written, tokenizer) for _, written in group],
-    )
-    rewards = [tools.get_reward() for tools, _ in group]
-    whole = (rewards[0] - rewards[1]) / 2
-    speeds = [WEIGHTS["speed"] * final_score(tools.session.episode).speed for tools, _ in group]
-    faster = (speeds[0] - speeds[1]) / 2  # by the step that the malformed call cost
-    table = trainer._advantages_by_part(max(len(written.ids) for _, written in group))
-    expected = [
-        {None: whole, 0: 0.1, 1: faster, 2: faster, 3: 0.0},
-        {None: -whole, 0: -whole, 1: -0.1, 2: -faster, 3: -faster, 4: 0.0},
-    ]
-    assert whole > 0.1 > faster > 0.0
-    for row, kinds, calls in zip(table, expected, trainer._calls, strict=True):
-        assert set(calls) == set(kinds)
-        assert row[: len(calls)].tolist() == pytest.approx([kinds[call] for call in calls])
-        assert (row[len(calls) :] == 0).all()
 
 
 @pytest.mark.parametrize(

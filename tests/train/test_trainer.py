@@ -5,22 +5,14 @@ import math
 from types import SimpleNamespace
 
 import pytest
-import torch
 from conftest import lines
 from transformers import TrainerControl, TrainerState
 from trl import GRPOConfig, GRPOTrainer
 
-from logtriage.play.tools import MALFORMED_COST, TriageTools
 from logtriage.train import trainer
 from logtriage.train.loop import KeptTrainer
 from logtriage.train.settings import make_config
-from logtriage.train.trainer import (
-    EpisodeRecorder,
-    IncidentTrainer,
-    MetricsLog,
-    by_length,
-    grpo_arguments,
-)
+from logtriage.train.trainer import IncidentTrainer, MetricsLog, grpo_arguments, unreachable_calls
 
 HOOKS = {  # private methods of TRL that these override
     IncidentTrainer: {
@@ -91,70 +83,16 @@ def test_an_answer_that_closes_the_incident_does_not_fit():
     assert len(trainer._get_tool_suffix_ids(closing)) > trainer.max_completion_length
 
 
-def test_the_recorder_leaves_the_reward_to_the_session(tmp_path):
-    # What TRL sums up: the recorder's share, and after it that of `get_reward`.
-    environments = [TriageTools() for _ in range(2)]
-    for tools in environments:
-        tools.reset("single_crash", "train", 0)
-        tools.escalate("ceo")
-    # Two calls never reached a session; the others it has counted itself.
+def test_calls_that_reached_no_session_are_counted_once():
     ended = [
         answer("{'error': 'Tool rm not found.'}"),
+        # The session has counted these itself.
         answer("{'error': 'Incident closed.'}"),
         answer("step 3 of 8\nerror: unknown team 'ceo'"),
         {"role": "assistant", "content": "<tool_call>{"},
     ]
-    completions = [ended, [{"role": "assistant", "content": "I give up."}]]
-    logged = {}
-    shares = EpisodeRecorder(tmp_path, count=True)(
-        prompts=[[{"role": "user", "content": ""}]] * 2,
-        completions=completions,
-        environments=environments,
-        trainer_state=SimpleNamespace(global_step=4),
-        log_metric=logged.__setitem__,
-        task=["single_crash"] * 2,
-    )
-    rewards = [tools.get_reward() for tools in environments]
-    assert [share + reward for share, reward in zip(shares, rewards, strict=True)] == [
-        pytest.approx(-3 * MALFORMED_COST),  # one the session saw, two that TRL answered
-        pytest.approx(-MALFORMED_COST),
-    ]
-    assert logged["malformed"] == 2.0 and logged["score/single_crash"] == 0.0
-    ends = [(row["step"], row["closed_by"]) for row in lines(tmp_path / "episodes.jsonl")]
-    assert ends == [(5, "timeout")] * 2
-    (shown,) = lines(tmp_path / "completions.jsonl")
-    assert shown["messages"][0]["content"] == environments[0].session.opening
-
-
-def test_regrouping_by_length_changes_no_row_only_padding():
-    random = torch.Generator().manual_seed(0)
-    whole = {"advantages": torch.arange(8.0), "num_items_in_batch": torch.tensor(3)}
-    for part, width in (("prompt", 5), ("completion", 6)):
-        whole[f"{part}_ids"] = torch.randint(1, 9, (8, width), generator=random)
-        whole[f"{part}_mask"] = torch.ones(8, width, dtype=torch.long)
-    for i in range(8):
-        whole["prompt_mask"][i, : i % 4] = 0
-        whole["completion_mask"][i, 1 + i % 6 :] = 0
-    batches = [
-        {key: value[i : i + 4] if value.dim() else value for key, value in whole.items()}
-        for i in (0, 4)
-    ]
-
-    def contents(parts):
-        return sorted(
-            (
-                part["advantages"][i].item(),
-                part["prompt_ids"][i][part["prompt_mask"][i].bool()].tolist(),
-                part["completion_ids"][i][part["completion_mask"][i].bool()].tolist(),
-            )
-            for part in parts
-            for i in range(4)
-        )
-
-    regrouped = by_length(batches)
-    assert contents(regrouped) == contents(batches)
-    assert sum(part["completion_ids"].numel() for part in regrouped) < 8 * 6
-    assert all(part["num_items_in_batch"] == 3 for part in regrouped)
+    assert unreachable_calls(ended) == 2
+    assert unreachable_calls([{"role": "assistant", "content": "I give up."}]) == 0
 
 
 def test_a_step_is_not_begun_that_would_not_end_in_time(tmp_path, monkeypatch):
