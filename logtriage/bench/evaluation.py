@@ -76,8 +76,8 @@ def make_plan(
     attempts: int = 1,
     topology: Topology | None = None,
 ) -> Plan:
-    """A plan of incidents that there are; `ValueError` for others. Without `episodes` it is of
-    `EPISODES` of each task, or of all real ones of a source, which is their split.
+    """A plan of incidents that there are; `ValueError` for others. By default of `EPISODES` of each
+    task, or of all real ones of a source, which is their split.
     """
     names = [task for task in RECORDED if task in tasks]
     if not names:
@@ -101,13 +101,10 @@ def make_plan(
 
 
 class Evaluation(NamedTuple):
-    """One row (`rollouts.COLUMNS`, and those of a judge) per episode that was played, now or
-    before; how many were planned and never begun, and why.
-    """
-
+    # One row (`rollouts.COLUMNS`, and those of a judge) per episode that was played, now or before.
     frame: pd.DataFrame
-    unplayed: int
-    reason: str
+    unplayed: int  # episodes that were planned and never begun
+    reason: str  # why
 
 
 def evaluate(

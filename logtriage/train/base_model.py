@@ -69,9 +69,7 @@ Made = tuple[Any, Any]  # a model and its tokenizer
 
 
 def build_tokenizer(examples: int = TOKENIZER_EXAMPLES) -> Any:
-    """Byte-level BPE on so many drills and novices' episodes: words whole or in parts (`PIECES`),
-    fixed phrases whole.
-    """
+    """BPE on so many drills and novice episodes: words in parts (`PIECES`), fixed phrases whole."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -111,9 +109,7 @@ def _texts(examples: int) -> Iterator[str]:
 
 
 def _fixed_pieces(tokenizer: Any) -> list[str]:
-    """Text that never varies: system prompt, tool schemas, headers, and of a call all but the
-    values.
-    """
+    """Text that never varies: prompts, tool schemas, headers, and of a call all but the values."""
     prompt = tokenizer.apply_chat_template(
         [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
     )
@@ -218,11 +214,10 @@ def build_base(
 def build_expert(
     folder: str | Path, base: str | Path, seed: int = 0, shown: int = 1500, own: int = 10_000
 ) -> Path:
-    """Teach a base model what `belief` would do, and save it; a finished folder is returned as it
-    is. `ValueError` when it has other settings, or `base` is none.
+    """Teach the model in `base` what `belief` would do, and save it; a finished folder is returned
+    as it is. `ValueError` when it has other settings, or `base` is none.
 
     Args:
-        base: the folder of the model to start from.
         shown: how many of the expert's own episodes it imitates first.
         own: how many it then plays itself, corrected by the expert (see `distillation`).
     """

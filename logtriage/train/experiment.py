@@ -61,20 +61,20 @@ def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> st
     return str(build_expert(track / "base", start)) if preset == "expert" else name
 
 
+def turn_tokens_of(settings: dict[str, Any]) -> int:
+    """New tokens of a turn when a run's model is evaluated or used: no fewer than in training."""
+    return max(TURN_TOKENS, settings["turn_tokens"])
+
+
 def model_player(run: Path, weights: Path | None, name: str) -> Player:
     """A run's model, greedy: with the weights or adapter in a folder, or as it started (None)."""
     settings = record_of(run)["settings"]
     base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
     adapter = weights if weights and (weights / "adapter_config.json").exists() else None
     source = weights if weights and not adapter else base
-    name_of_source = quantised_name(source) if in_4bit else source
+    source = quantised_name(source) if in_4bit else source
     options = {"turn_tokens": turn_tokens_of(settings), "constrained": settings["constrained"]}
-    return in_memory(name_of_source, name, in_4bit, adapter, **options)
-
-
-def turn_tokens_of(settings: dict[str, Any]) -> int:
-    """New tokens of a turn when a run's model is evaluated or used: no fewer than in training."""
-    return max(TURN_TOKENS, settings["turn_tokens"])
+    return in_memory(source, name, in_4bit, adapter, **options)
 
 
 def before_and_after(run: Path) -> dict[str, Player]:
@@ -218,12 +218,12 @@ def evaluate_run(
     of each task, `batch` at once. The models share the `hours`, and none begins a batch that would
     not end in its part of them. Returns the rows on the incidents that all have played.
     """
-    deadline = time.perf_counter() + 3600 * hours
-    path = Path(run) / "evaluation.parquet"
-    models = list(before_and_after(path.parent).values())
-    if (path.parent / "warm-up").exists():
-        models.append(model_player(path.parent, None, "start"))
-    players = [*models, *map(scripted, references)]
+    run, deadline = Path(run), time.perf_counter() + 3600 * hours
+    players = [*before_and_after(run).values()]
+    if (run / "warm-up").exists():
+        players.append(model_player(run, None, "start"))
+    players += map(scripted, references)
+    path = run / "evaluation.parquet"
     return same_incidents(_results(path, players, [split], episodes, batch, None, deadline))
 
 
@@ -239,17 +239,16 @@ def evaluate_checkpoints(run: str | Path, episodes: int = 60, batch: int = 100) 
 
 def evaluate_splits(run: str | Path, episodes: int = 100, batch: int = 100) -> pd.DataFrame:
     """Play the run's model, before and after, on the splits that hold something new."""
-    path = Path(run) / "splits.parquet"
-    new = [split for split in SPLITS if split.startswith("unseen")]
-    players = [*before_and_after(path.parent).values()]
-    return _results(path, players, new, episodes, batch)
+    run, new = Path(run), [split for split in SPLITS if split.startswith("unseen")]
+    players = [*before_and_after(run).values()]
+    return _results(run / "splits.parquet", players, new, episodes, batch)
 
 
 def audit_run(run: str | Path, episodes: int = 200) -> pd.DataFrame:
     """Audit the run's model, before and after, on `test`."""
-    path = Path(run) / "audit.parquet"
-    players = [*before_and_after(path.parent).values()]
-    return _results(path, players, ["test"], episodes, 50, judge_result)
+    run = Path(run)
+    players = [*before_and_after(run).values()]
+    return _results(run / "audit.parquet", players, ["test"], episodes, 50, judge_result)
 
 
 def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, Any]]:
@@ -294,8 +293,8 @@ Outcome: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFram
 
 
 def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> Outcome:
-    """The outcome of a finished run, on so many incidents of each task of `test`, of each of the
-    other splits, and at each checkpoint; what was played before is not played again.
+    """The outcome of a finished run, on so many incidents of each task of `test`, of each other
+    split, and at each checkpoint.
     """
     return (
         read_jsonl(run / "episodes.jsonl"),
@@ -308,12 +307,9 @@ def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> O
 
 def published(run: Path) -> Outcome:
     """The outcome of a published run, in a folder such as `results/novice/seed-1`."""
-    training, test, checkpoints, splits = (
-        pd.read_parquet(run / f"{name}.parquet")
-        for name in ("episodes", "evaluation", "checkpoints", "splits")
-    )
-    transcripts = json.loads((run / "transcripts.json").read_text())
-    return training, test, checkpoints, splits, transcripts
+    names = ("episodes", "evaluation", "checkpoints", "splits")
+    training, test, curve, splits = (pd.read_parquet(run / f"{name}.parquet") for name in names)
+    return training, test, curve, splits, json.loads((run / "transcripts.json").read_text())
 
 
 def tell(messages: list[Message]) -> str:

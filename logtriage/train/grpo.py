@@ -70,18 +70,15 @@ def train(
     track: str = "",
     hours: float = math.inf,
 ) -> Path:
-    """Train with GRPO into `folder`, resuming where an earlier attempt stopped.
+    """Train with GRPO into `folder`, resuming where an earlier attempt stopped; returns the trained
+    model's folder, or the run's when `until` stopped it before.
 
     Args:
-        folder: the run's; one process at a time trains in it.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
             on a server, with the same result. By default as `config.varied` has it.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
         hours: train no longer than this, loading included; the model is that of the last step.
-
-    Returns:
-        The trained model's folder; the run's, when `until` stopped it before.
 
     Raises:
         ValueError: when the folder holds a run with other settings, another process trains in it,
@@ -172,8 +169,8 @@ def _told(config: TrainingConfig, folder: Path) -> Iterator[None]:
 
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
-    """What `config.json` holds: a model in a folder is named relative to the run, so that both can
-    move together, and known by its weights, as is one that is in the package.
+    """What `config.json` holds. A model in a folder is known by its weights, and named relative to
+    the run, so that both can move together.
     """
     settings, source = asdict(config), Path(located(config.model))
     if source.is_dir():
@@ -212,10 +209,10 @@ def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
     """The settings as this machine can run them (Unsloth and 4 bit need an NVIDIA GPU), and a
     sentence on what was changed; empty for nothing.
     """
-    if find_gpu() is not None or (config.loader == "transformers" and not config.load_in_4bit):
+    elsewhere = replace(config, loader="transformers", load_in_4bit=False)
+    if elsewhere == config or find_gpu() is not None:
         return config, ""
-    warning = "no NVIDIA GPU here, so transformers loads the whole model: this is slow"
-    return replace(config, loader="transformers", load_in_4bit=False), warning
+    return elsewhere, "no NVIDIA GPU here, so transformers loads the whole model: this is slow"
 
 
 def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:

@@ -1,10 +1,10 @@
 """Sweeps: one notebook with many parameters and seeds, and a summary of what came out.
 
-A sweep is a YAML file, `sweeps/*.yaml` (see docs/training.md). Every point is one execution of the
-notebook by papermill, in `runs/<sweep>/<row>/seed-<seed>/`; Dask runs many of them. A point is
-finished when its `point.json` says so, which is written after papermill has returned: the executed
-notebook proves nothing, since a kernel may die in its last cell. To continue what an unfinished
-point has done is up to the notebook. When all are finished, `summary-<sweep>/` holds
+A sweep is a YAML file (see docs/training.md). Every point is one execution of the notebook by
+papermill, in `runs/<sweep>/<row>/seed-<seed>/`; Dask runs many of them. A point is finished when
+its `point.json` says so, which is written after papermill has returned: the executed notebook
+proves nothing, since a kernel may die in its last cell. To continue what an unfinished point has
+done is up to the notebook. When all are finished, `summary-<sweep>/` holds
 `episodes.parquet` (training by step, and every held-out episode: `bench.score_tables.gather`),
 `summary.parquet` (a line per row and task: scores, gains, differences, with intervals), `seeds.png`
 (the same as a figure) and `sweep.json` (what was varied, when, at which commits).
