@@ -46,13 +46,7 @@ from ..catalogue import open_incident
 from ..play.episode import OpenEpisode
 from ..play.renaming import names_for
 from ..play.tools import TriageTools
-from ..policies.llm.loading import (
-    explained,
-    load_language_model,
-    located,
-    quantised_name,
-    with_tool_calls,
-)
+from ..policies.llm import loading
 from .drills import open_varied
 from .settings import TrainingConfig, incident_rows
 
@@ -172,7 +166,7 @@ def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     """What `config.json` holds. A model in a folder is known by its weights, and named relative to
     the run, so that both can move together.
     """
-    settings, source = asdict(config), Path(located(config.model))
+    settings, source = asdict(config), Path(loading.located(config.model))
     if source.is_dir():
         settings["weights"] = weights_digest(source)
     if Path(config.model).is_dir():
@@ -228,8 +222,8 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         except ImportError as error:
             raise ValueError(f"no unsloth here ({error}); install requirements-gpu.txt") from error
 
-        name = quantised_name(config.model) if config.load_in_4bit else config.model
-        with explained(name):
+        name = loading.quantised_name(config.model) if config.load_in_4bit else config.model
+        with loading.explained(name):
             model, tokenizer = FastLanguageModel.from_pretrained(
                 name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
             )
@@ -237,8 +231,8 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         model = FastLanguageModel.get_peft_model(
             model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
         )
-        return model, with_tool_calls(tokenizer)
-    model, tokenizer = load_language_model(config.model, load_in_4bit=config.load_in_4bit)
+        return model, loading.with_tool_calls(tokenizer)
+    model, tokenizer = loading.load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
         return model.float(), tokenizer  # on a T4 it comes in fp16, which is too little to train in
     import torch

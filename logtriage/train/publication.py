@@ -29,14 +29,8 @@ from ..play.renaming import names_for
 from ..play.tools import ToolSession, tool_schemas
 from ..policies.llm.loading import WHOLE
 from ..world.tasks import BENCHMARK_VERSION
+from . import experiment
 from .drills import HOLDOUT_INDEX
-from .experiment import (
-    incidents_told,
-    refuse_production,
-    same_incidents,
-    summarise_run,
-    turn_tokens_of,
-)
 
 # Of `model/`: the other files say where it was trained, or are TRL's.
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
@@ -156,7 +150,7 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     """
     check_name(name)
     subject, folder, model = _subject(run, name, merged), run / "hub", run / "model"
-    refuse_production(run)
+    experiment.refuse_production(run)
     if folder.exists() and any(folder.iterdir()) and not (folder / "run.json").exists():
         raise ValueError(f"{folder} holds something else; move it away")
     shutil.rmtree(folder, ignore_errors=True)
@@ -249,7 +243,7 @@ def _card(subject: Subject, folder: Path, record: dict[str, Any], episodes: pd.D
         record=record,
         found=found,
         figures={name: said for name, said in CAPTIONS.items() if (folder / name).exists()},
-        turn_tokens=turn_tokens_of(settings),
+        turn_tokens=experiment.turn_tokens_of(settings),
         own_tokenizer=tokenizer.get("tokenizer_class") == "TokenizersBackend",
         run_named=f"{run.resolve().parent.name}/{run.name}",
         repository=REPOSITORY,
@@ -303,7 +297,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
         return {}
     evaluation = pd.read_parquet(path)
     split = evaluation["split"].iloc[0]  # others may be beside it
-    evaluation = same_incidents(evaluation[evaluation["split"] == split])
+    evaluation = experiment.same_incidents(evaluation[evaluation["split"] == split])
     base, trained = (evaluation[evaluation["policy"] == name] for name in ("base", "trained"))
     if trained.empty:
         return {}
@@ -312,7 +306,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
             f"{path} holds results of other weights than {run / 'model'}; evaluate the run again,"
             " or move the file away"
         )
-    rows = [{**row, "split": split} for row in summarise_run(folder, evaluation)]
+    rows = [{**row, "split": split} for row in experiment.summarise_run(folder, evaluation)]
     table = summary_table(rows)
     table["task"] = table["task"].str.replace("_", " ")
 
@@ -323,7 +317,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
     return {
         "rows": rows,
         "split": split,
-        "episodes": incidents_told(evaluation),
+        "episodes": experiment.incidents_told(evaluation),
         "results": shown("start", "base", "trained", "gain", f"share of {CEILING}"),
         "references": shown("trained", *REFERENCES) if {*REFERENCES} & {*table} else "",
         "strata": shown(*map(label, DETECTION)),

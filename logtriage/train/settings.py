@@ -149,6 +149,8 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
     )
 
 
+# Clipped a little above the gradients' median norm: a few large steps are enough to ruin them.
+_CPU: dict[str, Any] = {"varied": True, "max_grad_norm": 0.006}
 # Shared by the presets for a GPU. They fit a free session on a T4 by `cost`; see docs/t4.md.
 _T4: dict[str, Any] = {
     "model": "Qwen/Qwen2.5-3B-Instruct",
@@ -178,16 +180,9 @@ _T4: dict[str, Any] = {
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # Clipped a little above the gradients' median norm: a few large steps are enough to ruin them.
-    "novice": {"varied": True, "max_grad_norm": 0.006},
+    "novice": _CPU,
     # Its base has been taught already: half as many steps.
-    "expert": {
-        "varied": True,
-        "max_grad_norm": 0.006,
-        "learning_rate": 3e-4,
-        "steps": 60,
-        "warmup": 10,
-    },
+    "expert": {**_CPU, "learning_rate": 3e-4, "steps": 60, "warmup": 10},
     "recommended": _T4,
     # A small model hardly calls tools by itself, so it imitates `trace` before GRPO.
     "t4_starter": {

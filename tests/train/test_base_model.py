@@ -17,7 +17,6 @@ from logtriage.train import base_model
 from logtriage.train.base_model import build_base, build_expert, build_tokenizer
 from logtriage.train.drills import novice_episode
 from logtriage.train.supervised import encode
-from logtriage.world.faults import REMEDIES
 
 RESULTS = Path(__file__).parents[2] / "results"
 TINY = {"drills": 16, "novices": 16, "layers": 1, "hidden": 32}  # of the fixture `tiny_base`
@@ -45,6 +44,16 @@ def test_the_tokenizer_is_lossless_and_short_and_knows_who_writes(tokenizer):
     assert "<tool_call>" in written and "<tool_response>" not in written and "calls:" not in written
     turns = sum(message["role"] == "assistant" for message in messages)
     assert written.count("<|im_end|>") == turns
+    # A path name is its kind and a token for each number, wherever it stands.
+    for name in ("edge", "app-2-3", "queue-3-1-1-2"):
+        for place in ("calls: {} > {} {}; {}", "\n{} 12% 340ms", "ERROR {} failed", '"{}", "'):
+            tokens = [
+                tokenizer.decode([one]) for one in ids_of(tokenizer, place.format(*[name] * 4))
+            ]
+            kind, *numbers = re.findall(r"[a-z]+|-\d+", name)
+            starts = [i for i, token in enumerate(tokens) if token.strip() == kind]
+            found = sum(tokens[i + 1 : i + 1 + len(numbers)] == numbers for i in starts)
+            assert found == place.count("{}"), place
     other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
     assert tokenizer.decode(ids_of(tokenizer, other)) == other
 
@@ -99,36 +108,3 @@ def test_an_expert_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path):
     assert taught != (tiny_base / "model.safetensors").read_bytes()
     with pytest.raises(ValueError, match="built with"):
         build_expert(folder, folder, shown=4, own=8)
-
-
-# Wherever a name stands in what an agent reads and writes.
-PLACES = (
-    "calls: {0} > {0} {0}; {0} > {0}\nalerts: {0} errors 20%; {0} p95 900ms\n",
-    "\n{0} 12% 340ms 52\n{0} 0% 6ms 6\nERROR {0} circuit breaker for {0} is open",
-    "ERROR call to {0} failed, 3% of calls\nWARN slow upstream {0}, pending requests",
-    "see {0}",
-    "root cause noted: {0}\ndid restart on {0}",
-    '<tool_call>\n{{"name": "request_more_logs", "arguments": {{"service": "{0}"}}}}\n</tool_call>',
-    '{{"name": "remediate", "arguments": {{"remedy": "scale", "service": "{0}"}}}}\n</tool_call>',
-)
-
-
-@pytest.mark.parametrize("name", ["edge", "app-1", "app-2-3", "db-1-2-1", "queue-3-1-1-2"])
-def test_a_path_name_is_a_kind_and_a_token_for_each_number(tokenizer, name):
-    kind, *numbers = [tokenizer.decode([token]) for token in ids_of(tokenizer, name)]
-    assert [kind, *numbers] == re.findall(r"[a-z]+|-\d+", name)
-    for place in PLACES:
-        tokens = [tokenizer.decode([token]) for token in ids_of(tokenizer, place.format(name))]
-        # A blank or a line break before a name is part of its first token.
-        starts = [i for i, token in enumerate(tokens) if token.strip() == kind]
-        found = sum(tokens[i + 1 : i + 1 + len(numbers)] == numbers for i in starts)
-        assert found == place.count("{0}"), place
-
-
-def test_no_token_crosses_a_word(tokenizer):
-    fixed = set(tokenizer.get_added_vocab().values())
-    tokens = [tokenizer.decode([token]) for token in range(len(tokenizer)) if token not in fixed]
-    across = [token for token in tokens if re.search(r"[a-z][^A-Za-z]+[A-Za-z]", token)]
-    whole = [token for token in across if not re.match(r"step \d+ of", token)]
-    assert all(any(token.strip() in one for one in REMEDIES) for token in whole), whole
-    assert {" failed", " requests", "ERROR ", "% "} <= {token.lstrip("\n") for token in tokens}
