@@ -2,13 +2,11 @@
 
 The first line is the header: the settings that make the rows comparable. Every other line is an
 episode, with all that was done and seen; of the incident's truth it holds only what the score
-shows. A line is on disk (fsync) before the next episode counts, and a last line that a killed
-process left half-written is dropped. A lock keeps a second process from writing the same file.
+shows. A line is on disk (fsync) before the next episode counts; a half-written last one is dropped.
 
 An incident is a pure function of its coordinates, and a score one of incident and actions, so every
-line can be confirmed without the agent that wrote it. A conversation is replayed too: what the
-agent wrote must make these calls and bring these answers. The verdicts, and what cannot be
-confirmed, are in docs/evaluating.md.
+line can be confirmed without the agent that wrote it. A conversation must make these calls and
+bring these answers. docs/evaluating.md has the verdicts, and what cannot be confirmed.
 """
 
 import json
@@ -280,11 +278,10 @@ def _play(line: dict[str, Any], episode: BaseEpisode) -> None:
         if episode.done:
             raise _DiffersError(f"step {number} comes after the incident was closed")
         if step["action"]:
-            action = Action.parse(step["action"], step["value"], step["confidence"])
-            observation = episode.act(action)
+            shown = episode.act(Action.parse(step["action"], step["value"], step["confidence"]))
         else:
-            observation = episode.refuse(step["value"])
-        if render(observation) != step["observation"]:
+            shown = episode.refuse(step["value"])
+        if render(shown) != step["observation"]:
             raise _DiffersError(f"step {number} brings another answer")
 
 

@@ -91,9 +91,8 @@ def drill(index: int) -> list[Message]:
         exchange = _questions_of_a_graph(random, index)
     else:
         exchange = []
-        for question in range(KINDS[kind][1]):
-            reworded = kind == "lines" and random.random() < REWORDED
-            episode = _open(random, first + question, reworded)
+        for index in range(first, first + KINDS[kind][1]):
+            episode = _open(random, index, kind == "lines" and random.random() < REWORDED)
             if kind in ("lines", "blocks"):
                 exchange.append(_question_of_logs(kind, episode, random))
             elif kind == "slow":
@@ -191,8 +190,8 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
 
 
 def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:
-    """What a line, or a block of lines, says: of the first service in random order that has one of
-    the kind that is sought, else of the last one.
+    """What a line, or a block of lines, says: of the first service that has one of the kind that is
+    sought, in random order, else of the last one.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     positions = list(range(len(topology.names))) * (2 if kind == "lines" else 1)

@@ -17,8 +17,7 @@ import logging
 import re
 import reprlib
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -301,27 +300,23 @@ def run_points(
     return failures
 
 
-@contextmanager
-def _client(workers: int | None, scheduler: str) -> Iterator[Client]:
+def _client(workers: int | None, scheduler: str) -> Client:
     """A client of the scheduler, or of a cluster on this machine that ends with it."""
     from dask.system import CPU_COUNT  # those that this process may use
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     if scheduler and workers:
         raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
     if scheduler:
         try:
-            client = Client(scheduler, timeout=10)
+            return Client(scheduler, timeout=10)
         except (OSError, ValueError) as error:
             raise ValueError(
                 f"no Dask scheduler answers at {scheduler}; start one (`dask scheduler`), or "
                 "leave out --scheduler"
             ) from error
-        with client:
-            yield client
-        return
     count = workers or CPU_COUNT
-    cluster = LocalCluster(
+    client = Client(
         n_workers=count,
         threads_per_worker=1,
         host="127.0.0.1",
@@ -330,9 +325,8 @@ def _client(workers: int | None, scheduler: str) -> Iterator[Client]:
         env={"OMP_NUM_THREADS": str(max(1, CPU_COUNT // count))},
         silence_logs=logging.CRITICAL,
     )
-    with cluster, Client(cluster) as client:
-        print(f"{count} at a time; dashboard: {client.dashboard_link}", flush=True)
-        yield client
+    print(f"{count} at a time; dashboard: {client.dashboard_link}", flush=True)
+    return client
 
 
 # -- the summary -----------------------------------------------------------------------------------

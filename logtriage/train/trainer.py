@@ -114,9 +114,7 @@ class IncidentTrainer(GRPOTrainer):
 
     def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
         """Ids of the tools' answers, to go on generating from; too many where the incident is over.
-
-        TRL's loop has no way for an environment to end an episode, but it drops an answer that does
-        not fit into `max_completion_length`, and with it the turn to come.
+        TRL's loop knows no other end: it drops an answer that does not fit, and the turn to come.
         """
         if any(str(message["content"]).endswith(CLOSED) for message in tool_messages):
             return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
@@ -161,10 +159,8 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 class EpisodeRecorder:
     """Records the episodes of a step in the run's folder and logs their means. `count`: calls that
-    never reached a session are malformed, too, as in TRL's own loop.
-
-    TRL shows whole completions to reward functions only, so it is one. It returns 0: TRL adds the
-    reward of `TriageTools.get_reward`, which it calls after the reward functions.
+    never reached a session are malformed, too, as in TRL's own loop. TRL shows whole completions to
+    reward functions only, so it is one. It returns 0: TRL adds `TriageTools.get_reward`'s.
     """
 
     __name__ = "episodes"
@@ -227,8 +223,7 @@ def append(path: Path, rows: list[dict[str, Any]]) -> None:
 class MetricsLog(TrainerCallback):
     """One line of `metrics.jsonl` per step, and a bar for `progress`. Training ends, with a
     checkpoint, after the step `until`, or when a step as long as the longest so far would not end
-    before `deadline`, in `time.perf_counter`'s seconds. `seconds` and `cpu_seconds`, of this
-    process, are sums over attempts, each up to its last checkpoint.
+    before `deadline` (of `time.perf_counter`). `seconds` and `cpu_seconds` add up over attempts.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from logtriage.train import experiment
 from logtriage.train.experiment import base_for, evaluate_run, incidents_played, summarise_run
 from logtriage.train.grpo import run_settings
 from logtriage.train.settings import make_config
+from logtriage.world.tasks import TASKS
 
 
 @pytest.fixture
@@ -75,19 +76,10 @@ def test_what_was_played_is_not_played_again(run):
 
 def test_a_script_that_goes_on_plays_its_random_numbers_from_the_beginning(run):
     run.models.clear()
-    names = ("novice", "random")
+    names, plan = ("novice", "random"), experiment.Plan([*TASKS], "test", 6)
     run.play(3, references=names)
-    pd.testing.assert_series_equal(
-        run.play(6, references=names)["score"],
-        pd.concat(
-            [experiment.evaluate([scripted(name)], plan_of(6)).frame for name in names],
-            ignore_index=True,
-        )["score"],
-    )
-
-
-def plan_of(episodes):
-    return experiment.Plan(list(experiment.TASKS), "test", episodes)
+    whole = [experiment.evaluate([scripted(name)], plan).frame["score"] for name in names]
+    assert run.play(6, references=names)["score"].to_list() == pd.concat(whole).to_list()
 
 
 def test_an_evaluation_stops_at_a_batch_and_goes_on(run):
