@@ -1,7 +1,7 @@
 """Every policy by name, and what makes two results of one policy comparable.
 
 A `Player` has the settings that decide its episodes, known before anything is loaded; their digest
-is the one key by which results are cached, whether by `evaluate` or for a training run.
+is the one key by which results are kept.
 """
 
 import ast

@@ -1,16 +1,16 @@
 """The embedded base model, which is built in minutes on a CPU: a demonstration should not depend on
 a download.
 
-A Qwen2 decoder of about one million parameters with its own tokenizer, built from text of `train`
-only; it reads services by path names. It first learns to *read* (see `drills`), then imitates a
-*novice on-call* who knows the runbook but blames the loudest service, and is often wrong. Neither
-shows it the right answer of an incident; what GRPO adds, it learns from reward. An *expert* base is
-a finished one that `belief` has then taught, by its own episodes first, and by what it would have
-done in the model's (see `distillation`). The runbook in the drills (what a line proves, which
-remedy and team go with it) is true in the simulated world; results of this model must say so.
+A Qwen2 decoder of about one million parameters, built from text of `train` only. It first learns
+to *read* (see `drills`), then imitates a *novice on-call* who knows the runbook but blames the
+loudest service, and is often wrong. Neither shows it the right answer of an incident; what GRPO
+adds, it learns from reward. An *expert* base is a finished one that `belief` has then taught, by
+its own episodes first, and by what it would have done in the model's (see `distillation`). The
+runbook in the drills (what a line proves, which remedy and team go with it) is true in the
+simulated world; results of this model must say so.
 
 The tokenizer is byte-level BPE. Prompts are what training costs, so what never varies is one token;
-unknown words are read in parts, and services by their path names.
+unknown words are read in parts, and services by path names.
 """
 
 import hashlib

@@ -1,9 +1,5 @@
 """What a notebook on a borrowed GPU needs around training: the preset for the GPU that is there, a
-place for the run, commands, the precision that is faster, and hours that are kept.
-
-    budget = Budget(2.5)
-    ...  # two steps of training, then the play before it, for `budget.for_evaluation()` hours
-    print(budget.plan(run))  # what fits the hours that are left
+place for the run, commands, the precision that is faster, and hours that are kept (`Budget`).
 
 Training and evaluation run in processes of their own (`command`): Unsloth changes classes of
 `transformers` in the process that imports it, only a process that ends is sure to give memory back,
@@ -122,9 +118,8 @@ def command(*arguments: object, **options: object) -> None:
 
 
 class Budget:
-    """The hours of a session, from when this is made; a run that is continued in another one has a
-    new budget. All that takes long gets a part of them, and stops by itself: no step and no batch
-    is begun that would not end in time.
+    """The hours of a session, from when this is made. All that takes long gets a part of them, and
+    stops by itself: no step and no batch is begun that would not end in time.
     """
 
     def __init__(self, hours: float) -> None:

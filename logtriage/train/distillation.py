@@ -5,9 +5,8 @@ would do there (DAgger: Ross et al., 2011). Questions that promise nearly the sa
 (`SOFTNESS`). Token by token the model learns the expert's turn as far as its own agrees with it,
 and the first token where it does not; of several answers in a turn, each for itself.
 
-The expert knows how incidents are drawn, and the posterior of what has been seen. It never reads an
-incident's truth. It reads every log line as it is, where the model reads some with words that are
-missing or made up (`drills.NoisySession`); nothing but this lesson has such noise.
+The expert knows how incidents are drawn, and never reads an incident's truth. It reads every log
+line as it is, where the model reads some with words missing or made up (`drills.NoisySession`).
 """
 
 import math

@@ -126,10 +126,10 @@ class Kept:
             self.write()
 
     def write(self) -> None:
-        frames = [self.others]
-        for player in self.players:
-            rows = [row for (name, _), row in self.rows.items() if name == player]
-            frames.insert(-1, frame_of(rows, self.plan.names))
+        rows = {name: list[dict[str, Any]]() for name in self.players}
+        for (name, _), row in self.rows.items():
+            rows[name].append(row)
+        frames = [*(frame_of(each, self.plan.names) for each in rows.values()), self.others]
         partial = self.path.with_name(self.path.name + ".partial")
         pd.concat([one for one in frames if len(one)]).to_parquet(partial, index=False)
         partial.replace(self.path)
@@ -160,7 +160,7 @@ def _results(
                 until = now + (deadline - now) / len(models)
                 models.remove(player)
             frames.append(evaluate([player], plan, kept, judge, batch, deadline=until).frame)
-        if short:
+        if short and kept.rows:
             kept.write()
     return pd.concat([one for one in frames if len(one)] or frames, ignore_index=True)
 

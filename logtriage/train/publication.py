@@ -1,9 +1,8 @@
 """A finished run as a model of the Hugging Face Hub: `python -m logtriage publish-model`.
 
-The folder `hub` in the run's, which is uploaded, holds the model card (`templates/model_card.md`,
-filled in from what lies in the run's folder), the adapter or the whole model, `example.json` for
-the card's snippet, `run.json` (the run's `config.json`), its metrics, results and figures, and
-nothing of the machine: no checkpoints, no pickled arguments.
+The folder `hub` in the run's, which is uploaded, holds the card (`templates/model_card.md`, filled
+in from the run), the adapter or the whole model, `example.json` for the card's snippet, `run.json`
+(the run's `config.json`), metrics, results and figures, and nothing of the machine.
 """
 
 import json
@@ -119,11 +118,8 @@ def publish_model(
     run: Path, name: str, private: bool = False, merged: bool = False, dry_run: bool = False
 ) -> str:
     """Publish a finished run as the model `name`, and return its address; with `dry_run` only write
-    the folder, and return that. A repository that is there stays as private as it is.
-
-    Raises:
-        ValueError: as `write_model`, or when nobody is logged in; nothing has been written then.
-        ConnectionError: when the Hub refuses it, or cannot be reached.
+    the folder, and return that. A repository that is there stays as private as it is. `ValueError`
+    as `write_model`, or when nobody is logged in; `ConnectionError` when the Hub does not take it.
     """
     if dry_run:
         return str(write_model(run, name, merged))
@@ -142,11 +138,9 @@ def publish_model(
 
 def write_model(run: Path, name: str, merged: bool = False) -> Path:
     """Write the folder that is to be the repository `name` (`owner/name`), `hub` in the run's, and
-    return it; an adapter is `merged` into its base in 16 bit, or not.
-
-    Raises:
-        ValueError: when `name` is none, the run is not finished, or of `production`, nobody else
-            could load the adapter, or the results are not of these weights.
+    return it; an adapter is `merged` into its base in 16 bit, or not. `ValueError` when `name` is
+    none, the run is not finished, or of `production`, nobody else could load the adapter, or the
+    results are not of these weights.
     """
     check_name(name)
     subject, folder, model = _subject(run, name, merged), run / "hub", run / "model"

@@ -269,14 +269,12 @@ def run_points(
     points: Sequence[Point], workers: int | None = None, scheduler: str = ""
 ) -> dict[Point, str]:
     """Execute every point that is not finished; return those that failed twice, with their last
-    errors. Dask gives the point of a lost worker to another one.
+    errors. Dask gives the point of a lost worker to another one. `ValueError` when no scheduler
+    answers, or it is lost for good.
 
     Args:
         workers: processes on this machine, which share its cores out; None for one per core.
         scheduler: a Dask scheduler (`tcp://...`) whose workers do it instead; they come and go.
-
-    Raises:
-        ValueError: when no scheduler answers, or it is lost for good.
     """
     from distributed import as_completed
     from tqdm import tqdm
