@@ -93,11 +93,6 @@ gpu: setup  ## on an NVIDIA GPU: training on Unsloth, and memory at a T4's size:
 
 results: setup  ## after `make seeds`: publish runs, check the leaderboard, redraw figures, write all tables and numbers (5 min a run)
 	$(RUN) scripts/publish.py
-	$(RUN) scripts/leaderboard.py
-	$(RUN) scripts/redraw.py
-	$(RUN) scripts/animate.py
-	$(RUN) scripts/pages.py
-	$(RUN) scripts/gallery.py
 
 notebooks: setup  ## execute the CPU notebooks in place, after `make demo` (15 min)
 	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \

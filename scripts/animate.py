@@ -150,6 +150,6 @@ def picture() -> str:
     return film.svg(row + 2)
 
 
-if __name__ == "__main__":
+def write_picture() -> None:
+    """Write docs/incident.svg."""
     PATH.write_text(picture())
-    print(f"wrote {PATH.name}, {PATH.stat().st_size // 1000} kB")

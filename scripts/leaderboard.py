@@ -8,9 +8,10 @@ a score that its actions do not earn.
 import gzip
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
+from tables import RESULTS, ROOT
 
 from logtriage.bench.intervals import (
     KEYS,
@@ -27,14 +28,14 @@ from logtriage.bench.leaderboard import (
     check_entry,
     read_entry,
 )
-from logtriage.bench.score_tables import CEILING, markdown, pass_all, pass_at
+from logtriage.bench.plots import words
+from logtriage.bench.score_tables import CEILING, cell_text, markdown, pass_all, pass_at
 from logtriage.production.production_episode import PRODUCTION
 from logtriage.production.production_policies import CEILING as PRODUCTION_CEILING
 from logtriage.server.comparison import RECORDED
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
-ROOT = Path(__file__).resolve().parents[1]
-ENTRIES = ROOT / "results" / "leaderboard"
+ENTRIES = RESULTS / "leaderboard"
 PAGE = ROOT / "LEADERBOARD.md"
 # What the page at /web calls those whose entries it shows, and the names of their files.
 SHOWN = {"belief": "belief", "trained agent": "novice-grpo", "base model": "novice-base"}
@@ -83,29 +84,23 @@ def entries() -> list[Entry]:
             that is not in its own file.
     """
     found: list[Entry] = []
+    seen: dict[tuple[Any, ...], str] = {}
     for path in sorted(ENTRIES.glob("*.json")):
         entry = read_entry(path)
-        top = TOPS[entry.tasks]
-        if (entry.name == top) != (path.stem == top):
+        name, top = entry.name, TOPS[entry.tasks]
+        if (name == top) != (path.stem == top):
             raise ValueError(f"{path}: the entry of {top} is {top}.json; rename one")
+        plain = "".join(char for char in name.casefold() if char.isalnum())
+        key = (entry.benchmark, entry.tasks, plain)
+        if key in seen:
+            raise ValueError(
+                f"there is an entry {seen[key]} already, and {name} reads like it; rename one"
+            )
+        seen[key] = name
         found.append(entry)
-    for table in {(one.benchmark, one.tasks) for one in found}:
-        check_names([one.name for one in found if (one.benchmark, one.tasks) == table])
     return sorted(
         found, key=lambda one: (one.benchmark != BENCHMARK_VERSION, -one.frame["score"].mean())
     )
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raise `ValueError` for two names that a reader could take for one another."""
-    seen: dict[str, str] = {}
-    for name in names:
-        plain = "".join(char for char in name.casefold() if char.isalnum())
-        if plain in seen:
-            raise ValueError(
-                f"there is an entry {seen[plain]} already, and {name} reads like it; rename one"
-            )
-        seen[plain] = name
 
 
 def page(found: Sequence[Entry]) -> str:
@@ -125,15 +120,15 @@ def page(found: Sequence[Entry]) -> str:
             if ceiling is None:
                 raise ValueError(f"benchmark {version} has no entry of {top}; add one")
             rows = [table_row(one, ceiling) for one in own]
-            table = markdown([{head: cell(text) for head, text in row.items()} for row in rows])
+            cells = [{head: cell(cell_text(text)) for head, text in row.items()} for row in rows]
             about = [f"- **{cell(one.name)}**: {cell(one.about)}" for one in own if one.about]
             intro = [PRODUCTION_INTRO] if tasks == PRODUCTION_ALONE else []
-            parts += [*intro, table, "\n".join(about)]
+            parts += [*intro, markdown(cells), "\n".join(about)]
     return "\n\n".join([*parts, HOW_TO_SUBMIT]) + "\n"
 
 
-def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
-    """An entry as a row of the page, head to cell; the `ceiling` holds at least its incidents."""
+def table_row(entry: Entry, ceiling: Entry) -> dict[str, Any]:
+    """An entry as a row of the page, head to value; the `ceiling` holds at least its incidents."""
     frame, attempts = entry.frame, entry.attempts
     scores = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
     best = ceiling.frame.merge(frame[KEYS], on=KEYS)
@@ -142,23 +137,22 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, str]:
         """pass@k or pass^k, the mean over incidents."""
         return f"{np.mean([estimate(k, attempts, won) for won in frame['solved']]):.2f}"
 
-    several = f"; of {attempts} one {mean(pass_at, attempts)}, all {mean(pass_all, attempts)}"
-    main = entry.tasks == MAIN  # else a single task, whose score says all of this
-    return {
-        "policy": entry.name,
-        **{
-            task.replace("_", " "): f"{mean_interval(own):.2f}"
-            for task, own in zip(entry.tasks, scores, strict=True)
-        },
-        **({"mean": f"{stratified_mean(scores):.2f}"} if main else {}),
-        f"share of `{ceiling.name}`": f"{share_of_ceiling(*matched(frame, best)).mean:.2f}",
-        **({"solved": mean(pass_at, 1) + (several if attempts > 1 else "")} if main else {}),
-        **({"grounded": f"{entry.grounded:.2f}"} if main else {}),
-        "attempts": str(attempts),
-        "tokens per episode": "-" if entry.tokens is None else f"{entry.tokens:,.0f}",
-        "errors": str(sum(score is None for _, _, _, score, *_ in entry.episodes)),
-        "version": entry.benchmark,
-    }
+    row: dict[str, Any] = {"policy": entry.name}
+    row |= {words(task): mean_interval(x) for task, x in zip(entry.tasks, scores, strict=True)}
+    row["mean"] = stratified_mean(scores)
+    row[f"share of `{ceiling.name}`"] = share_of_ceiling(*matched(frame, best)).mean
+    row["solved"] = mean(pass_at, 1)
+    if attempts > 1:
+        both = mean(pass_at, attempts), mean(pass_all, attempts)
+        row["solved"] += "; of {} one {}, all {}".format(attempts, *both)
+    row["grounded"] = entry.grounded
+    row["attempts"] = attempts
+    row["tokens per episode"] = "-" if entry.tokens is None else f"{entry.tokens:,.0f}"
+    row["errors"] = sum(score is None for _, _, _, score, *_ in entry.episodes)
+    row["version"] = entry.benchmark
+    # The score of `production`, a single task, says all of these.
+    left_out = () if entry.tasks == MAIN else ("mean", "solved", "grounded")
+    return {head: value for head, value in row.items() if head not in left_out}
 
 
 def cell(text: str) -> str:
@@ -176,12 +170,13 @@ def recorded() -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = {}
     for name, stem in SHOWN.items():
         entry = read_entry(ENTRIES / f"{stem}.json")
-        first = sorted(one for one in entry.episodes if not one[2])
-        wire = [(task, did.replace(", ", ",").replace(" ", ":")) for task, *_, did in first]
-        if entry.benchmark == BENCHMARK_VERSION:
-            found[name] = {
-                task: [did.replace(",", " ") for at, did in wire if at == task] for task in TASKS
-            }
+        if entry.benchmark != BENCHMARK_VERSION:
+            continue
+        found[name] = {task: [] for task in TASKS}
+        for task, _, attempt, _, _, did in sorted(entry.episodes):
+            if attempt == 0:
+                wire = [action.replace(" ", ":") for action in did.split(", ")]
+                found[name][task].append(" ".join(wire))
     return found
 
 
@@ -197,7 +192,3 @@ def write_page() -> None:
     PAGE.write_text(page(found))
     RECORDED.write_bytes(gzip.compress(json.dumps(recorded()).encode(), mtime=0))
     print(f"{sum(len(one.episodes) for one in current)} episodes of {len(current)} entries match")
-
-
-if __name__ == "__main__":
-    write_page()

@@ -1,68 +1,22 @@
-"""Write the tables and numbers of all pages from results/: `python scripts/pages.py`. Tests check
-that they are up to date, and that no score stands in a sentence without one of these markers.
+"""Write the tables and numbers of all pages from results/, and the gallery from the generator:
+`python scripts/pages.py`. Tests check that they are up to date, and that no score stands in a
+sentence without one of these markers.
 
-A table is written between `<!-- name -->` and `<!-- /name -->` (`TABLES`), a number in a sentence
-between `<!-- =name -->` and `<!-- / -->` (`facts`), in pages and in the text of notebooks.
+A table is written between `<!-- name -->` and `<!-- /name -->` (`tables.TABLES`), a number in a
+sentence between `<!-- =name -->` and `<!-- / -->` (`tables.facts`), in pages and in the text of
+notebooks.
 """
 
 import re
-from functools import cache, partial
 
-import pandas as pd
-from production_tables import (
-    conformal_table,
-    metrics_alone_table,
-    production_facts,
-    production_policies_table,
-    seeds_table,
-    transfer_table,
-)
-from tables import (
-    NEW,
-    ROOT,
-    TRACKS,
-    benchmark_table,
-    confidence_table,
-    cost_table,
-    front_table,
-    own_logs,
-    own_logs_table,
-    played_in,
-    played_on_test,
-    real_incidents_table,
-    recipe_table,
-    seeds_of,
-    split_shares,
-    splits_table,
-    topology_table,
-    track_table,
-)
+from tables import ROOT, TABLES, facts
 
-from logtriage.bench.real_results import OURS
-from logtriage.bench.score_tables import summarise
-from logtriage.real.cases import SOURCES
+from logtriage.bench.plots import words
+from logtriage.play.actions import Action
+from logtriage.play.episode import Episode
+from logtriage.play.observation import render
+from logtriage.world.tasks import SPLITS, TASKS
 
-# File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
-TABLES = {
-    "README.md": {"front": front_table},
-    "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
-    "docs/benchmark.md": {"benchmark": benchmark_table},
-    "docs/training.md": {
-        "recipe": recipe_table,
-        "expert": partial(track_table, "expert"),
-        "topology": topology_table,
-    },
-    "docs/real.md": {"real": real_incidents_table},
-    "docs/production.md": {
-        "policies": production_policies_table,
-        "transfer": transfer_table,
-        "seeds": seeds_table,
-        "sets": conformal_table,
-        "metrics_alone": metrics_alone_table,
-    },
-    "docs/t4.md": {"cost": cost_table},
-    "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
-}
 # Tables of finished studies, whose code has left the tree: they stay as they were written.
 FINISHED = ("beside", "dials", "estimators", "realism", "sock_shop", "words")
 # History, which stays as it was written, and what other scripts write whole.
@@ -75,80 +29,6 @@ PAGES = sorted(
     if path.name not in NO_PAGES
 )
 FACT = re.compile(r"<!-- =(\S+) -->(.*?)<!-- / -->", re.DOTALL)
-
-
-# -- facts: the numbers of sentences --------------------------------------------------------------
-
-
-@cache
-def facts() -> dict[str, str]:
-    """Every number that a sentence may hold, by its name, as it is written."""
-    found = track_facts() | dismissal_facts() | gate_facts() | real_facts() | own_logs_facts()
-    return found | production_facts()
-
-
-def track_facts() -> dict[str, str]:
-    """`novice.test`: the share of `belief`'s score of a track, of the `base`, or of a script."""
-    return {
-        f"{name}.{split}": f"{share[split]:.2f}"
-        for name, share in split_shares().items()
-        for split in NEW
-    }
-
-
-def dismissal_facts() -> dict[str, str]:
-    """`base.dismissed`, `trained.dismissed`: the share of real faults that the novice's track
-    dismisses on silent degradation, before and after GRPO.
-    """
-    rows = {row["task"]: row for row in summarise(played_on_test(seeds_of("novice")))}
-    shares = rows["silent_degradation"]["faults_dismissed"]
-    return {f"{when}.dismissed": f"{shares[when]:.2f}" for when in ("base", "trained")}
-
-
-def gate_facts() -> dict[str, str]:
-    """How often the novice's track, in training, healed a fault whose root it blamed on another
-    service (`beside`, of `episodes`), and how often it then paged the right team (`beside.paged`).
-    """
-    played = pd.concat(played_in(seeds_of("novice"), "episodes"))
-    beside = played[(played["root_cause"] == 0) & (played["remediation"] > 0)]
-    paged = (beside["escalation"] > 0).mean()
-    numbers = {"episodes": f"{len(played):,}", "beside": f"{len(beside)}"}
-    return numbers | {"beside.paged": f"{paged:.2f}"}
-
-
-def real_facts() -> dict[str, str]:
-    """`real.petshop`: the share of cases whose root our rule names first; `real.found.novice`: the
-    cases in which a track's agent does; `real.lots`: in which drawing lots would, in the mean.
-    """
-    cases = pd.read_parquet(ROOT / "results/real/cases.parquet")
-    services = pd.read_parquet(ROOT / "results/real/realism.parquet").set_index("where")["services"]
-    found = cases.groupby("policy")["top1"].sum()
-    ours = cases[cases["policy"] == OURS].groupby("source")["top1"].mean()
-    numbers = {f"real.{source}": f"{ours[source]:.2f}" for source in SOURCES}
-    numbers["real.lots"] = f"{(1.0 / services.loc[[*SOURCES]]).sum():.0f}"
-    return numbers | {
-        f"real.found.{name}": f"{found[f'embedded: {called}']:.0f}"
-        for name, called in TRACKS.items()
-    }
-
-
-def own_logs_facts() -> dict[str, str]:
-    """`own_logs.error`: the expected calibration error of `triage`, `own_logs.error.test` on one
-    split; `own_logs.named`: the answers that it is of; `own_logs.likely`: how many were sure, and
-    `own_logs.likely.right` how many of them right.
-    """
-    found = own_logs()
-    confidence = found["confidence"]
-    numbers = {f"own_logs.error.{name}": f"{x:.2f}" for name, x in found["error_by_split"].items()}
-    return numbers | {
-        "own_logs.error": f"{confidence['error']:.3f}",
-        "own_logs.named": str(sum(row["answers"] for row in confidence["bins"])),
-        "own_logs.likely": str(confidence["likely"]),
-        "own_logs.likely.right": str(confidence["likely_right"]),
-    }
-
-
-# -- writing -------------------------------------------------------------------------------------
 
 
 def written(file: str, text: str) -> str:
@@ -182,11 +62,50 @@ def written(file: str, text: str) -> str:
     return FACT.sub(with_value, text)
 
 
+def gallery_text() -> str:
+    """GALLERY.md: two openings of each task, a detail of its root, the truth, and one task in the
+    other splits.
+    """
+    parts = [
+        "# Gallery",
+        "Real samples of the generator, written by `make results`; a test holds them fresh. "
+        "Each block is all that an agent sees.",
+    ]
+    for name, task in TASKS.items():
+        parts.append(f"## {words(name)}")
+        parts.append(
+            f"{task.max_steps} steps; at least {task.noise:.0%} of the streamed lines are noise."
+        )
+        for index in (0, 1):
+            episode = Episode.open(name, "train", index)
+            incident = episode.incident
+            seen = render(episode.opening, incident.topology)
+            parts.append(f"`train/{index}`\n\n```text\n{seen}\n```")
+            if incident.injection is None:
+                parts.append("Truth: a false alarm; P3, and `ignore`.")
+                continue
+            detail = render(episode.act(Action("request_more_logs", (incident.root,))))
+            parts.append(f"Asking `{incident.root}`:\n\n```text\n{detail}\n```")
+            parts.append(
+                f"Truth: {incident.severity}, {incident.injection.fault.name} at `{incident.root}`;"
+                f" {incident.remedy}, page {incident.team}."
+            )
+    parts.append("## The other splits")
+    for split in (split for split in SPLITS if split.startswith("unseen")):
+        lines = "\n".join(Episode.open("cascading_failure", split, 0).opening.lines)
+        parts.append(
+            f"`{split}`: {SPLITS[split]}. Lines of `cascading_failure/{split}/0`:"
+            f"\n\n```text\n{lines}\n```"
+        )
+    return "\n\n".join(parts) + "\n"
+
+
 def write_pages() -> None:
-    """Write the tables and facts of all pages from `results/`."""
+    """Write the tables and facts of all pages from `results/`, and the gallery."""
     for file in PAGES:
         path = ROOT / file
         path.write_text(written(file, path.read_text()))
+    (ROOT / "GALLERY.md").write_text(gallery_text())
 
 
 if __name__ == "__main__":

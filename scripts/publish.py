@@ -1,20 +1,29 @@
-"""Copy what is light of finished runs and sweeps to results/, for `make results`.
+"""Publish what was trained, and make all that is made from results/ anew: `make results`.
 
-A sweep plays the held-out incidents of `test`; what else is published of a track (other splits,
-checkpoints, audit, transcripts) is played here, once.
+1. Finished runs of `runs/` and summaries of sweeps are copied to results/, without what is heavy. A
+   sweep plays the incidents of `test`; what else is published of a track (other splits,
+   checkpoints, audit, transcripts) is played here, once.
+2. Every entry of the leaderboard is replayed, and its page written.
+3. Figures are drawn from the tables beside them, without playing an episode.
+4. Tables and numbers of all pages, the gallery and the README's first picture are written.
 """
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import animate
+import leaderboard
 import pandas as pd
 import typer
 from pages import write_pages
-from tables import TRACKS
+from tables import RESULTS, ROOT, TRACKS, seeds_of
 
+from logtriage.bench.plots import plot_checkpoints, plot_gain, plot_strata
+from logtriage.bench.production_results import draw_production
+from logtriage.bench.real_results import draw_real
 from logtriage.bench.runs import differing
 from logtriage.policies.llm.loading import SHIPPED
 from logtriage.train.experiment import (
@@ -23,18 +32,14 @@ from logtriage.train.experiment import (
     evaluate_checkpoints,
     evaluate_splits,
 )
+from logtriage.train.sweeps import draw_sweep
 
-ROOT = Path(__file__).resolve().parents[1]
 LIGHT_FILES = (
-    "config.json",
-    "metrics.jsonl",
-    "evaluation.parquet",
-    "checkpoints.parquet",
-    "splits.parquet",
-    "audit.parquet",
-    "summary.json",
-    "transcripts.json",
+    *("config.json", "metrics.jsonl", "summary.json", "transcripts.json"),
+    *("evaluation.parquet", "checkpoints.parquet", "splits.parquet", "audit.parquet"),
 )
+
+# -- runs and sweeps -------------------------------------------------------------------------------
 
 
 def check(run: Path) -> None:
@@ -57,23 +62,18 @@ def check_alike(runs: Sequence[Path]) -> None:
             )
 
 
-def publish(run: str | Path, track: str) -> Path:
-    """Copy the light files of a finished run to `results/<track>/<its name>`, its training episodes
-    as parquet, and its base model's record beside it.
-
-    Raises:
-        FileNotFoundError: when the run is not finished.
+def publish(run: Path, folder: Path) -> None:
+    """Copy the light files of a finished run to a folder of its name in `folder`, its training
+    episodes as parquet, and its base model's record beside it; as `check`.
     """
-    run = Path(run)
     check(run)
-    target = ROOT / "results" / track / run.name
+    target = folder / run.name
     target.mkdir(parents=True, exist_ok=True)
     for file in LIGHT_FILES:
         shutil.copyfile(run / file, target / file)
     rows = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
     pd.DataFrame(rows).to_parquet(target / "episodes.parquet", index=False)
-    shutil.copyfile(run.parent / "base" / "base.json", target.parent / "base.json")
-    return target
+    shutil.copyfile(run.parent / "base" / "base.json", folder / "base.json")
 
 
 def ship(run: Path) -> None:
@@ -85,9 +85,15 @@ def ship(run: Path) -> None:
             shutil.copyfile(source / file.name, file)
 
 
-def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
-    """Publish every seed of all tracks in place of what was published, and write the pages."""
-    seeds = {track: sorted((runs / track).glob("seed-*")) for track in TRACKS}
+def collect(runs: Path) -> None:
+    """Publish every seed of all tracks in place of what was published, and all finished sweeps;
+    `SystemExit` where something is missing, before anything is touched. Without any run, what is
+    published stays.
+    """
+    seeds = {track: seeds_of(runs / track) for track in TRACKS}
+    if not any(seeds.values()):
+        print(f"{runs} holds no run of a track: what is published stays")
+        return
     try:
         for track, found in seeds.items():
             if not found:
@@ -100,31 +106,53 @@ def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT 
                     compare_transcripts(run)
                 check(run)
             check_alike(found)
-    except (FileNotFoundError, ValueError) as error:  # nothing has been touched yet
+    except (FileNotFoundError, ValueError) as error:
         raise SystemExit(f"error: {error}") from None
     for track, found in seeds.items():
-        shutil.rmtree(ROOT / "results" / track, ignore_errors=True)
+        shutil.rmtree(RESULTS / track, ignore_errors=True)
         for run in found:
-            print(f"copied to {publish(run, track)}")
+            publish(run, RESULTS / track)
     ship(seeds["novice"][0])
-    for name in publish_sweeps(runs):
-        print(f"copied the sweep {name}")
-    write_pages()
-
-
-def publish_sweeps(runs: Path) -> list[str]:
-    """Copy the summaries of finished sweeps to `results/<sweep>/`; returns their names. The tracks'
-    own sweeps, whose runs lie in `runs` itself, are published run by run.
-    """
-    names = []
-    for record in sorted(runs.glob("*/summary-*/sweep.json")):
+    # The tracks' own sweeps, whose runs lie in `runs` itself, are published run by run.
+    for record in runs.glob("*/summary-*/sweep.json"):
         name = json.loads(record.read_text())["name"]
-        target = ROOT / "results" / name
-        target.mkdir(parents=True, exist_ok=True)
-        for file in record.parent.iterdir():
-            shutil.copyfile(file, target / file.name)
-        names.append(name)
-    return names
+        shutil.copytree(record.parent, RESULTS / name, dirs_exist_ok=True)
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
+    """The folders of results that have figures, and what draws those of each."""
+    sweeps = {path.parent: draw_sweep for path in sorted(RESULTS.glob("*/seeds.png"))}
+    own = {"real": draw_real, "production": draw_production, "novice": draw_track}
+    return {RESULTS / name: draw for name, draw in own.items()} | sweeps
+
+
+def draw_track(folder: Path) -> list[Path]:
+    """The figures of a track over its seeds; returns the files."""
+    training, checkpoints, evaluations = (
+        [pd.read_parquet(run / f"{name}.parquet") for run in seeds_of(folder)]
+        for name in ("episodes", "checkpoints", "evaluation")
+    )
+    figures = {
+        "gain": plot_gain(training, evaluations),
+        "learning": plot_checkpoints(training, checkpoints, evaluations),
+        "strata": plot_strata(evaluations),
+    }
+    for name, figure in figures.items():
+        figure.save(folder / f"{name}.png")
+    return [folder / f"{name}.png" for name in figures]
+
+
+def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
+    """Publish the runs, and make everything from results/ anew."""
+    collect(runs)
+    leaderboard.write_page()
+    for folder, draw in drawings().items():
+        print("drawn:", *(path.relative_to(ROOT) for path in draw(folder)))
+    animate.write_picture()
+    write_pages()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""The tables of README and docs, from results/; `pages.py` writes them there."""
+"""The tables and numbers of README, docs and results; `pages.py` writes them there.
+
+A table is Markdown, a number a value by its name: all are made from results/ alone.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,20 +13,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from logtriage.bench.intervals import KEYS, Interval, seed_scores, two_way_mean
+from logtriage.bench.intervals import (
+    KEYS,
+    Interval,
+    compare_recipes,
+    holm,
+    seed_scores,
+    two_way_mean,
+)
 from logtriage.bench.plots import words
-from logtriage.bench.real_results import HALVES, OURS, RANKED, real_table
-from logtriage.bench.score_tables import CAREFUL, CEILING, markdown, summarise
+from logtriage.bench.production_results import production_table
+from logtriage.bench.real_results import HALVES, OURS, RANKED, TITLES, real_table
+from logtriage.bench.score_tables import CAREFUL, CEILING, cell_text, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes
+from logtriage.production.production_policies import CEILING as POSTERIOR
+from logtriage.production.production_policies import RANKER
 from logtriage.real.cases import SOURCES
-from logtriage.train.cost import T4, KnownGpu, estimate
-from logtriage.train.settings import PRESETS, TrainingConfig, make_config
+from logtriage.train.cost import T4, estimate
+from logtriage.train.settings import make_config
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
+RESULTS = ROOT / "results"
 # A track, which has the name of its preset, and what it is called.
 TRACKS = {"novice": "novice, then GRPO", "expert": "expert, then GRPO"}
 # Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
@@ -31,14 +43,9 @@ RECIPE = (
     *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
     *("credit", "shares", "completion_tokens", "varied", "constrained"),
 )
-# Preset and GPU of the costs in docs/t4.md, with so many held-out incidents a task before and
+# The presets whose costs on a T4 docs/t4.md tells, with so many held-out incidents a task before and
 # after, as notebook 08 has them.
-COSTED: tuple[tuple[str, KnownGpu], ...] = (
-    ("t4_starter", T4),
-    ("recommended", T4),
-    ("t4_qwen3", T4),
-    ("model_card", T4),
-)
+COSTED = ("t4_starter", "recommended", "t4_qwen3", "model_card")
 HELD_OUT = 40
 # Numbers of services, and depths of roots, by which results on other call graphs are split.
 SIZES, DEEPEST = (4, 8, 14, 20, 30), 4
@@ -56,6 +63,25 @@ NEW = {
     "unseen_wording": "log lines",
     "unseen_topology": "call graph and names",
 }
+# Rules for real incidents: those that are not ours, and those whose code is gone.
+OTHER_RULES = tuple(name for name in RANKED if name != OURS)
+GONE_RULES = ("commonest", "largest_ratio", "deepest", "random_walk")
+
+Rows = Sequence[dict[str, Any]]
+
+
+def table(rows: Rows, *lines: str) -> str:
+    """Rows as Markdown, numbers with two decimals; `lines` stand below."""
+    cells = [{head: cell_text(value) for head, value in row.items()} for row in rows]
+    return "\n".join([markdown(cells), *([""] if lines else []), *lines])
+
+
+@cache
+def read(file: str | Path) -> Any:
+    """A file of results/, read once: a frame, or what JSON holds. It is not to be changed."""
+    path = RESULTS / file
+    readers = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
+    return readers[path.suffix](path) if path.suffix in readers else json.loads(path.read_text())
 
 
 # -- tracks --------------------------------------------------------------------------------------
@@ -63,89 +89,24 @@ NEW = {
 
 def seeds_of(track: str) -> list[Path]:
     """The published runs of a track, by seed."""
-    found = (ROOT / "results" / track).glob("seed-*")
+    found = (RESULTS / track).glob("seed-*")
     return sorted(found, key=lambda run: int(run.name.removeprefix("seed-")))
 
 
-def played_in(runs: Sequence[Path], file: str) -> list[pd.DataFrame]:
-    """The episodes in a file of each run."""
-    return [pd.read_parquet(run / f"{file}.parquet") for run in runs]
+def played_in(track: str, file: str) -> list[pd.DataFrame]:
+    """The episodes in a file of each run of a track."""
+    return [read(run / f"{file}.parquet") for run in seeds_of(track)]
 
 
-def played_on_test(runs: Sequence[Path]) -> list[pd.DataFrame]:
+def played_by(track: str) -> list[pd.DataFrame]:
+    """All held-out episodes of each run of a track, on every split."""
+    parts = zip(played_in(track, "evaluation"), played_in(track, "splits"), strict=True)
+    return [pd.concat(part) for part in parts]
+
+
+def on_test(track: str) -> list[pd.DataFrame]:
     """The episodes of each run on `test`."""
-    return [one[one["split"] == "test"] for one in played_in(runs, "evaluation")]
-
-
-def track_table(track: str) -> str:
-    """The results of a track over its training seeds, and what got worse."""
-    runs = seeds_of(track)
-    frames = played_on_test(runs)
-    table = summarise(frames)
-    several = len(runs) > 1
-    seeds = "**one training seed**"
-    if several:
-        seeds = f"**{len(runs)} training seeds** ({', '.join(run.name[5:] for run in runs)})"
-    method = (
-        f"Benchmark {table[0]['benchmark']}, {table[0]['episodes']} held-out incidents (`test`)"
-        f" a task, greedy, {seeds} of GRPO from one base model; 95 % bootstrap intervals over"
-        f" {'incidents and seeds' if several else 'incidents'}, gains paired. Faults found: the"
-        " service of a real fault was the first one blamed. Arrows: base → trained."
-    )
-    lines = [markdown([_cells(row, expert=track == "expert") for row in table]), "", method]
-    if track == "expert":
-        beyond = gain(frames, TASKS, CAREFUL)
-        lines.append(f"Over `{CAREFUL}`, the mean over tasks: {beyond}.")
-    return "\n".join([*lines, falls_line(frames), grounded_line(runs)])
-
-
-def front_table() -> str:
-    """The novice's track in short: mean scores of the base, after GRPO, and of two scripts on the
-    same incidents, by task of `test`, and on each other split.
-    """
-    runs = seeds_of("novice")
-    seeds = [played_by("novice", [run]) for run in runs]
-    scripts = scripted_episodes()
-    parts = {words(task): ("test", [task]) for task in TASKS}
-    parts |= {f"{words(split)}, all tasks": (split, [*TASKS]) for split in NEW if split != "test"}
-    rows = []
-    for part, (split, tasks) in parts.items():
-        own = [frame[frame["split"] == split] for frame in seeds]
-        played = scripts[(scripts["split"] == split) & scripts["index"].isin(own[0]["index"])]
-        rows.append({"held-out incidents": part})
-        for name, head in FRONT.items():
-            frames = own if name in ("base", "trained") else [played]
-            mean = two_way_mean([seed_scores(frames, task, name) for task in tasks])
-            rows[-1][head] = f"{mean:.2f}" if frames is own else f"{mean.mean:.2f}"
-    counts = seeds[0].groupby("split")["index"].nunique()
-    caption = (
-        f"Mean scores, greedy, {len(runs)} seeds of GRPO from one base, 95 % bootstrap intervals;"
-        f" {counts['test']} incidents a task of `test`, {counts['unseen_faults']} of the others."
-        " Training varies words and graphs, too: those of the last two rows are new."
-    )
-    return "\n".join([markdown(rows), "", caption])
-
-
-def _cells(row: dict[str, Any], expert: bool) -> dict[str, str]:
-    """One task's row of `summarise` as head to cell."""
-    cells = {"task": words(row["task"])}
-    cells |= {name: f"{Interval(*row[name]):.2f}" for name in ("base", "trained", "gain")}
-    if row["seeds"] > 1:
-        cells["least gain of a seed"] = f"{row['smallest_gain']:.2f}"
-    if f"share_of_{CEILING}" in row:
-        cells[f"share of `{CEILING}`"] = f"{row[f'share_of_{CEILING}'].mean:.2f}"
-    cells["faults found"] = _before_and_after(row, "faults_detected")
-    cells["false alarms dismissed"] = _before_and_after(row, "false_alarms_dismissed")
-    if expert:
-        cells[f"over `{CAREFUL}`"] = f"{Interval(*row[f'over_{CAREFUL}']):.2f}"
-    return cells
-
-
-def _before_and_after(row: dict[str, Any], stratum: str) -> str:
-    """Shares of a stratum, base to trained; empty where a task has none of it."""
-    if stratum not in row:
-        return ""
-    return f"{row[stratum]['base']:.2f} → {row[stratum]['trained']:.2f}"
+    return [frame[frame["split"] == "test"] for frame in played_in(track, "evaluation")]
 
 
 def gain(frames: Sequence[pd.DataFrame], tasks: Iterable[str], before: str) -> Interval:
@@ -153,6 +114,32 @@ def gain(frames: Sequence[pd.DataFrame], tasks: Iterable[str], before: str) -> I
     return two_way_mean(
         [seed_scores(frames, task, "trained") - seed_scores(frames, task, before) for task in tasks]
     )
+
+
+def track_table(track: str) -> str:
+    """The results of a track over its training seeds, and what got worse."""
+    frames, seeds = on_test(track), [run.name[5:] for run in seeds_of(track)]
+    summary, rows = summarise(frames), []
+    for row in summary:
+        cells = {"task": words(row["task"])}
+        cells |= {name: row[name] for name in ("base", "trained", "gain")}
+        cells["least gain of a seed"] = row["smallest_gain"]
+        cells[f"share of `{CEILING}`"] = row[f"share_of_{CEILING}"].mean
+        cells["faults found"] = row["faults_detected"]
+        cells["false alarms dismissed"] = row.get("false_alarms_dismissed", "")
+        if track == "expert":
+            cells[f"over `{CAREFUL}`"] = row[f"over_{CAREFUL}"]
+        rows.append(cells)
+    method = (
+        f"Benchmark {summary[0]['benchmark']}, {summary[0]['episodes']} held-out incidents (`test`)"
+        f" a task, greedy, **{len(seeds)} training seeds** ({', '.join(seeds)}) of GRPO from one"
+        " base model; 95 % bootstrap intervals over incidents and seeds, gains paired. Faults"
+        " found: the service of a real fault was the first one blamed. Arrows: base → trained."
+    )
+    lines = [falls_line(frames), grounded_line(track)]
+    if track == "expert":
+        lines.insert(0, f"Over `{CAREFUL}`, the mean over tasks: {gain(frames, TASKS, CAREFUL)}.")
+    return table(rows, method, *lines)
 
 
 def falls_line(frames: Sequence[pd.DataFrame]) -> str:
@@ -166,40 +153,61 @@ def falls_line(frames: Sequence[pd.DataFrame]) -> str:
     )
 
 
-def grounded_line(runs: Sequence[Path]) -> str:
+def grounded_line(track: str) -> str:
     """A sentence on grounded answers (see `bench.audit`), of all and, on the task where luck shows,
     of the right ones; base to trained, the mean over seeds.
     """
-    frame = pd.concat(played_in(runs, "audit"))
+    frame = pd.concat(played_in(track, "audit"))
     right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
-    cells = []
-    for part in (frame, frame[right]):
-        shares = (part["verdict"] == "grounded").groupby(part["policy"]).mean()
-        cells.append(f"{shares['base']:.2f} → {shares['trained']:.2f}")
+    every, of_right = (
+        cell_text((part["verdict"] == "grounded").groupby(part["policy"]).mean())
+        for part in (frame, frame[right])
+    )
     return (
         "Grounded answers (right, and likelier than not by what had been seen):"
-        f" {cells[0]} of all, {cells[1]} of the right ones on silent degradation."
+        f" {every} of all, {of_right} of the right ones on silent degradation."
+    )
+
+
+def front_table() -> str:
+    """The novice's track in short: mean scores of the base, after GRPO, and of two scripts on the
+    same incidents, by task of `test`, and on each other split.
+    """
+    seeds, scripts = played_by("novice"), read("benchmark/episodes.parquet")
+    parts = {words(task): ("test", [task]) for task in TASKS}
+    parts |= {f"{words(split)}, all tasks": (split, [*TASKS]) for split in NEW if split != "test"}
+    rows = []
+    for part, (split, tasks) in parts.items():
+        own = [frame[frame["split"] == split] for frame in seeds]
+        played = scripts[(scripts["split"] == split) & scripts["index"].isin(own[0]["index"])]
+        rows.append({"held-out incidents": part})
+        for name, head in FRONT.items():
+            frames = own if name in ("base", "trained") else [played]
+            mean = two_way_mean([seed_scores(frames, task, name) for task in tasks])
+            rows[-1][head] = mean if frames is own else mean.mean
+    counts = seeds[0].groupby("split")["index"].nunique()
+    return table(
+        rows,
+        f"Mean scores, greedy, {len(seeds)} seeds of GRPO from one base, 95 % bootstrap intervals;"
+        f" {counts['test']} incidents a task of `test`, {counts['unseen_faults']} of the others."
+        " Training varies words and graphs, too: those of the last two rows are new.",
     )
 
 
 def cost_line(track: str) -> str:
     """What the base and the runs of a track took, and where."""
-    runs = seeds_of(track)
-    base = json.loads((runs[0].parent / "base.json").read_text())
-    machine = json.loads((runs[0] / "config.json").read_text())["machine"]
+    runs, base = seeds_of(track), read(f"{track}/base.json")
+    machine = read(runs[0] / "config.json")["machine"]
     metrics = [(run / "metrics.jsonl").read_text().splitlines() for run in runs]
     seconds = sum(json.loads(steps[-1])["seconds"] for steps in metrics) / len(runs)
-    played = sum(map(len, played_in(runs, "episodes"))) / len(runs)
+    played = sum(map(len, played_in(track, "episodes"))) / len(runs)
     lessons = base["settings"]
-    if "base" in lessons:
-        learned = (
-            f"that of the novice, then {lessons['shown']:,} episodes of `{CEILING}`, and "
-            f"{lessons['own']:,} of its own that `{CEILING}` corrects"
-        )
-    else:
-        learned = (
-            f"{lessons['drills']:,} drills, then {lessons['novices']:,} episodes of the novice"
-        )
+    learned = (
+        f"that of the novice, then {lessons['shown']:,} episodes of `{CEILING}`, and "
+        f"{lessons['own']:,} of its own that `{CEILING}` corrects"
+        if "base" in lessons
+        else f"{lessons['drills']:,} drills, then {lessons['novices']:,} episodes of the novice"
+    )
     return (
         f"{base['parameters'] / 1e6:.2f} M parameters. Base: {learned}, {base['seconds']:.0f} s."
         f" GRPO ({played:,.0f} episodes): {seconds:.0f} s a seed, on {machine['threads']} of"
@@ -209,10 +217,7 @@ def cost_line(track: str) -> str:
 
 def recipe_table() -> str:
     """The settings of the tracks' presets that make the recipe, and what the tracks took."""
-    presets = {
-        f"{called} (`{name}`)": TrainingConfig(**{"model": "", **PRESETS[name]})
-        for name, called in TRACKS.items()
-    }
+    presets = {f"{called} (`{name}`)": make_config(name) for name, called in TRACKS.items()}
 
     def cell(value: Any) -> str:
         if isinstance(value, dict):
@@ -227,7 +232,25 @@ def recipe_table() -> str:
         if len({*values}) > 1
     ]
     costs = [f"- {called}: {cost_line(name)}" for name, called in TRACKS.items()]
-    return "\n".join([markdown(rows), "", f"- Both: {', '.join(alike)}.", *costs])
+    return table(rows, f"- Both: {', '.join(alike)}.", *costs)
+
+
+# -- other splits --------------------------------------------------------------------------------
+
+
+def with_ceiling(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rollouts with a column `best`, of `belief`'s score on the same incident; `ValueError` where
+    they are of another version of the benchmark than the scripts.
+    """
+    scripts = read("benchmark/episodes.parquet")
+    versions = {*frame["benchmark"], *scripts["benchmark"]}
+    if len(versions) > 1:
+        raise ValueError(
+            f"results of the benchmark's versions {sorted(versions)} are never put together; "
+            "run `make benchmark` and `make seeds` again"
+        )
+    ceiling = scripts[scripts["policy"] == CEILING].set_index(KEYS)["score"]
+    return frame.assign(best=ceiling.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
 
 
 @cache
@@ -235,23 +258,14 @@ def split_shares() -> dict[str, pd.Series]:
     """Shares of `belief`'s score on the same incidents, by split, the mean over tasks and seeds: of
     the novice's base, of each track, and of two scripts.
     """
-    scripts = scripted_episodes()
-    tracks = {name: played_by(name) for name in TRACKS}
-    versions = {one for frame in (scripts, *tracks.values()) for one in frame["benchmark"].unique()}
-    if len(versions) > 1:
-        raise ValueError(
-            f"results of the benchmark's versions {sorted(versions)} are never put together; "
-            "run `make benchmark` and `make seeds` again"
-        )
-    novice = tracks["novice"]
-    bases = novice[novice["policy"] == "base"]
-    same = pd.MultiIndex.from_frame(bases[KEYS].drop_duplicates())
+    scripts = read("benchmark/episodes.parquet")
+    tracks = {name: pd.concat(played_by(name)) for name in TRACKS}
     # The expert's base is left out: it is an imitation of an expert already.
-    frames = {"base": bases}
+    frames = {"base": tracks["novice"][tracks["novice"]["policy"] == "base"]}
     frames |= {name: rows[rows["policy"] == "trained"] for name, rows in tracks.items()}
+    same = frames["base"][KEYS].drop_duplicates()
     for policy in ("constant", CAREFUL):
-        own = scripts[scripts["policy"] == policy]
-        frames[policy] = own[pd.MultiIndex.from_frame(own[KEYS]).isin(same)]
+        frames[policy] = scripts[scripts["policy"] == policy].merge(same, on=KEYS)
     shares = {}
     for name, frame in frames.items():
         sums = with_ceiling(frame).groupby(["split", "task"])[["score", "best"]].sum()
@@ -259,29 +273,43 @@ def split_shares() -> dict[str, pd.Series]:
     return shares
 
 
-def played_by(track: str, runs: Sequence[Path] = ()) -> pd.DataFrame:
-    """All held-out episodes of a track's runs, or of some of them, on every split."""
-    runs = runs or seeds_of(track)
-    return pd.concat(played_in(runs, "evaluation") + played_in(runs, "splits"))
-
-
 def splits_table() -> str:
     """The tracks and two scripts on each split, as `split_shares`."""
     heads = {name: f"{called} ({len(seeds_of(name))})" for name, called in TRACKS.items()}
     heads |= {"base": "base", "constant": "`constant`", CAREFUL: f"`{CAREFUL}`"}
-    counts = played_by("novice").groupby("split")["index"].nunique()
+    counts = played_by("novice")[0].groupby("split")["index"].nunique()
     rows = [
         {"split": f"`{split}`", "what is new": new}
-        | {heads[name]: f"{share[split]:.2f}" for name, share in split_shares().items()}
+        | {heads[name]: share[split] for name, share in split_shares().items()}
         for split, new in NEW.items()
     ]
-    caption = (
+    return table(
+        rows,
         f"Shares of `{CEILING}`'s score on the same incidents ({counts['test']} a task of `test`,"
         f" {counts['unseen_faults']} of the others), the mean over tasks and seeds (how many)."
         " `constant` is the best script that reads nothing. Scripts can parse all wording, so"
-        " `unseen_wording` is no test of them."
+        " `unseen_wording` is no test of them.",
+        losses_line(),
     )
-    return "\n".join([markdown(rows), "", caption, losses_line()])
+
+
+def losses_line() -> str:
+    """A sentence that names every task of the splits that hold something new on which training
+    lowered the mean score by more than the interval.
+    """
+    gained = {}
+    for name, called in TRACKS.items():
+        frames = played_in(name, "splits")
+        for split in sorted(frames[0]["split"].unique()):
+            own = [one[one["split"] == split] for one in frames]
+            gained |= {
+                f"{called}, `{split}`, {words(task)}": gain(own, [task], "base") for task in TASKS
+            }
+    lost = [f"{where}: {found.mean:+.2f}" for where, found in gained.items() if found.high < 0.0]
+    return (
+        f"**Worse than its base by more than the interval**, of {len(gained)} scores on the splits"
+        f" that hold something new: {'; '.join(lost) or 'none'}."
+    )
 
 
 def topology_table() -> str:
@@ -290,7 +318,7 @@ def topology_table() -> str:
     """
     tracks = {}
     for name, called in TRACKS.items():
-        played = played_by(name)
+        played = pd.concat(played_by(name))
         trained = (played["policy"] == "trained") & (played["split"] == "unseen_topology")
         tracks[called] = with_ceiling(played[trained])
     incidents = next(iter(tracks.values()))[KEYS].drop_duplicates()
@@ -305,113 +333,68 @@ def topology_table() -> str:
     groups[f"root at depth {DEEPEST} and more"] = depths >= DEEPEST
     rows = []
     for group, within in groups.items():
-        rows.append({"incidents": group, "number": str(within.sum())})
+        rows.append({"incidents": group, "number": within.sum()})
         for head, frame in tracks.items():
             own = frame.merge(incidents[within], on=KEYS)
-            rows[-1][head] = f"{own['score'].sum() / own['best'].sum():.2f}"
-    return markdown(rows)
+            rows[-1][head] = own["score"].sum() / own["best"].sum()
+    return table(rows)
 
 
-@cache
-def scripted_episodes() -> pd.DataFrame:
-    """What the scripts played of every task and split; read once, and not to be changed."""
-    return pd.read_parquet(ROOT / "results" / "benchmark" / "episodes.parquet")
-
-
-def with_ceiling(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rollouts with a column `best`, of `belief`'s score on the same incident."""
-    scripts = scripted_episodes()
-    ceiling = scripts[scripts["policy"] == CEILING].set_index(KEYS)["score"]
-    return frame.assign(best=ceiling.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
-
-
-def losses_line() -> str:
-    """A sentence that names every task of the splits that hold something new on which training
-    lowered the mean score by more than the interval.
-    """
-    lost, compared = [], 0
-    for name, called in TRACKS.items():
-        frames = played_in(seeds_of(name), "splits")
-        for split in sorted(frames[0]["split"].unique()):
-            own = [one[one["split"] == split] for one in frames]
-            gained = {task: gain(own, [task], "base") for task in TASKS}
-            compared += len(gained)
-            lost += [
-                f"{called}, `{split}`, {words(task)}: {found.mean:+.2f}"
-                for task, found in gained.items()
-                if found.high < 0.0
-            ]
-    return (
-        "**Worse than its base by more than the interval**, of"
-        f" {compared} scores on the splits that hold something new: {'; '.join(lost) or 'none'}."
-    )
-
-
-# -- benchmark -----------------------------------------------------------------------------------
+# -- the benchmark, own logs and cost --------------------------------------------------------------
 
 
 def benchmark_table() -> str:
     """Scores of scripted policies on `test`, and the adversary's best, from `results/benchmark`."""
-    results = ROOT / "results" / "benchmark"
-    scores = json.loads((results / "scores.json").read_text())
-    found = json.loads((results / "exploits.json").read_text())["rows"]
-    audit = pd.read_parquet(results / "audit.parquet")
+    scores, audit = read("benchmark/scores.json"), read("benchmark/audit.parquet")
     grounded = (audit["verdict"] == "grounded").groupby(audit["policy"]).mean()
-    rows = []
-    for row in scores["rows"]:
-        if row["split"] == "test":
-            cells = {"policy": f"`{row['policy']}`"}
-            cells |= {words(name): f"{Interval(*row[name]):.2f}" for name in (*TASKS, "mean")}
-            cells["share of `belief`"] = f"{row['share_of_ceiling'][0]:.2f}"
-            known = row["policy"] in grounded
-            rows.append({**cells, "grounded": f"{grounded[row['policy']]:.2f}" if known else ""})
-    best = {task: max(row["test"] for row in found if row["task"] == task) for task in TASKS}
-    last = {words(task): f"{score:.2f}" for task, score in best.items()}
-    last |= {"policy": "best rule without diagnosis", "mean": f"{np.mean([*best.values()]):.2f}"}
-    caption = (
+    rules = pd.DataFrame(read("benchmark/exploits.json")["rows"]).groupby("task")["test"].max()
+    rows = [
+        {
+            "policy": f"`{row['policy']}`",
+            **{words(name): row[name] for name in (*TASKS, "mean")},
+            "share of `belief`": row["share_of_ceiling"][0],
+            "grounded": grounded.get(row["policy"], ""),
+        }
+        for row in scores["rows"]
+        if row["split"] == "test"
+    ]
+    best = {words(task): rules[task] for task in TASKS} | {"mean": rules.mean()}
+    rest = {"share of `belief`": "", "grounded": ""}
+    return table(
+        [*rows, {"policy": "best rule without diagnosis", **best, **rest}],
         f"Benchmark {scores['benchmark']}, {scores['incidents']} incidents of `test` a task, 95"
         f" % bootstrap intervals. Grounded: share of {audit['index'].nunique()} of them whose"
         " answer is right and, by what had been seen, likelier than not; empty where it was not"
-        " asked."
+        " asked.",
     )
-    return "\n".join(
-        [markdown([*rows, {head: last.get(head, "") for head in rows[0]}]), "", caption]
-    )
-
-
-# -- cost and real incidents ----------------------------------------------------------------------
-
-
-def own_logs() -> dict[str, Any]:
-    """How `triage` fared on logs of simulated incidents, see `tests/logs/simulated.py`."""
-    found: dict[str, Any] = json.loads((ROOT / "results/own-logs/simulated.json").read_text())
-    return found
 
 
 def own_logs_table() -> str:
-    """Answers to logs of simulated incidents, read without a call graph."""
-    counts = own_logs()["without_graph"]
-    return markdown(
+    """Answers of `triage` to logs of simulated incidents (see `tests/logs/simulated.py`), read
+    without a call graph.
+    """
+    counts = read("own-logs/simulated.json")["without_graph"]
+    came = {"right": "right", "wrong": "wrong", "a false alarm": "false alarm"}
+    return table(
         [
             {"answer": sure}
-            | {came: str(counts.get(f"{sure}, {came}", 0)) for came in ("right", "wrong")}
-            | {"a false alarm": str(counts.get(f"{sure}, false alarm", 0))}
+            | {head: counts.get(f"{sure}, {name}", 0) for head, name in came.items()}
             for sure in ("likely", "possible")
         ]
     )
 
 
 def confidence_table() -> str:
-    """How often answers are right, by the confidence that they say."""
-    return markdown(
+    """How often these answers are right, by the confidence that they say."""
+    return table(
         [
             {
                 "confidence": f"{row['from']:.0%} or more",
-                "answers": str(row["answers"]),
+                "answers": row["answers"],
                 "said, mean": f"{row['said']:.0%}",
                 "right": f"{row['right']:.0%}",
             }
-            for row in own_logs()["confidence"]["bins"]
+            for row in read("own-logs/simulated.json")["confidence"]["bins"]
         ]
     )
 
@@ -419,51 +402,256 @@ def confidence_table() -> str:
 def cost_table() -> str:
     """Hours and memory of runs on a GPU, as `train.cost` computes them."""
     rows = []
-    for preset, gpu in COSTED:
+    for preset in COSTED:
         config = make_config(preset)
-        run = estimate(config, gpu, HELD_OUT)
+        run = estimate(config, T4, HELD_OUT)
         rows.append(
             {
                 "preset": f"`{preset}`",
-                "GPU": gpu.name,
+                "GPU": T4.name,
                 "steps x episodes": f"{config.steps} x {config.episodes}",
                 "hours": str(run.hours),
-                "GiB": f"{run.gib} of {gpu.gib:g}",
+                "GiB": f"{run.gib} of {T4.gib:g}",
             }
         )
-    return markdown(rows)
+    return table(rows)
+
+
+# -- real incidents and production -----------------------------------------------------------------
+
+
+@cache
+def real_shares() -> pd.DataFrame:
+    """`real_table` of what is published, by policy, source and part of the cases."""
+    shares = real_table(read("real/cases.parquet"))
+    return shares.set_index(["policy", "source", "part"])
+
+
+def by_source(policy: str, column: str = "top1", part: str = "all") -> dict[str, Any]:
+    """A policy's shares on each source; "-" where it has not played."""
+    found = real_shares()[column]
+    return {source: found.get((policy, source, part), "-") for source in SOURCES}
+
+
+def best_rule(source: str, rules: Sequence[str] = OTHER_RULES) -> str:
+    """The rule that finds most of a source's roots, ours aside."""
+    found = real_shares()["top1"]
+    known = [name for name in rules if (name, source, "all") in found]
+    return max(known, key=lambda name: found[name, source, "all"].mean)
+
+
+def best_cells(rules: Sequence[str] = OTHER_RULES) -> dict[str, str]:
+    """`best_rule` on each source, with its share."""
+    best = {source: best_rule(source, rules) for source in SOURCES}
+    return {at: f"{by_source(name)[at]:.2f} (`{name}`)" for at, name in best.items()}
 
 
 def real_incidents_table() -> str:
     """Who finds the root of real incidents, from `results/real`: ours by half, the best of the
     other rules, `trace`, `belief`, and the best that others report.
     """
-    table = real_table(pd.read_parquet(ROOT / "results/real/cases.parquet"))
-    table = table.set_index(["policy", "part", "source"])["top1"]
-    published = pd.read_csv(ROOT / "results/real/published.csv")
-
-    def cells(policy: str, part: str) -> list[str]:
-        found = [table.get((policy, part, source)) for source in SOURCES]
-        return ["-" if one is None else f"{one:.2f}" for one in found]
-
-    gone = ("commonest", "largest_ratio", "deepest", "random_walk")  # rules whose numbers stay
-    others = [name for name in (*RANKED, *gone) if name != OURS]
-    best, reported = [], []
-    for source in SOURCES:
-        rules = {name: table.get((name, "all", source)) for name in others}
-        name = max(rules, key=lambda one: rules[one].mean if rules[one] else 0.0)
-        best.append(f"{rules[name]:.2f} (`{name}`)")
-        most = published[published["source"] == source].sort_values("top1").iloc[-1]
-        reported.append(f"{most['top1']:.2f} ({most['method'].partition(',')[0]})")
-    rows = {
-        **{f"`{OURS}`, cases {half}": cells(OURS, half) for half in HALVES},
-        "best other rule, all cases": best,
-        **{f"`{name}`, all cases": cells(name, "all") for name in ("trace", "belief")},
-        "published, all cases of the source": reported,
+    published = read("real/published.csv").sort_values("top1").groupby("source").last()
+    rows = {f"`{OURS}`, cases {half}": by_source(OURS, part=half) for half in HALVES}
+    rows["best other rule, all cases"] = best_cells((*OTHER_RULES, *GONE_RULES))
+    rows |= {f"`{name}`, all cases": by_source(name) for name in ("trace", "belief")}
+    rows["published, all cases of the source"] = {
+        source: f"{published['top1'][source]:.2f} ({published['method'][source].partition(',')[0]})"
+        for source in SOURCES
     }
-    return markdown(
+    return table([{"root named first": name, **row} for name, row in rows.items()])
+
+
+def transfer_table() -> str:
+    """Who names the root of real incidents first: the ranker, and rules that know no fault."""
+    cases = read("real/cases.parquet")
+    pairs = cases.groupby(["policy", "source", "root", "fault"])["top1"].mean()
+    found = [
+        compare_recipes(*(pairs[name, at].to_numpy() for name in (best_rule(at), RANKER)), True)
+        for at in SOURCES
+    ]
+    adjusted = holm([p for _, p in found])
+    over = [f"{less:.2f}, p = {p:.2f}" for (less, _), p in zip(found, adjusted, strict=True)]
+    rows = {
+        "`ranker`, five seeds": by_source(RANKER),
+        "the same, by pairs of root and fault": by_source(RANKER, "by_group"),
+        "`ranker`, among three": by_source(RANKER, "top3"),
+        "best other rule": best_cells(),
+        "`ranker` less that, by pairs": dict(zip(SOURCES, over, strict=True)),
+        f"`{OURS}`": by_source(OURS),
+    }
+    return table(
         [
-            {"root named first": name, **dict(zip(SOURCES, row, strict=True))}
+            {"root named first": name} | {TITLES[source]: row[source] for source in SOURCES}
             for name, row in rows.items()
         ]
     )
+
+
+@cache
+def production_shares() -> pd.DataFrame:
+    """`production_results.production_table` of what is published."""
+    return production_table(read("production/episodes.parquet"))
+
+
+def policies_table() -> str:
+    """Who answers the 500 incidents of `production`'s `test` rightly."""
+    rows = []
+    for row in production_shares().itertuples():
+        stated = pd.notna(row.calibration_error)
+        rows.append(
+            {
+                "policy": f"`{row.policy}`" + (", five seeds" if row.policy == RANKER else ""),
+                "right": row.root,
+                "remedy": row.remedy if stated else "-",
+                "team": row.team if stated else "-",
+                "root right, path wrong": row.path_wrong,
+                "calibration error": f"{row.calibration_error:.3f}" if stated else "-",
+            }
+        )
+    return table(rows)
+
+
+def seeds_table() -> str:
+    """The ranker by seed: which of them is in the package."""
+    real, simulated = (read("real/cases.parquet"), read("production/episodes.parquet"))
+    shares = real[real["policy"] == RANKER].groupby(["seed", "source"])["top1"].mean()
+    own = simulated[simulated["policy"] == RANKER].groupby("seed")["top1"].mean()
+    return table(
+        [
+            {"seed": f"{seed:.0f}", "`production`": share}
+            | {TITLES[source]: shares[seed, source] for source in SOURCES}
+            for seed, share in own.items()
+        ]
+    )
+
+
+def conformal_table() -> str:
+    """What sets that cover 90 % in simulation cover elsewhere, over the seeds."""
+    return table(
+        [
+            {
+                "where": TITLES.get(place, f"`{place}`"),
+                "covered": some["coverage"].mean(),
+                "by seed": f"{some['coverage'].min():.2f} to {some['coverage'].max():.2f}",
+                "answers in a set": f"{some['size'].mean():.1f}",
+                'sets with "nothing is wrong"': some["silent"].mean(),
+            }
+            for place, some in read("production/conformal.csv").groupby("place", sort=False)
+        ]
+    )
+
+
+def metrics_alone_table() -> str:
+    """What `triage --metrics` is worth: the shipped ranker, by metrics and call graph alone."""
+    return table(
+        [
+            {
+                "where": TITLES.get(row.place, f"`{row.place}`"),
+                "likeliest answer right": row.right,
+                "a service named": row.named,
+                "of these right": row.named_right,
+            }
+            for row in read("production/metrics_alone.csv").itertuples()
+        ]
+    )
+
+
+# -- numbers of sentences --------------------------------------------------------------------------
+
+
+@cache
+def facts() -> dict[str, str]:
+    """Every number that a sentence may hold, by its name, as it is written."""
+    parts = (track_facts(), gate_facts(), real_facts(), own_logs_facts(), production_facts())
+    return {name: cell_text(value) for part in parts for name, value in part.items()}
+
+
+def track_facts() -> dict[str, Any]:
+    """`novice.test`: the share of `belief`'s score of a track, of the `base`, or of a script;
+    `base.dismissed`, `trained.dismissed`: the share of real faults that the novice's track
+    dismisses on silent degradation, before and after GRPO.
+    """
+    shares = split_shares().items()
+    numbers = {f"{name}.{split}": share[split] for name, share in shares for split in NEW}
+    rows = {row["task"]: row for row in summarise(on_test("novice"))}
+    dismissed = rows["silent_degradation"]["faults_dismissed"]
+    return numbers | {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
+
+
+def gate_facts() -> dict[str, Any]:
+    """How often the novice's track, in training, healed a fault whose root it blamed on another
+    service (`beside`, of `episodes`), and how often it then paged the right team (`beside.paged`).
+    """
+    played = pd.concat(played_in("novice", "episodes"))
+    beside = played[(played["root_cause"] == 0) & (played["remediation"] > 0)]
+    paged = (beside["escalation"] > 0).mean()
+    return {"episodes": f"{len(played):,}", "beside": len(beside), "beside.paged": paged}
+
+
+def real_facts() -> dict[str, Any]:
+    """`real.petshop`: the share of cases whose root our rule names first; `real.found.novice`: the
+    cases in which a track's agent does; `real.lots`: in which drawing lots would, in the mean.
+    """
+    services = read("real/realism.parquet").set_index("where")["services"]
+    found = read("real/cases.parquet").groupby("policy")["top1"].sum()
+    numbers = {f"real.{source}": share.mean for source, share in by_source(OURS).items()}
+    numbers["real.lots"] = f"{(1.0 / services.loc[[*SOURCES]]).sum():.0f}"
+    return numbers | {
+        f"real.found.{name}": f"{found[f'embedded: {called}']:.0f}"
+        for name, called in TRACKS.items()
+    }
+
+
+def own_logs_facts() -> dict[str, Any]:
+    """`own_logs.error`: the expected calibration error of `triage`, `own_logs.error.test` on one
+    split; `own_logs.named`: the answers that it is of; `own_logs.likely`: how many were sure, and
+    `own_logs.likely.right` how many of them right.
+    """
+    found = read("own-logs/simulated.json")
+    confidence = found["confidence"]
+    numbers = {f"own_logs.error.{name}": error for name, error in found["error_by_split"].items()}
+    return numbers | {
+        "own_logs.error": f"{confidence['error']:.3f}",
+        "own_logs.named": sum(row["answers"] for row in confidence["bins"]),
+        "own_logs.likely": confidence["likely"],
+        "own_logs.likely.right": confidence["likely_right"],
+    }
+
+
+def production_facts() -> dict[str, Any]:
+    """`production.ranker` and the like: shares of right answers; `transfer.petshop`: the ranker's
+    on real cases, `transfer.rule.petshop`: the best rule's; `apart.petshop`: the area under a
+    classifier's curve, that source held out.
+    """
+    shares = production_shares().set_index("policy")
+    numbers = {f"production.{name}": one.mean for name, one in shares["root"].items()}
+    numbers["production.ece"] = f"{shares['calibration_error'][POSTERIOR]:.3f}"
+    for source in SOURCES:
+        for name, policy in ((source, RANKER), (f"rule.{source}", best_rule(source))):
+            numbers[f"transfer.{name}"] = by_source(policy)[source].mean
+    apart = read("production/apart.csv").groupby("held_out")
+    numbers |= {f"apart.{name}": some["auc"].mean() for name, some in apart}
+    return numbers | {"apart.seen": f"{apart['auc_of_seen'].mean().mean():.3f}"}
+
+
+# File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
+TABLES = {
+    "README.md": {"front": front_table},
+    "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
+    "docs/benchmark.md": {"benchmark": benchmark_table},
+    "docs/training.md": {
+        "recipe": recipe_table,
+        "expert": partial(track_table, "expert"),
+        "topology": topology_table,
+    },
+    "docs/real.md": {"real": real_incidents_table},
+    "docs/production.md": {
+        "policies": policies_table,
+        "transfer": transfer_table,
+        "seeds": seeds_table,
+        "sets": conformal_table,
+        "metrics_alone": metrics_alone_table,
+    },
+    "docs/t4.md": {"cost": cost_table},
+    "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
+}

@@ -162,8 +162,8 @@ def test_attempts_and_errors_stand_in_the_row():
     second = [(*one[:2], 1, None, 0, "") for one in belief.episodes]  # all errors
     twice = belief.model_copy(update={"episodes": [*first, *second]})
     row, once = table_row(twice, belief), table_row(belief, belief)
-    assert row["errors"] == "600" and row["attempts"] == "2"
-    assert once["share of `belief`"] == "1.00" and row["share of `belief`"] == "0.50"
+    assert row["errors"] == 600 and row["attempts"] == 2
+    assert once["share of `belief`"] == 1.0 and row["share of `belief`"] == 0.5
     solved = sum(one[4] for one in belief.episodes) / 600
     assert once["solved"] == f"{solved:.2f}"
     assert row["solved"] == f"{solved / 2:.2f}; of 2 one {solved:.2f}, all 0.00"

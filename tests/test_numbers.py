@@ -8,7 +8,8 @@ import nbformat
 import pandas as pd
 import pytest
 import tables
-from pages import FACT, FINISHED, PAGES, TABLES, facts, written
+from pages import FACT, FINISHED, PAGES, written
+from tables import TABLES, facts
 
 from logtriage.bench.intervals import KEYS, LEVEL
 from logtriage.bench.plots import words
@@ -86,7 +87,7 @@ def published(name):
         name
     )
     if track is None:
-        played = tables.scripted_episodes()
+        played = tables.read("benchmark/episodes.parquet")
         return played[played["policy"] == name]
     played = pd.read_parquet(tables.seeds_of(track)[0] / "evaluation.parquet")
     return played[played["policy"] == "trained"]

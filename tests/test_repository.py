@@ -12,8 +12,7 @@ import pandas as pd
 import publish
 import pytest
 import yaml
-from gallery import gallery_text
-from pages import PAGES, written
+from pages import PAGES, gallery_text, written
 from publish import LIGHT_FILES
 
 import logtriage
@@ -57,12 +56,10 @@ def finished_run(folder):
     return folder
 
 
-def test_publish_copies_the_light_files(tmp_path, monkeypatch):
-    root = tmp_path / "repository"
-    monkeypatch.setattr(publish, "ROOT", root)
-    run = finished_run(root / "runs" / "seed-0")
-    target = publish.publish(run, "novice")
-    assert target == root / "results" / "novice" / "seed-0"
+def test_publish_copies_the_light_files(tmp_path):
+    run, folder = finished_run(tmp_path / "runs" / "seed-0"), tmp_path / "results"
+    publish.publish(run, folder)
+    target = folder / "seed-0"
     assert {path.name for path in target.iterdir()} == {*LIGHT_FILES, "episodes.parquet"}
     assert (target.parent / "base.json").read_text() == "{}"
     for name in LIGHT_FILES:
@@ -72,17 +69,13 @@ def test_publish_copies_the_light_files(tmp_path, monkeypatch):
     assert list(episodes["score"]) == [0.1 + 0.2, 1.0] and list(episodes["step"]) == [1, 2]
 
     (run / "summary.json").write_text("newer")
-    publish.publish(str(run), "novice")
+    publish.publish(run, folder)
     assert (target / "summary.json").read_text() == "newer"
 
-
-def test_publish_refuses_an_unfinished_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(publish, "ROOT", tmp_path)
-    run = finished_run(tmp_path / "runs" / "seed-0")
     (run / "episodes.jsonl").unlink()
     with pytest.raises(FileNotFoundError, match=r"lacks episodes\.jsonl; run `make seeds`"):
-        publish.publish(run, "novice")
-    assert not (tmp_path / "results").exists()
+        publish.publish(run, tmp_path / "others")
+    assert not (tmp_path / "others").exists()
 
 
 def test_seeds_of_two_recipes_are_no_track(tmp_path):

@@ -77,6 +77,17 @@ def as_text(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def cell_text(value: Any) -> str:
+    """A number with two decimals, an interval (also a list, from JSON) as `mean [low, high]`, and
+    what has a base and a trained value as `base → trained`.
+    """
+    if isinstance(value, (dict, pd.Series)):
+        return f"{value['base']:.2f} → {value['trained']:.2f}"
+    if isinstance(value, (list, tuple)):
+        return f"{Interval(*value):.2f}"
+    return f"{value:.2f}" if isinstance(value, (float, np.floating)) else str(value)
+
+
 def markdown(rows: pd.DataFrame | Sequence[dict[str, str]]) -> str:
     """A table in Markdown: a frame without its index, or text cells by their heads."""
     table = pd.DataFrame(rows)
@@ -260,16 +271,9 @@ def summary_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     false alarms.
     """
 
-    def cell(value: Any) -> Any:
-        if isinstance(value, dict):
-            return f"{value['base']:.2f} → {value['trained']:.2f}"
-        if isinstance(value, (list, tuple)):
-            return f"{Interval(*value):.2f}"
-        return f"{value:.2f}" if isinstance(value, float) else value
-
     table = pd.DataFrame(
         {
-            label(key) if key in DETECTION else key.replace("_", " "): cell(value)
+            label(key) if key in DETECTION else key.replace("_", " "): cell_text(value)
             for key, value in row.items()
             if key in DETECTION or not (isinstance(value, dict) or key in UNSHOWN)
         }
