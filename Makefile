@@ -78,11 +78,11 @@ seeds: $(READY)  ## five seeds of both tracks of the embedded agent (hours, resu
 	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
 
 real: $(READY)  ## every policy on the 76 real incidents: results/real (1 min; 5 more for each trained agent)
-	$(RUN) scripts/real.py
+	$(RUN) scripts/recorded.py real
 
 production: $(READY)  ## train five rankers on the task `production`, and play it: results/production (30 min, resumable)
-	$(RUN) scripts/production.py
-	$(RUN) scripts/real.py
+	$(RUN) scripts/recorded.py production
+	$(RUN) scripts/recorded.py real
 	$(RUN) scripts/pages.py
 
 speed: $(READY)  ## steps per second of the simulator on one core (20 s)

@@ -22,8 +22,7 @@ from pages import write_pages
 from tables import RESULTS, ROOT, TRACKS, seeds_of
 
 from logtriage.bench.plots import plot_checkpoints, plot_gain, plot_strata
-from logtriage.bench.production_results import draw_production
-from logtriage.bench.real_results import draw_real
+from logtriage.bench.recorded_results import draw_production, draw_real
 from logtriage.bench.runs import differing
 from logtriage.policies.llm.loading import SHIPPED
 from logtriage.train.experiment import (

@@ -22,8 +22,14 @@ from logtriage.bench.intervals import (
     two_way_mean,
 )
 from logtriage.bench.plots import words
-from logtriage.bench.production_results import production_table
-from logtriage.bench.real_results import HALVES, OURS, RANKED, TITLES, real_table
+from logtriage.bench.recorded_results import (
+    HALVES,
+    OURS,
+    RANKED,
+    TITLES,
+    production_table,
+    real_table,
+)
 from logtriage.bench.score_tables import CAREFUL, CEILING, cell_text, markdown, summarise
 from logtriage.bench.strata import describe_falls, stratum_changes
 from logtriage.production.production_policies import CEILING as POSTERIOR
@@ -144,8 +150,7 @@ def track_table(track: str) -> str:
 
 def falls_line(frames: Sequence[pd.DataFrame]) -> str:
     """A sentence that names every stratum which training made worse by more than its interval."""
-    sides = [[one[one["policy"] == name] for one in frames] for name in ("base", "trained")]
-    falls = describe_falls(stratum_changes(*sides))
+    falls = describe_falls(stratum_changes(frames))
     if not falls:
         return "No stratum got worse by more than its interval."
     return (
@@ -489,7 +494,7 @@ def transfer_table() -> str:
 
 @cache
 def production_shares() -> pd.DataFrame:
-    """`production_results.production_table` of what is published."""
+    """`recorded_results.production_table` of what is published."""
     return production_table(read("production/episodes.parquet"))
 
 
@@ -521,37 +526,6 @@ def seeds_table() -> str:
             {"seed": f"{seed:.0f}", "`production`": share}
             | {TITLES[source]: shares[seed, source] for source in SOURCES}
             for seed, share in own.items()
-        ]
-    )
-
-
-def conformal_table() -> str:
-    """What sets that cover 90 % in simulation cover elsewhere, over the seeds."""
-    return table(
-        [
-            {
-                "where": TITLES.get(place, f"`{place}`"),
-                "covered": some["coverage"].mean(),
-                "by seed": f"{some['coverage'].min():.2f} to {some['coverage'].max():.2f}",
-                "answers in a set": f"{some['size'].mean():.1f}",
-                'sets with "nothing is wrong"': some["silent"].mean(),
-            }
-            for place, some in read("production/conformal.csv").groupby("place", sort=False)
-        ]
-    )
-
-
-def metrics_alone_table() -> str:
-    """What `triage --metrics` is worth: the shipped ranker, by metrics and call graph alone."""
-    return table(
-        [
-            {
-                "where": TITLES.get(row.place, f"`{row.place}`"),
-                "likeliest answer right": row.right,
-                "a service named": row.named,
-                "of these right": row.named_right,
-            }
-            for row in read("production/metrics_alone.csv").itertuples()
         ]
     )
 
@@ -649,8 +623,6 @@ TABLES = {
         "policies": policies_table,
         "transfer": transfer_table,
         "seeds": seeds_table,
-        "sets": conformal_table,
-        "metrics_alone": metrics_alone_table,
     },
     "docs/t4.md": {"cost": cost_table},
     "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},

@@ -98,7 +98,7 @@ def evaluate_command(
     from ..world.topology_file import load_topology
     from .audit import judge_result
     from .evaluation import evaluate, make_plan, report
-    from .real_results import RECORDED_POLICIES
+    from .recorded_results import RECORDED_POLICIES
     from .registry import POLICIES, behind_endpoint, digest, in_memory, scripted
     from .replay import open_journal
 

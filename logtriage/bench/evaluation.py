@@ -36,7 +36,7 @@ from ..world.incidents import sample_incident
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, TASKS, check_split, check_tasks
 from ..world.topology import DEFAULT_TOPOLOGY, Topology
 from .audit import judge_result
-from .real_results import recorded_scores
+from .recorded_results import recorded_scores
 from .registry import POLICIES, Player, make_policy
 from .replay import key_of
 from .rollouts import (

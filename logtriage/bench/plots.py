@@ -8,7 +8,7 @@ A colour has one meaning in the whole repository: a policy or a task. Figures ar
 wide, the width of a README column (about 830 pixels), so that a font of 8 points is 8 points there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,15 @@ def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) ->
     ax.plot([x.mean], [y], color=colour, zorder=4, **{"marker": "o", "ms": 6.0, **style})
 
 
+def name_rows(ax: Axes, names: Iterable[str], colours: Iterable[str] = (), **style: Any) -> None:
+    """Name the rows of an axes from the top down, with half a row of room above and below."""
+    names = [*names]
+    ax.set_yticks(range(len(names)), names, **style)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    for tick, colour in zip(ax.get_yticklabels(), colours, strict=False):
+        tick.set_color(colour)
+
+
 # -- policies beside each other --------------------------------------------------------------------
 
 
@@ -167,10 +176,7 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
         f"mean score of {count} incidents (0 to 1), 95 % intervals; at the right, mean steps",
         fontsize=10,
     )
-    axes[0, 0].set_yticks(range(len(policies)), policies)
-    axes[0, 0].set_ylim(len(policies) - 0.5, -0.5)
-    for tick, name in zip(axes[0, 0].get_yticklabels(), policies, strict=True):
-        tick.set_color(policy_colour(name))
+    name_rows(axes[0, 0], policies, map(policy_colour, policies))
     return figure
 
 
@@ -201,11 +207,8 @@ def plot_learning(training: Frames) -> Picture:
     figure, axes = new_figure(3.2)
     ax, played, ends, single = axes[0, 0], _played(training), {}, len(training) == 1
     for task, colour in TASK_COLOURS.items():
-        runs = [
-            frame[frame["task"] == task].groupby("step")["score"].mean()
-            for frame in training
-            if (frame["task"] == task).any()
-        ]
+        own = [frame[frame["task"] == task] for frame in training]
+        runs = [frame.groupby("step")["score"].mean() for frame in own if len(frame)]
         if not runs:
             continue
         for means in runs if single else map(smooth, runs):
@@ -327,8 +330,7 @@ def plot_strata(evaluations: Frames) -> Picture:
     A blue line is a change for the better by more than its paired 95 % interval, a thick black one
     ("worse") a change for the worse, and a grey one no significant change.
     """
-    sides = [[one[one["policy"] == name] for one in evaluations] for name in ("base", "trained")]
-    changes = stratum_changes(*sides)
+    changes = stratum_changes(evaluations)
     changes = changes[[STRATA[name].better != 0 for name in changes["stratum"]]]
     order, kept = {name: place for place, name in enumerate(STRATA)}, named_once(changes)
     rows = sorted(
@@ -377,7 +379,7 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
     seeds, a strong one their mean with its 95 % interval over seeds and incidents, a grey one the
     base; the dashed line is the mean of `against`. Axes begin at 0.
 
-    The frame is `analysis.gather`'s.
+    The frame is `score_tables.gather`'s.
     """
     tasks, rows = tasks_of(frame), rows_of(frame)
     counts = sorted({len(seeds_of(frame, row)) for row in rows})
@@ -415,12 +417,10 @@ def plot_climb(incident: Incident) -> Picture:
     """
     topology, states = incident.topology, incident.untreated[: incident.arrival + 1]
     names = sorted(topology.names, key=topology.depth.__getitem__)
+    places = [topology.position[name] for name in names]
     red = [
-        [
-            0.2 + 0.7 * state.errors[i] if is_degraded(topology, state, i) else 0.0
-            for state in states
-        ]
-        for i in map(topology.position.__getitem__, names)
+        [is_degraded(topology, state, i) * (0.2 + 0.7 * state.errors[i]) for state in states]
+        for i in places
     ]
     figure, axes = new_figure(0.8 + 0.22 * len(names))
     ax = axes[0, 0]
@@ -440,20 +440,19 @@ def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
     """
     edge, root, remedy = incident.topology.names[0], incident.root, incident.remedy
     symptom = ", a symptom: errors come back" if root not in (None, edge) else ""
-    dashed = {"color": INK, "lw": 1.8, "ls": (0, (2, 1.5))}
-    curves: list[tuple[str, str, str, dict[str, Any]]] = [
-        ("nothing done", "", "", {"color": FAINT, "lw": 9}),
-        (f"restart {edge}{symptom}", "restart", edge, dashed),
-    ]
-    if root and remedy:
-        style = {"color": INK, "lw": 2.4, "marker": "o", "ms": 4}
-        curves.append((f"{remedy} {root}, where it began", remedy, root, style))
     figure, axes = new_figure(2.9)
     ax = axes[0, 0]
-    for name, applied, service, style in curves:
+
+    def draw(name: str, applied: str, service: str, **style: Any) -> None:
         errors = _user_errors(incident, ticks, applied, service)
         minutes = 0.5 * (np.arange(len(errors)) - incident.arrival)
         ax.plot(minutes, 100.0 * np.array(errors), label=name, **style)
+
+    draw("nothing done", "", "", color=FAINT, lw=9)
+    draw(f"restart {edge}{symptom}", "restart", edge, color=INK, lw=1.8, ls=(0, (2, 1.5)))
+    if root and remedy:
+        style = {"color": INK, "lw": 2.4, "marker": "o", "ms": 4}
+        draw(f"{remedy} {root}, where it began", remedy, root, **style)
     ax.axvline(0.0, color=INK, lw=0.8, ls=":")
     ax.set_xlabel("minutes after the agent arrives, and acts")
     ax.set_ylabel("user requests that fail, %")

@@ -221,13 +221,11 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
     Raises:
         ValueError: when the frames do not hold the same incidents.
     """
-    base, trained = ([one[one.policy == name] for one in frames] for name in ("base", "trained"))
-    changes, rows = stratum_changes(base, trained), []
+    changes, rows = stratum_changes(frames), []
     beside = ("start", *REFERENCES)
     played = [name for name in beside if all((one.policy == name).any() for one in frames)]
     for task, own in changes.groupby("task", sort=False):
-        names = ("base", "trained", *played)
-        scores = {name: seed_scores(frames, task, name) for name in names}
+        scores = {name: seed_scores(frames, task, name) for name in ("base", "trained", *played)}
         after = scores["trained"]
         row: dict[str, Any] = {
             "task": task,
@@ -235,13 +233,12 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
             "seeds": len(frames),
             "episodes": after.shape[1],
             **before_and_after([scores["base"]], [after]),
+            **{name: float(scores[name].mean()) for name in played},
         }
-        row |= {name: float(scores[name].mean()) for name in played}
         if CEILING in played:
+            best = scores[CEILING][0]
             row[f"share_of_{CEILING}"] = (
-                two_way_share(after, scores[CEILING][0])
-                if len(frames) > 1
-                else share_of_ceiling(after[0], scores[CEILING][0])
+                share_of_ceiling(after[0], best) if len(frames) == 1 else two_way_share(after, best)
             )
         if CAREFUL in played:
             row[f"over_{CAREFUL}"] = two_way_mean([after - scores[CAREFUL]])

@@ -8,7 +8,8 @@ The truth of an incident is no column of a rollout: it is sampled again from (ta
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,8 +24,6 @@ TRUTH = ("real", "severity_true", "root_kind", "root_depth")
 # A stratum of fewer incidents has no interval, and is never said to have fallen: a bootstrap of so
 # few values is far too narrow.
 FEWEST = 10
-
-Frames: TypeAlias = pd.DataFrame | Sequence[pd.DataFrame]  # rollouts, of one or several seeds
 
 
 class Stratum(NamedTuple):
@@ -76,10 +75,8 @@ def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.Data
     for task, split, index in incidents.itertuples(index=False, name=None):
         incident = sample_incident(task, split, int(index), topology)
         root, graph = incident.root, incident.topology
-        kind, depth = (
-            (None, None) if root is None else (graph.service(root).kind, graph.depth[root])
-        )
-        rows.append((root is not None, incident.severity, kind, depth))
+        where = (graph.service(root).kind, graph.depth[root]) if root else (None, None)
+        rows.append((root is not None, incident.severity, *where))
     truth = pd.DataFrame(rows, columns=list(TRUTH), index=incidents.index)
     truth = truth.astype({"real": bool, "root_depth": "Int64"})
     return frame.merge(incidents.join(truth), on=KEYS, how="left").set_axis(frame.index)
@@ -99,78 +96,68 @@ def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
         values = frame["closed_by"] == "ignore"
     else:
         values = frame[answer]
-    within = True if real is None else frame["real"] == real
-    return np.where(within, values.astype(float), np.nan)
+    return np.where(real is None or frame["real"] == real, values.astype(float), np.nan)
 
 
-def _paired(base: Frames, trained: Frames) -> list[list[pd.DataFrame]]:
-    """The frames of both with their truth, one per seed, with the same incidents in one order;
-    `ValueError` where they do not hold the same, or not as many seeds.
+def _sides(frames: Sequence[pd.DataFrame]) -> list[list[pd.DataFrame]]:
+    """The rows of `base` and of `trained` with their truth, one frame per seed each, with the same
+    incidents in one order; `ValueError` where they do not hold the same.
     """
-    sides = [[one] if isinstance(one, pd.DataFrame) else list(one) for one in (base, trained)]
-    if len(sides[0]) != len(sides[1]):
-        raise ValueError(
-            f"base and trained must be of the same seeds, got {len(sides[0])} and {len(sides[1])}"
-        )
-    first = sides[0][0]
-    for frame in [*sides[0], *sides[1]]:
-        matched(first, frame)
-        if set(frame["benchmark"]) != set(first["benchmark"]):
-            raise ValueError("results of two versions of the benchmark do not compare; play again")
+    own = [[one[one["policy"] == name] for one in frames] for name in ("base", "trained")]
+    if len({version for side in own for one in side for version in one["benchmark"]}) > 1:
+        raise ValueError("results of two versions of the benchmark do not compare; play again")
+    first = own[0][0]
     truth = with_truth(first)[[*KEYS, *TRUTH]]
+    for frame in (*own[0], *own[1]):
+        matched(first, frame)
     return [
         [truth.merge(one.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for one in side]
-        for side in sides
+        for side in own
     ]
 
 
-def stratum_changes(base: Frames, trained: Frames) -> pd.DataFrame:
-    """How each stratum changed from base to trained on the same incidents.
+def stratum_changes(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """How each stratum changed from the policy `base` to `trained` on the same incidents.
 
     Intervals are not widened for the number of strata: of forty that do not change, one is said to
     have fallen by chance. Naming one too many costs a line; missing one costs the truth.
 
     Args:
-        base, trained: of the same incidents; of several seeds, both are resampled.
+        frames: one per training seed; seeds are resampled as incidents are.
 
     Returns:
         One row per task, stratum and group: incidents, base, trained, change, low, high (the paired
         95 % interval of the change; nan for fewer than `FEWEST` incidents), gained and fell:
         whether it got better, or worse, by more than that interval.
     """
-    sides, rows = _paired(base, trained), []
+    sides, rows = _sides(frames), []
     truth = sides[0][0]
-    values = {
-        name: [np.stack([values_in(frame, name) for frame in side]) for side in sides]
-        for name in STRATA
-    }
-    for task in truth["task"].unique():
-        for name, (old, new) in values.items():
-            by, better = STRATA[name].by, STRATA[name].better
-            groups = truth[by] if by else pd.Series("", truth.index)
-            groups = groups[(truth["task"] == task) & ~np.isnan(old[0])]
-            places = groups.groupby(groups).groups  # group to its incidents
-            for group in sorted(places, key=group_order):
-                own = places[group]
-                count, gained = len(own), (new - old)[:, own]
-                change = Interval(float(gained.mean()), np.nan, np.nan)
-                if count >= FEWEST:
-                    change = two_way_mean([gained])
-                rows.append(
-                    {
-                        "task": task,
-                        "stratum": name,
-                        "group": str(group),
-                        "incidents": count,
-                        "base": float(old[:, own].mean()),
-                        "trained": float(new[:, own].mean()),
-                        "change": change.mean,
-                        "low": change.low,
-                        "high": change.high,
-                        "gained": better * change.low > 0.0 and better * change.high > 0.0,
-                        "fell": better * change.low < 0.0 and better * change.high < 0.0,
-                    }
-                )
+    for task, (name, stratum) in product(truth["task"].unique(), STRATA.items()):
+        old, new = (np.stack([values_in(one, name) for one in side]) for side in sides)
+        groups = truth[stratum.by] if stratum.by else pd.Series("", truth.index)
+        groups = groups[(truth["task"] == task) & ~np.isnan(old[0])]
+        places = groups.groupby(groups).groups  # group to its incidents
+        for group in sorted(places, key=group_order):
+            own = places[group]
+            gained = (new - old)[:, own]
+            change = Interval(float(gained.mean()), np.nan, np.nan)
+            if len(own) >= FEWEST:
+                change = two_way_mean([gained])
+            rows.append(
+                {
+                    "task": task,
+                    "stratum": name,
+                    "group": str(group),
+                    "incidents": len(own),
+                    "base": float(old[:, own].mean()),
+                    "trained": float(new[:, own].mean()),
+                    "change": change.mean,
+                    "low": change.low,
+                    "high": change.high,
+                    "gained": min(stratum.better * change.low, stratum.better * change.high) > 0.0,
+                    "fell": max(stratum.better * change.low, stratum.better * change.high) < 0.0,
+                }
+            )
     return pd.DataFrame(rows)
 
 

@@ -16,7 +16,7 @@ knows no kind of fault, and reads several signals:
 
 Waiting and failures add up along calls, and are weighed by requests; alerts decide which of the two
 to look at. Each signal singles out a service by its share of the squared residuals; a noisy or puts
-them together. Developed on one half of the real cases; see `bench.real_results`.
+them together. Developed on one half of the real cases; see `bench.recorded_results`.
 """
 
 from collections import defaultdict

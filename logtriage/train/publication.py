@@ -292,7 +292,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
     evaluation = pd.read_parquet(path)
     split = evaluation["split"].iloc[0]  # others may be beside it
     evaluation = experiment.same_incidents(evaluation[evaluation["split"] == split])
-    base, trained = (evaluation[evaluation["policy"] == name] for name in ("base", "trained"))
+    trained = evaluation[evaluation["policy"] == "trained"]
     if trained.empty:
         return {}
     if set(trained["weights"]) != {weights_digest(run / "model")}:
@@ -307,7 +307,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
     def shown(*columns: str) -> str:
         return markdown(table[["task", *(name for name in columns if name in table)]])
 
-    changes = stratum_changes(base, trained)
+    changes = stratum_changes([evaluation])
     return {
         "rows": rows,
         "split": split,

@@ -201,8 +201,7 @@ def fell(name, changes):
 
 
 def test_strata_mark_what_got_worse_and_count_incidents(figures, run):
-    frame = run[2]
-    changes = stratum_changes(*(frame[frame["policy"] == name] for name in ("base", "trained")))
+    changes = stratum_changes([run[2]])
     names = [one.get_text() for one in figures["strata"].axes[0].get_yticklabels()]
     assert "real faults detected" in names and "real faults dismissed" in names
     for ax, task in zip(figures["strata"].axes, TASKS, strict=True):

@@ -59,6 +59,11 @@ def alarms(count, done):
     return [(False, None, None, "P3", done)] * count
 
 
+def seed(base, trained):
+    """Both sides in one frame, as a training seed has them."""
+    return pd.concat([base.assign(policy="base"), trained.assign(policy="trained")])
+
+
 def cell(table, stratum, group=""):
     """The one row of that stratum and group."""
     (row,) = table[(table.stratum == stratum) & (table.group == group)].itertuples()
@@ -148,7 +153,7 @@ def dismisses_faults():
 
 def test_a_mean_that_rises_hides_what_fell(dismisses_faults):
     base, trained = dismisses_faults
-    table = stratum_changes(base, trained)
+    table = stratum_changes([seed(base, trained)])
     detected = cell(table, "faults_detected")
     assert (detected.base, detected.trained, detected.incidents) == (0.5, 0.25, 40)
     gained = trained[trained.real]["root_cause"] - base[base.real]["root_cause"]
@@ -168,33 +173,31 @@ def test_a_mean_that_rises_hides_what_fell(dismisses_faults):
 
 
 def test_depths_that_are_kinds_are_named_once(dismisses_faults):
-    table = stratum_changes(*dismisses_faults)
+    table = stratum_changes([seed(*dismisses_faults)])
     assert set(table[table.stratum == "root_by_depth"]["group"]) == {"0", "1"}
     once = named_once(table)
     assert not (once.stratum == "root_by_depth").any()
     assert len(once) == len(table) - 2
     # Two databases below and a queue beside them: depth 2 holds more than either kind.
     rows = [*faults(6, "database", 2, "found"), *faults(6, "queue", 2, "blamed")]
-    assert "root_by_depth" in set(named_once(stratum_changes(frame(rows), frame(rows)))["stratum"])
+    same = stratum_changes([seed(frame(rows), frame(rows))])
+    assert "root_by_depth" in set(named_once(same)["stratum"])
 
 
 def test_a_change_is_paired_whatever_the_order_of_rows(dismisses_faults):
     base, trained = dismisses_faults
     shuffled = trained.sample(frac=1.0, random_state=3)
-    pd.testing.assert_frame_equal(
-        stratum_changes(base, trained), stratum_changes(base, shuffled), check_like=True
-    )
+    tables = [stratum_changes([seed(base, one)]) for one in (trained, shuffled)]
+    pd.testing.assert_frame_equal(*tables, check_like=True)
     with pytest.raises(ValueError, match="same incidents once each"):
-        stratum_changes(base, trained[1:])
-    with pytest.raises(ValueError, match="of the same seeds, got 1 and 2"):
-        stratum_changes(base, [trained, trained])
+        stratum_changes([seed(base, trained), seed(base, trained[1:])])
     with pytest.raises(ValueError, match="two versions of the benchmark"):
-        stratum_changes(base, trained.assign(benchmark="1.0"))
+        stratum_changes([seed(base, trained.assign(benchmark="1.0"))])
 
 
 def test_too_few_incidents_have_not_fallen():
     base = frame([*faults(FEWEST - 1, "edge", 0, "found"), *faults(FEWEST, "app", 1, "found")])
-    table = stratum_changes(base, base.assign(root_cause=0.0))
+    table = stratum_changes([seed(base, base.assign(root_cause=0.0))])
     edge, app = (cell(table, "root_by_kind", kind) for kind in ("edge", "app"))
     assert edge.change == app.change == -1.0
     assert np.isnan([edge.low, edge.high]).all() and not edge.fell and app.fell
@@ -202,13 +205,13 @@ def test_too_few_incidents_have_not_fallen():
 
 def test_seeds_are_taken_together(dismisses_faults):
     base, trained = dismisses_faults
-    same = stratum_changes([base] * 3, [base] * 3)
+    same = stratum_changes([seed(base, base)] * 3)
     assert (same["change"] == 0.0).all() and not same["fell"].any()
-    mixed = stratum_changes([base, base], [base, trained])
+    mixed = stratum_changes([seed(base, base), seed(base, trained)])
     detected = cell(mixed, "faults_detected")
     assert (detected.base, detected.trained, detected.incidents) == (0.5, 0.375, 40)
     assert not detected.fell  # one of two seeds may be chance
-    again = stratum_changes([base] * 4, [trained] * 4)
-    once = cell(stratum_changes(base, trained), "faults_detected")
+    again = stratum_changes([seed(base, trained)] * 4)
+    once = cell(stratum_changes([seed(base, trained)]), "faults_detected")
     # The same seed four times knows no more than once: the incidents are the same.
     assert cell(again, "faults_detected").low == pytest.approx(once.low, abs=0.03)

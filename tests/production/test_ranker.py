@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from logtriage.bench.production_results import metrics_alone, without_the_rest
 from logtriage.production import dials
 from logtriage.production.features import features
 from logtriage.production.generator import Block
 from logtriage.production.ranker import chances, load_ranker, save_ranker, train_ranker
-from logtriage.real.cases import SOURCES
 
 
 def test_the_order_of_services_does_not_matter_and_chances_sum_to_one():
@@ -28,18 +26,6 @@ def test_the_order_of_services_does_not_matter_and_chances_sum_to_one():
         assert before.shape[1] == size + 1
         assert np.allclose(before.sum(1), 1.0, atol=1e-5)
         assert np.allclose(kinds.sum(2), 1.0, atol=1e-5)
-
-
-def test_what_metrics_alone_are_worth_is_measured_everywhere():
-    table = metrics_alone(load_ranker(), blocks=2).set_index("place")
-    assert list(table.index) == ["production", *SOURCES]
-    assert table.loc["production", "right"] > 0.5  # one root of 10 to 45
-    seen = Block("test", 0).shown
-    changed = seen._replace(
-        waits=seen.waits + 9.0, counts=seen.counts * 3.0, alerts=1.0 - seen.alerts
-    )
-    assert np.array_equal(*(features(without_the_rest(one)) for one in (seen, changed)))
-    assert not np.array_equal(features(seen), features(changed))
 
 
 def test_features_are_finite_whatever_is_missing():

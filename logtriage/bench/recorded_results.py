@@ -1,26 +1,27 @@
-"""Policies on real incidents: who finds the root, with intervals, beside the published figures.
+"""Policies on recorded incidents, real ones and `production`: who finds the root, with intervals.
 
-    from logtriage.bench.real_results import play_cases, real_table
+    from logtriage.bench.recorded_results import play_cases, real_table
     from logtriage.bench.registry import make_policy
     frame = play_cases(make_policy("trace"), "petshop")  # any policy, also a language model
 
-The project's own rule, `unexplained`, was written while looking at one half of the cases (`half`);
-the other half was played once, when it was done: docs/real.md says what that shows.
+The project's own rule, `unexplained`, was written while looking at one half of the real cases
+(`half`); the other half was played once, when it was done: docs/real.md says what that shows.
 """
 
 import hashlib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..catalogue import RECORDED, open_incident
-from ..policies.scripted import Policy
+from ..policies.policy import Policy
 from ..production.production_episode import PRODUCTION, tells_path
 from ..production.production_policies import PRODUCTION_POLICIES
 from ..real.cases import load_source
 from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES
-from .intervals import wilson
+from .intervals import calibration_error, wilson
 from .plots import (
     FAINT,
     INK,
@@ -29,6 +30,7 @@ from .plots import (
     UNIT,
     Picture,
     draw_interval,
+    name_rows,
     new_figure,
     words,
 )
@@ -51,10 +53,17 @@ TITLES = {
 NOT_DRAWN = ("largest_ratio", "deepest", "random_walk", "loudest", "novice")
 TOGETHER = 4  # cases that a policy plays at once: to a language model some are 8,000 tokens long
 
+# -- episodes --------------------------------------------------------------------------------------
+
 
 def half(case: str) -> str:
     """Which of `HALVES` a case belongs to, by a hash of its id."""
     return HALVES[int(hashlib.sha256(case.encode()).hexdigest(), 16) % 2]
+
+
+def reads(name: str, source: str) -> bool:
+    """Whether a source has what a rule reads."""
+    return name not in NEEDS or bool(getattr(load_source(source), NEEDS[name]))
 
 
 def play_cases(policy: Policy, source: str) -> pd.DataFrame:
@@ -63,6 +72,15 @@ def play_cases(policy: Policy, source: str) -> pd.DataFrame:
     return case_rows(
         rollout(policy, [REAL], source, count, batch=TOGETHER, open_episode=open_incident)
     )
+
+
+def play_production(policy: Policy, count: int) -> pd.DataFrame:
+    """Play the first so many incidents of `production`'s `test`; rows as `case_rows`, and what was
+    said of the remedy and the team.
+    """
+    rows = rollout(policy, [PRODUCTION], "test", count, open_episode=open_incident)
+    told = rows[["remediation", "escalation", "confidence"]].reset_index(drop=True)
+    return pd.concat([case_rows(rows), told], axis=1)
 
 
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -93,9 +111,7 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def reads(name: str, source: str) -> bool:
-    """Whether a source has what a rule reads."""
-    return name not in NEEDS or bool(getattr(load_source(source), NEEDS[name]))
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def recorded_scores(frame: pd.DataFrame) -> pd.DataFrame:
@@ -123,8 +139,8 @@ def real_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (policy, source), played in frame.groupby(["policy", "source"], sort=False):
-        for part in (ALL, *HALVES):
-            some = played if part == ALL else played[played["half"] == part]
+        parts = {ALL: played} | {part: played[played["half"] == part] for part in HALVES}
+        for part, some in parts.items():
             if some.empty:
                 continue
             cases = some["case"].nunique()
@@ -144,11 +160,45 @@ def real_table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw_real(folder: str | Path) -> list[Path]:
+def production_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per policy, the best first. Columns: `root`, right answers with Wilson's interval
+    (several attempts at one, as of training seeds, being their mean); of the real faults the shares
+    with the right `remedy` and `team`; `path_wrong`, of those whose root was named the share whose
+    way to the users was told wrongly; `calibration_error` of the confidence, nan without one.
+    """
+    rows = []
+    for policy, played in frame.groupby("policy", sort=False):
+        faults = played[played["root"] != ""]
+        stated = played["confidence"].notna().all()
+        rows.append(
+            {
+                "policy": policy,
+                "root": wilson(played["top1"].mean(), played["index"].nunique()),
+                "remedy": faults["remediation"].mean(),
+                "team": faults["escalation"].mean(),
+                "path_wrong": 1.0 - faults.loc[faults["top1"] == 1.0, "path"].mean(),
+                "calibration_error": calibration_error(played["confidence"], played["top1"])
+                if stated
+                else np.nan,
+            }
+        )
+    return pd.DataFrame(rows).sort_values("root", ascending=False, ignore_index=True)
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def draw_real(folder: Path) -> list[Path]:
     """Draw the figure of `results/real` again; returns the file."""
-    folder = Path(folder)
     table = real_table(pd.read_parquet(folder / "cases.parquet"))
     plot_real(table, pd.read_csv(folder / "published.csv")).save(folder / "policies.png")
+    return [folder / "policies.png"]
+
+
+def draw_production(folder: Path) -> list[Path]:
+    """Draw the figure of `results/production` again; returns the file."""
+    table = production_table(pd.read_parquet(folder / "episodes.parquet"))
+    plot_production(table).save(folder / "policies.png")
     return [folder / "policies.png"]
 
 
@@ -163,6 +213,11 @@ def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
     published = published.assign(method=published["method"].str.replace(", latency", ""))
     policies, others = list(means.sort_values().index[::-1]), list(published["method"].unique())
     rows = [*policies, *others]
+    # The embedded agents are trained ones.
+    colours = {
+        name: POLICY_COLOURS.get("trained" if name.startswith("embedded") else name, INK)
+        for name in rows
+    }
     figure, axes = new_figure(0.235 * len(rows) + 1.0, columns=len(TITLES), sharey=True)
     for ax, (source, title) in zip(axes[0], TITLES.items(), strict=True):
         own, reported = (one[one["source"] == source] for one in (table, published))
@@ -170,7 +225,7 @@ def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
         for one in reported.itertuples():
             cells.append((one.method, wilson(one.top1, one.cases), one.top3, "D"))
         for name, top1, top3, marker in cells:
-            y, colour = rows.index(name), _colour(name)
+            y, colour = rows.index(name), colours[name]
             draw_interval(ax, top1, y, colour, marker=marker)
             ax.plot([top3], [y], marker, mfc="white", mec=colour, ms=3.5, zorder=5)
         cases, all_cases = own["cases"].max(), reported["cases"].max()
@@ -181,16 +236,19 @@ def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
     figure.supxlabel(
         "share of cases whose root is named first, 95 % intervals; ring: among three", fontsize=10
     )
-    first = axes[0, 0]
     labels = [words(name) for name in policies] + [f"{name} (published)" for name in others]
-    first.set_yticks(range(len(rows)), labels, fontsize=SMALL)
-    for tick, name in zip(first.get_yticklabels(), rows, strict=True):
-        tick.set(color=_colour(name), weight="bold" if name == OURS else "normal")
-    first.set_ylim(len(rows) - 0.5, -0.5)
+    name_rows(axes[0, 0], labels, [*colours.values()], fontsize=SMALL)
+    axes[0, 0].get_yticklabels()[rows.index(OURS)].set(weight="bold")
     return figure
 
 
-def _colour(policy: str) -> str:
-    """A policy's colour in the whole repository, or ink; the embedded agents are trained ones."""
-    name = "trained" if policy.startswith("embedded") else policy
-    return POLICY_COLOURS.get(name, INK)
+def plot_production(table: pd.DataFrame) -> Picture:
+    """Share of right answers, one row per policy of `production_table`, with Wilson's interval."""
+    figure, axes = new_figure(0.24 * len(table) + 0.8)
+    ax = axes[0, 0]
+    for y, row in enumerate(table.itertuples()):
+        draw_interval(ax, row.root, y, POLICY_COLOURS.get(row.policy, INK))
+    name_rows(ax, map(words, table["policy"]), fontsize=SMALL)
+    ax.set(xlim=(0.0, 1.0), xticks=UNIT)
+    ax.set_xlabel("share of incidents answered rightly, 95 % intervals")
+    return figure

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from real import SCRIPTED, play_scripted
+from recorded import SCRIPTED, play_scripted
 
-from logtriage.bench import real_results as real
+from logtriage.bench import recorded_results as real
 from logtriage.bench.intervals import wilson
 from logtriage.real.cases import SOURCES
 
