@@ -17,7 +17,6 @@ commit, machine, driver).
 import json
 import math
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -31,7 +30,6 @@ from typing import Any
 
 import pandas as pd
 import torch
-import typer
 
 from logtriage.bench.runs import environment_record, find_gpu, read_jsonl
 from logtriage.play.actions import Action
@@ -110,23 +108,17 @@ def qwen_tokenizer() -> Any:
     """
     from transformers import AddedToken, Qwen2Tokenizer
     from transformers.convert_slow_tokenizer import TikTokenConverter
+    from trl.chat_template_utils import qwen2_5_chat_template
 
     path = next(file for file in files("dashscope") or () if file.name == "qwen.tiktoken").locate()
     vocabulary, merges = TikTokenConverter().extract_vocab_merges_from_model(str(path))
     qwen = Qwen2Tokenizer(vocabulary, merges, additional_special_tokens=[])
     # As in Qwen's own, what opens and closes a call is no special token: decoding keeps it.
     first_plain = SPECIAL.index("<tool_call>")
-    qwen.add_tokens(
-        [
-            AddedToken(text, special=place < first_plain, normalized=False)
-            for place, text in enumerate(SPECIAL)
-        ]
-    )
+    for place, text in enumerate(SPECIAL):
+        qwen.add_tokens(AddedToken(text, special=place < first_plain, normalized=False))
     qwen.eos_token, qwen.pad_token = "<|im_end|>", "<|endoftext|>"
-    spec = find_spec("trl")
-    assert spec is not None and spec.submodule_search_locations
-    folder = Path(spec.submodule_search_locations[0])
-    qwen.chat_template = (folder / "chat_templates" / "qwen2_5.jinja").read_text()
+    qwen.chat_template = qwen2_5_chat_template
     return qwen
 
 
@@ -161,7 +153,7 @@ def random_model(shape: cost.Model, folder: Path) -> int:
     return model.num_parameters()
 
 
-def words(tokenizer: Any, count: int) -> list[int]:
+def filler(tokenizer: Any, count: int) -> list[int]:
     """Ids of so many tokens of text that says nothing; none where the count is below 1."""
     return tokenizer.encode(" and", add_special_tokens=False)[-1:] * count
 
@@ -189,7 +181,7 @@ def follow_script(tokenizer: Any, turn_tokens: int) -> None:
             calls = [json.dumps(tool_call(action)["function"]) for action in actions]
             text = "".join(f"\n<tool_call>\n{call}\n</tool_call>" for call in calls)
             said = tokenizer.encode(text + tokenizer.eos_token, add_special_tokens=False)
-            turns.append(words(tokenizer, turn_tokens - len(said)) + said)
+            turns.append(filler(tokenizer, turn_tokens - len(said)) + said)
         return turns, None
 
     IncidentTrainer._generate_single_turn = scripted
@@ -210,13 +202,14 @@ def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: b
 
     if scripted:
         grpo.load_to_train = load_and_script
+    fits = True
     try:
         grpo.train(config, run, progress=False, until=until)
     except ValueError as error:
         if not isinstance(error.__cause__, torch.OutOfMemoryError):
             raise
-        return {**memory(), "trained": False}
-    return {**memory(), "trained": True}
+        fits = False
+    return {**memory(), "fits": fits}
 
 
 def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
@@ -227,7 +220,7 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
     model, tokenizer = load_language_model(config.model, config.load_in_4bit)
     from logtriage.policies.llm.decoder import Writer
 
-    written, reply = [0] * batch, words(tokenizer, LOGS_TOKENS)
+    written, reply = [0] * batch, filler(tokenizer, LOGS_TOKENS)
 
     def answer(seat: int, turn: list[int]) -> list[int] | None:
         written[seat] += len(turn) + len(reply)
@@ -260,20 +253,19 @@ def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]
     episodes_after = []
     for until in (1, None):
         part = apart(train_part, config, run, until, scripted)
-        if not part.pop("trained"):
-            return {"fits": False, **part}
+        if not part["fits"]:
+            return part
         episodes_after.append((run / "episodes.jsonl").read_bytes())
     metrics = read_jsonl(run / "metrics.jsonl")
-    conversations = read_jsonl(run / "completions.jsonl")
-    turns = [sum(one["role"] == "assistant" for one in each) for each in conversations["messages"]]
+    conversations = read_jsonl(run / "completions.jsonl")["messages"]
     episodes = config.incidents * config.group * config.steps
     return {
-        "fits": True,
+        "fits": part.pop("fits"),
         **part,
         "loss": metrics["loss"].tolist(),
         "loss_finite": all(map(math.isfinite, metrics["loss"])),
         "seconds": round(float(metrics["step_time"].iloc[-1]), 2),
-        "turns": mean(turns),
+        "turns": mean(sum(one["role"] == "assistant" for one in each) for each in conversations),
         "tokens": round(float(metrics["num_tokens"].iloc[-1]) / episodes),
         "resumed": metrics["step"].tolist() == list(range(1, config.steps + 1))
         and episodes_after[1].startswith(episodes_after[0]),
@@ -295,8 +287,8 @@ def prove_memory(
     apart(random_model, shape, base)
     rows = []
     for incidents, group in steps:
-        sizes = {**STEPS, "incidents": incidents, "group": group}
-        config = make_config("recommended", model=str(base), **sizes, **changes)
+        sizes = {**STEPS, "incidents": incidents, "group": group, **changes}
+        config = make_config("recommended", model=str(base), **sizes)
         row = trained(config, folder / f"{incidents}x{group}", scripted=True)
         computed = estimate(config, T4, model=shape)
         row |= {"computed_gib": str(computed.gib), "computed_seconds": str(computed.step_seconds)}
@@ -309,20 +301,12 @@ def prove_memory(
     return pd.DataFrame(rows)
 
 
-def refusal() -> str:
-    """Why the proofs cannot be given here, in a sentence; empty where they can."""
-    if find_gpu() is None:
-        return "there is no NVIDIA GPU here: run `make gpu` on a machine that has one"
-    if find_spec("unsloth") is None:
-        return "Unsloth is not installed: pip install -r requirements-gpu.txt"
-    return ""
-
-
 def main() -> None:
     """Give both proofs, print them, and write results/gpu."""
-    if told := refusal():
-        print(told, file=sys.stderr)
-        raise typer.Exit(2)
+    if find_gpu() is None:
+        raise SystemExit("there is no NVIDIA GPU here: run `make gpu` on a machine that has one")
+    if find_spec("unsloth") is None:
+        raise SystemExit("Unsloth is not installed: pip install -r requirements-gpu.txt")
     asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
     record = {**apart(environment_record), "driver": driver, "memory_limit_gib": T4.gib}
@@ -338,9 +322,10 @@ def main() -> None:
     table.to_csv(RESULTS / "memory.csv", index=False)
     (RESULTS / "config.json").write_text(json.dumps(record, indent=1) + "\n")
     if not (small["turns"] > 1 and small["loss_finite"] and small["resumed"]):
-        print("the first proof failed: several turns, finite losses and resumption are needed")
-        raise typer.Exit(1)
+        raise SystemExit(
+            "the first proof failed: several turns, finite losses and resumption are needed"
+        )
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()

@@ -1,11 +1,11 @@
 """Steps per second of the simulator, observation text included, one core, in process: `make speed`.
 
-Machines are noisy: ours take turns over several rounds, and the median is what counts.
+Machines are noisy: both ways to play take turns over several rounds, and the median is what counts.
 """
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 
 from logtriage.environment import TriageEnvironment
@@ -13,66 +13,54 @@ from logtriage.models import TriageAction
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.play.observation import render
-from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
-GATEWAY, PAYMENT, DATABASE = (DEFAULT_TOPOLOGY.names[position] for position in (0, 2, 5))
+ROUNDS, SECONDS = 5, 1.0  # turns for each, and the length of one
+ASKED = [DEFAULT_TOPOLOGY.names[position] for position in (0, 2, 5)]  # the last is a database
 SCRIPT = [
-    Action("request_more_logs", (GATEWAY,)),
-    Action("request_more_logs", (PAYMENT,)),
-    Action("request_more_logs", (DATABASE,)),
+    *(Action("request_more_logs", (name,)) for name in ASKED),
     Action("classify_severity", ("P1",)),
-    Action("identify_root_cause", (DATABASE,)),
-    Action("remediate", ("kill-query", DATABASE)),
+    Action("identify_root_cause", (ASKED[-1],)),
+    Action("remediate", ("kill-query", ASKED[-1])),
     Action("escalate", ("dba",)),
     Action("resolve"),
 ]  # eight steps, the length of the shortest task
-
-ROUNDS, SECONDS = 5, 1.0  # turns for each, and the length of one
-
-Player = Callable[[int], int]  # plays episode n, returns its number of steps
+ENVIRONMENT = TriageEnvironment()
+MESSAGES = [TriageAction(action_type=one.type, value=one.value) for one in SCRIPT]
 
 
-def play_core(number: int) -> int:
-    """The lean core that training uses: every observation rendered as text."""
-    episode = Episode(sample_incident(list(TASKS)[number % 3], "train", number))
+def play_core(number: int) -> None:
+    """Episode `number` in the lean core that training uses, every observation rendered as text."""
+    episode = Episode.open([*TASKS][number % 3], "train", number)
     render(episode.opening, episode.incident.topology)
     for action in SCRIPT:
         render(episode.act(action))
-    return len(SCRIPT)
 
 
-def openenv_player() -> Player:
-    """The OpenEnv environment, with its own types for actions and observations."""
-    environment = TriageEnvironment()
-    actions = [TriageAction(action_type=one.type, value=one.value) for one in SCRIPT]
-
-    def play(number: int) -> int:
-        environment.reset(task=list(TASKS)[number % 3], split="train", index=number)
-        for action in actions:
-            environment.step(action)
-        return len(actions)
-
-    return play
+def play_openenv(number: int) -> None:
+    """The same in the OpenEnv environment, with its own types for actions and observations."""
+    ENVIRONMENT.reset(task=[*TASKS][number % 3], split="train", index=number)
+    for message in MESSAGES:
+        ENVIRONMENT.step(message)
 
 
-def measure(players: dict[str, Player]) -> dict[str, list[float]]:
-    """Steps per second, `ROUNDS` values for each player; players take turns, on new episodes."""
-    rates: dict[str, list[float]] = {name: [] for name in players}
-    numbers = {name: count() for name in players}
-    for _ in range(ROUNDS):
-        for name, play in players.items():
-            steps, began = 0, time.perf_counter()
-            while time.perf_counter() - began < SECONDS:
-                steps += play(next(numbers[name]))
-            rates[name].append(steps / (time.perf_counter() - began))
-    return rates
+def rate(play: Callable[[int], None], numbers: Iterator[int]) -> float:
+    """Steps per second of one turn, on new episodes."""
+    steps, began = 0, time.perf_counter()
+    while time.perf_counter() - began < SECONDS:
+        play(next(numbers))
+        steps += len(SCRIPT)
+    return steps / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":
-    for name, values in measure(
-        {"logtriage core": play_core, "logtriage OpenEnv": openenv_player()}
-    ).items():
+    players = {"logtriage core": play_core, "logtriage OpenEnv": play_openenv}
+    numbers = {name: count() for name in players}
+    rates = [
+        {name: rate(play, numbers[name]) for name, play in players.items()} for _ in range(ROUNDS)
+    ]
+    for name in players:
+        values = [one[name] for one in rates]
         middle, least, most = statistics.median(values), min(values), max(values)
         print(f"{name:20} {middle:9,.0f} steps/s ({least:,.0f} to {most:,.0f})")
