@@ -17,7 +17,7 @@ import statistics
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import papermill
@@ -39,9 +39,9 @@ EVALUATION, SPLITS = "evaluation.parquet", "splits.parquet"
 ALONE = {"OMP_WAIT_POLICY": "ACTIVE", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(10**9)}
 
 
-def execute(name: str, output: Path, parameters: dict[str, object]) -> None:
-    """Execute a notebook into `output`; `ValueError` for a parameter that it does not have."""
-    notebook = ROOT / "notebooks" / f"{name}.ipynb"
+def execute(name: str, run: Path, parameters: dict[str, object]) -> None:
+    """Execute a notebook into the run's folder; `ValueError` for a parameter that it lacks."""
+    notebook, output = (folder / f"{name}.ipynb" for folder in (ROOT / "notebooks", run))
     unknown = set(parameters) - set(papermill.inspect_notebook(notebook))
     if unknown:
         raise ValueError(f"{notebook.name} has no parameters {sorted(unknown)}")
@@ -80,14 +80,9 @@ def played(run: Path) -> pd.DataFrame:
     return pd.concat(same_incidents(pd.read_parquet(run / name)) for name in (EVALUATION, SPLITS))
 
 
-def read_summary(run: Path) -> list[dict[str, Any]]:
-    """A run's rows, one for each task."""
-    rows: list[dict[str, Any]] = json.loads((run / "summary.json").read_text())
-    return rows
-
-
-def mean_trained(rows: list[dict[str, Any]]) -> float:
-    """The trained model's mean score over the tasks of a `summary.json`."""
+def mean_trained(run: Path) -> float:
+    """The trained model's mean score over the tasks of a run's `summary.json`."""
+    rows = json.loads((run / "summary.json").read_text())
     return statistics.mean(row["trained"][0] for row in rows)
 
 
@@ -107,21 +102,19 @@ def main(
     if threads > 1:
         os.environ.update(ALONE)
     take_published(run)
-    common = {"folder": str(folder), "seed": seed}
-    own = {**common, "profile": "cpu"}
-    execute("03_grpo_training", run / "03_grpo_training.ipynb", own)
-    execute("04_learning_curves", run / "04_learning_curves.ipynb", common)
-    rows = read_summary(run)
+    common: dict[str, object] = {"folder": str(folder), "seed": seed}
+    execute("03_grpo_training", run, {**common, "profile": "cpu"})
+    execute("04_learning_curves", run, common)
     print(
         "\nheld-out incidents of `test`, greedy; mean score and 95 % bootstrap interval, "
         "gains paired by incident"
     )
-    print(summary_table(rows).to_string(index=False))
+    print(summary_table(json.loads((run / "summary.json").read_text())).to_string(index=False))
     print("\nthe same on other faults, words and call graphs, means over the tasks")
     print(split_table([played(run)]).to_string(index=False))
-    shipped, *others = [mean_trained(read_summary(run)) for run in PUBLISHED]
+    shipped, *others = map(mean_trained, PUBLISHED)
     print(
-        f"\nmean on `test`: this run {mean_trained(rows):.2f}, the agent in the package "
+        f"\nmean on `test`: this run {mean_trained(run):.2f}, the agent in the package "
         f"{shipped:.2f}, the other published seeds {min(others):.2f} to {max(others):.2f}"
     )
     print("\nfigures:", *(run / name for name in FIGURES), sep="\n  ")

@@ -1,17 +1,18 @@
-"""Write LEADERBOARD.md from results/leaderboard/*.json, and what of them the page at /web shows; a
-test keeps both fresh.
+"""The entries in results/leaderboard: the tables of LEADERBOARD.md, and what of them the page at
+/web shows. A test keeps both fresh.
 
-Every entry is replayed before the table is written, and nothing is written while one of them claims
-a score that its actions do not earn.
+`make results` replays every entry first, and writes nothing while one of them claims a score that
+its actions do not earn.
 """
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tables import RESULTS, ROOT
+from tables import RESULTS
 
 from logtriage.bench.intervals import (
     KEYS,
@@ -20,14 +21,7 @@ from logtriage.bench.intervals import (
     share_of_ceiling,
     stratified_mean,
 )
-from logtriage.bench.leaderboard import (
-    FEWEST,
-    MAIN,
-    PRODUCTION_ALONE,
-    Entry,
-    check_entry,
-    read_entry,
-)
+from logtriage.bench.leaderboard import MAIN, PRODUCTION_ALONE, Entry, check_entry, read_entry
 from logtriage.bench.plots import words
 from logtriage.bench.score_tables import CEILING, cell_text, markdown, pass_all, pass_at
 from logtriage.production.production_episode import PRODUCTION
@@ -36,22 +30,11 @@ from logtriage.server.comparison import RECORDED
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ENTRIES = RESULTS / "leaderboard"
-PAGE = ROOT / "LEADERBOARD.md"
 # What the page at /web calls those whose entries it shows, and the names of their files.
 SHOWN = {"belief": "belief", "trained agent": "novice-grpo", "base model": "novice-base"}
 
 # What the entries of a table are measured by; each in a file of its name.
 TOPS = {MAIN: CEILING, PRODUCTION_ALONE: PRODUCTION_CEILING}
-
-HOW_TO_READ = f"""\
-Mean scores of `test` with 95 % bootstrap intervals over incidents, by
-[these rules](docs/benchmark.md). *Share of `{CEILING}`*: of its mean score on the same incidents.
-*Solved*: root cause right, fault gone or false alarm dismissed, gate passed; of several attempts,
-also whether one of them did, and whether all. *Grounded*: right, and likelier than not by what had
-been seen, as an exact posterior judges again whenever this page is made. An episode that ended in
-an *error* counts as 0 here. *Tokens* are as the agent's side reports them: nobody can confirm
-them.\
-"""
 
 PRODUCTION_INTRO = f"""\
 ### Production
@@ -59,20 +42,6 @@ PRODUCTION_INTRO = f"""\
 [`{PRODUCTION}`](docs/production.md): the root blamed first is all that counts, or `ignore` where
 nothing is wrong. `{TOPS[PRODUCTION_ALONE]}` is the exact posterior, which knows the clusters;
 shares are of its mean.\
-"""
-
-HOW_TO_SUBMIT = f"""\
-## How to submit
-
-1. Play incidents 0 to {FEWEST - 1} or more of each task of `test`, having tuned on `train` only:
-   `python -m logtriage evaluate --model NAME --split test --trajectories mine.jsonl`
-   (of `{PRODUCTION}` by `--task {PRODUCTION} --episodes {FEWEST}`, into another file and entry).
-2. Replay the file and make an entry of it; `--name` and `--about` say what it is:
-   `python -m logtriage replay mine.jsonl --entry results/leaderboard/mine.json`
-3. `make results` replays every entry of this version and writes this page. Open a pull request
-   with both, and say where `mine.jsonl` is; the entry has its digest.
-4. Replay proves the arithmetic: these actions, on these incidents, earn this score, to the bit.
-5. It does not prove the author: who chose the actions, on which try, and knowing what.\
 """
 
 
@@ -90,8 +59,8 @@ def entries() -> list[Entry]:
         name, top = entry.name, TOPS[entry.tasks]
         if (name == top) != (path.stem == top):
             raise ValueError(f"{path}: the entry of {top} is {top}.json; rename one")
-        plain = "".join(char for char in name.casefold() if char.isalnum())
-        key = (entry.benchmark, entry.tasks, plain)
+        letters = "".join(char for char in name.casefold() if char.isalnum())
+        key = (entry.benchmark, entry.tasks, letters)
         if key in seen:
             raise ValueError(
                 f"there is an entry {seen[key]} already, and {name} reads like it; rename one"
@@ -103,13 +72,11 @@ def entries() -> list[Entry]:
     )
 
 
-def page(found: Sequence[Entry]) -> str:
-    """LEADERBOARD.md; two tables per version of the benchmark, as numbers of two do not compare.
-
-    Raises:
-        ValueError: where a table has no entry of its `TOPS`.
+def entry_tables(found: Sequence[Entry] | None = None) -> str:
+    """The entries as Markdown, two tables per version of the benchmark, as numbers of two do not
+    compare; `ValueError` where a table has no entry of its `TOPS`.
     """
-    parts = ["# Leaderboard", HOW_TO_READ]
+    found, parts = entries() if found is None else found, []
     for version in dict.fromkeys(one.benchmark for one in found):
         parts.append(f"## Benchmark {version}")
         for tasks, top in TOPS.items():
@@ -120,11 +87,11 @@ def page(found: Sequence[Entry]) -> str:
             if ceiling is None:
                 raise ValueError(f"benchmark {version} has no entry of {top}; add one")
             rows = [table_row(one, ceiling) for one in own]
-            cells = [{head: cell(cell_text(text)) for head, text in row.items()} for row in rows]
-            about = [f"- **{cell(one.name)}**: {cell(one.about)}" for one in own if one.about]
+            cells = [{head: plain(cell_text(text)) for head, text in row.items()} for row in rows]
+            about = [f"- **{plain(one.name)}**: {plain(one.about)}" for one in own if one.about]
             intro = [PRODUCTION_INTRO] if tasks == PRODUCTION_ALONE else []
             parts += [*intro, markdown(cells), "\n".join(about)]
-    return "\n\n".join([*parts, HOW_TO_SUBMIT]) + "\n"
+    return "\n\n".join(parts)
 
 
 def table_row(entry: Entry, ceiling: Entry) -> dict[str, Any]:
@@ -155,12 +122,9 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, Any]:
     return {head: value for head, value in row.items() if head not in left_out}
 
 
-def cell(text: str) -> str:
+def plain(text: str) -> str:
     """What somebody wrote, so that it stays in its cell: no markup but links."""
-    plain = " ".join(text.split())
-    for mark in ("\\", "|", "<", ">", "*", "_", "`", "!"):
-        plain = plain.replace(mark, "\\" + mark)
-    return plain
+    return re.sub(r"([\\|<>*_`!])", r"\\\1", " ".join(text.split()))
 
 
 def recorded() -> dict[str, dict[str, list[str]]]:
@@ -180,15 +144,13 @@ def recorded() -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def write_page() -> None:
-    """Replay every entry of this version, and write the page and what is recorded; `SystemExit` for
-    a forged one.
+def check_and_record() -> None:
+    """Replay every entry of this version, and write what the page at /web shows; `SystemExit` for a
+    forged one.
     """
-    found = entries()
-    current = [one for one in found if one.benchmark == BENCHMARK_VERSION]
+    current = [one for one in entries() if one.benchmark == BENCHMARK_VERSION]
     wrong = [line for one in current for line in check_entry(one)]
     if wrong:
         raise SystemExit("\n".join([*wrong[:20], f"{len(wrong)} episodes are forged"]))
-    PAGE.write_text(page(found))
     RECORDED.write_bytes(gzip.compress(json.dumps(recorded()).encode(), mtime=0))
     print(f"{sum(len(one.episodes) for one in current)} episodes of {len(current)} entries match")

@@ -8,8 +8,26 @@ notebooks.
 """
 
 import re
+from functools import partial
 
-from tables import ROOT, TABLES, facts
+from leaderboard import entry_tables
+from tables import (
+    ROOT,
+    benchmark_table,
+    confidence_table,
+    cost_table,
+    facts,
+    front_table,
+    own_logs_table,
+    policies_table,
+    real_incidents_table,
+    recipe_table,
+    seeds_table,
+    splits_table,
+    topology_table,
+    track_table,
+    transfer_table,
+)
 
 from logtriage.bench.plots import words
 from logtriage.play.actions import Action
@@ -17,12 +35,32 @@ from logtriage.play.episode import Episode
 from logtriage.play.observation import render
 from logtriage.world.tasks import SPLITS, TASKS
 
+# File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
+TABLES = {
+    "README.md": {"front": front_table},
+    "LEADERBOARD.md": {"entries": entry_tables},
+    "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
+    "docs/benchmark.md": {"benchmark": benchmark_table},
+    "docs/training.md": {
+        "recipe": recipe_table,
+        "expert": partial(track_table, "expert"),
+        "topology": topology_table,
+    },
+    "docs/real.md": {"real": real_incidents_table},
+    "docs/production.md": {
+        "policies": policies_table,
+        "transfer": transfer_table,
+        "seeds": seeds_table,
+    },
+    "docs/t4.md": {"cost": cost_table},
+    "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
+}
 # Tables of finished studies, whose code has left the tree: they stay as they were written.
 FINISHED = (
     *("beside", "dials", "estimators", "metrics_alone", "realism", "sets", "sock_shop", "words"),
 )
-# History, which stays as it was written, and what other scripts write whole.
-NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md", "LEADERBOARD.md")
+# History, which stays as it was written, and the gallery, which is written whole.
+NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")
 # Every other file whose sentences may hold facts.
 PAGES = sorted(
     str(path.relative_to(ROOT))

@@ -147,7 +147,7 @@ def draw_track(folder: Path) -> list[Path]:
 def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
     """Publish the runs, and make everything from results/ anew."""
     collect(runs)
-    leaderboard.write_page()
+    leaderboard.check_and_record()
     for folder, draw in drawings().items():
         print("drawn:", *(path.relative_to(ROOT) for path in draw(folder)))
     animate.write_picture()

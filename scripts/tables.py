@@ -5,7 +5,7 @@ A table is Markdown, a number a value by its name: all are made from results/ al
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -536,44 +536,49 @@ def seeds_table() -> str:
 @cache
 def facts() -> dict[str, str]:
     """Every number that a sentence may hold, by its name, as it is written."""
-    parts = (track_facts(), gate_facts(), real_facts(), own_logs_facts(), production_facts())
+    parts = (track_facts(), recorded_facts(), own_logs_facts())
     return {name: cell_text(value) for part in parts for name, value in part.items()}
 
 
 def track_facts() -> dict[str, Any]:
-    """`novice.test`: the share of `belief`'s score of a track, of the `base`, or of a script;
-    `base.dismissed`, `trained.dismissed`: the share of real faults that the novice's track
-    dismisses on silent degradation, before and after GRPO.
+    """`novice.test`: the share of `belief`'s score of a track, of the `base`, or of a script. Of
+    the novice's track: `base.dismissed`, `trained.dismissed`, the share of real faults dismissed
+    on silent degradation; `beside`, in how many training `episodes` it healed a fault whose root it
+    blamed on another service, and `beside.paged`, how often it then paged the right team.
     """
-    shares = split_shares().items()
-    numbers = {f"{name}.{split}": share[split] for name, share in shares for split in NEW}
+    numbers: dict[str, Any] = {
+        f"{name}.{split}": share[split] for name, share in split_shares().items() for split in NEW
+    }
     rows = {row["task"]: row for row in summarise(on_test("novice"))}
     dismissed = rows["silent_degradation"]["faults_dismissed"]
-    return numbers | {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
-
-
-def gate_facts() -> dict[str, Any]:
-    """How often the novice's track, in training, healed a fault whose root it blamed on another
-    service (`beside`, of `episodes`), and how often it then paged the right team (`beside.paged`).
-    """
+    numbers |= {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
     played = pd.concat(played_in("novice", "episodes"))
     beside = played[(played["root_cause"] == 0) & (played["remediation"] > 0)]
-    paged = (beside["escalation"] > 0).mean()
-    return {"episodes": f"{len(played):,}", "beside": len(beside), "beside.paged": paged}
+    numbers |= {"episodes": f"{len(played):,}", "beside": len(beside)}
+    return numbers | {"beside.paged": (beside["escalation"] > 0).mean()}
 
 
-def real_facts() -> dict[str, Any]:
-    """`real.petshop`: the share of cases whose root our rule names first; `real.found.novice`: the
-    cases in which a track's agent does; `real.lots`: in which drawing lots would, in the mean.
+def recorded_facts() -> dict[str, Any]:
+    """Shares of right answers: `production.ranker` and the like, `transfer.petshop` of the ranker
+    on real cases, `transfer.rule.petshop` of the best rule, `real.petshop` of our rule. Cases:
+    `real.found.novice` that a track's agent finds, `real.lots` that drawing lots would, in the
+    mean. `apart.petshop`: the area under a classifier's curve, that source held out.
     """
-    services = read("real/realism.parquet").set_index("where")["services"]
+    shares = production_shares().set_index("policy")
+    numbers = {f"production.{name}": one.mean for name, one in shares["root"].items()}
+    numbers["production.ece"] = f"{shares['calibration_error'][POSTERIOR]:.3f}"
+    for source in SOURCES:
+        policies = {"transfer": RANKER, "transfer.rule": best_rule(source), "real": OURS}
+        for name, policy in policies.items():
+            numbers[f"{name}.{source}"] = by_source(policy)[source].mean
     found = read("real/cases.parquet").groupby("policy")["top1"].sum()
-    numbers = {f"real.{source}": share.mean for source, share in by_source(OURS).items()}
+    for name, called in TRACKS.items():
+        numbers[f"real.found.{name}"] = f"{found[f'embedded: {called}']:.0f}"
+    services = read("real/realism.parquet").set_index("where")["services"]
     numbers["real.lots"] = f"{(1.0 / services.loc[[*SOURCES]]).sum():.0f}"
-    return numbers | {
-        f"real.found.{name}": f"{found[f'embedded: {called}']:.0f}"
-        for name, called in TRACKS.items()
-    }
+    apart = read("production/apart.csv").groupby("held_out")
+    numbers |= {f"apart.{name}": some["auc"].mean() for name, some in apart}
+    return numbers | {"apart.seen": f"{apart['auc_of_seen'].mean().mean():.3f}"}
 
 
 def own_logs_facts() -> dict[str, Any]:
@@ -590,40 +595,3 @@ def own_logs_facts() -> dict[str, Any]:
         "own_logs.likely": confidence["likely"],
         "own_logs.likely.right": confidence["likely_right"],
     }
-
-
-def production_facts() -> dict[str, Any]:
-    """`production.ranker` and the like: shares of right answers; `transfer.petshop`: the ranker's
-    on real cases, `transfer.rule.petshop`: the best rule's; `apart.petshop`: the area under a
-    classifier's curve, that source held out.
-    """
-    shares = production_shares().set_index("policy")
-    numbers = {f"production.{name}": one.mean for name, one in shares["root"].items()}
-    numbers["production.ece"] = f"{shares['calibration_error'][POSTERIOR]:.3f}"
-    for source in SOURCES:
-        for name, policy in ((source, RANKER), (f"rule.{source}", best_rule(source))):
-            numbers[f"transfer.{name}"] = by_source(policy)[source].mean
-    apart = read("production/apart.csv").groupby("held_out")
-    numbers |= {f"apart.{name}": some["auc"].mean() for name, some in apart}
-    return numbers | {"apart.seen": f"{apart['auc_of_seen'].mean().mean():.3f}"}
-
-
-# File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
-TABLES = {
-    "README.md": {"front": front_table},
-    "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
-    "docs/benchmark.md": {"benchmark": benchmark_table},
-    "docs/training.md": {
-        "recipe": recipe_table,
-        "expert": partial(track_table, "expert"),
-        "topology": topology_table,
-    },
-    "docs/real.md": {"real": real_incidents_table},
-    "docs/production.md": {
-        "policies": policies_table,
-        "transfer": transfer_table,
-        "seeds": seeds_table,
-    },
-    "docs/t4.md": {"cost": cost_table},
-    "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
-}

@@ -5,7 +5,7 @@ import re
 
 import leaderboard
 import pytest
-from leaderboard import cell, entries, page, table_row
+from leaderboard import entries, entry_tables, plain, table_row
 from test_command_line import refusal, run
 
 from logtriage.bench.leaderboard import as_text, check_entry, read_entry
@@ -13,10 +13,6 @@ from logtriage.bench.score_tables import pass_at
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 FILES = sorted(leaderboard.ENTRIES.glob("*.json"))
-
-
-def test_the_page_is_fresh():
-    assert leaderboard.PAGE.read_text() == page(entries()), "run `make results`"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -37,7 +33,7 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
     assert made.exit_code == 0 and "30 MATCH" in made.stdout, made.output
     loud, known = read_entry(entry), read_entry(leaderboard.ENTRIES / "loudest.json")
     assert loud.episodes == [one for one in known.episodes if one[1] < 10]
-    assert loud.name == "loud" and "asks \\| once" in page([loud, *entries()])
+    assert loud.name == "loud" and "asks \\| once" in entry_tables([loud, *entries()])
 
     told, forged = json.loads(entry.read_text()), tmp_path / "forged.json"
 
@@ -95,7 +91,7 @@ def test_production_has_a_table_of_its_own(tmp_path, monkeypatch):
     own, known = read_entry(entry), read_entry(leaderboard.ENTRIES / "traversal.json")
     assert own.episodes == known.episodes[:3] and own.grounded is None
     assert not list(check_entry(own))
-    first, second = page([own, *entries()]).split("### Production")
+    first, second = entry_tables([own, *entries()]).split("### Production")
     assert "| walks |" in second and "| walks |" not in first
     told = json.loads(entry.read_text())
     forged = [*told["episodes"][0][:3], 0.5, 0, ""]
@@ -172,7 +168,7 @@ def test_attempts_and_errors_stand_in_the_row():
 
 def test_replay_refuses_what_it_cannot_read(tmp_path):
     assert "No such file" in refusal("replay", tmp_path / "gone.jsonl")
-    shop = leaderboard.ROOT / "examples" / "shop.yaml"
+    shop = leaderboard.RESULTS.parent / "examples" / "shop.yaml"
     path = tmp_path / "shop.jsonl"
     played = ("--policy", "trace", "--task", "single_crash", "--episodes", 3, "--topology", shop)
     assert run("evaluate", *played, "--trajectories", path).exit_code == 0
@@ -181,5 +177,5 @@ def test_replay_refuses_what_it_cannot_read(tmp_path):
 
 
 def test_what_somebody_wrote_stays_in_its_cell():
-    told = cell("a | b\n<script> [link](http://x)")
+    told = plain("a | b\n<script> [link](http://x)")
     assert told == "a \\| b \\<script\\> [link](http://x)"

@@ -8,8 +8,8 @@ import nbformat
 import pandas as pd
 import pytest
 import tables
-from pages import FACT, FINISHED, PAGES, written
-from tables import TABLES, facts
+from pages import FACT, FINISHED, PAGES, TABLES, written
+from tables import facts
 
 from logtriage.bench.intervals import KEYS, LEVEL
 from logtriage.bench.plots import words

@@ -2,7 +2,7 @@
 
 Two scripts play it on the spot, in a millisecond. `belief` may need a second and SciPy, and the
 agents need torch: what these did on the incidents of the leaderboard is in `recorded.json.gz`,
-which `scripts/leaderboard.py` writes from their entries.
+which `make results` writes from their entries.
 """
 
 import gzip
