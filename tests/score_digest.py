@@ -25,24 +25,21 @@ def play(incident, half_right):
     and the score.
     """
     episode, names = Episode(incident), incident.topology.names
-    root, team = (
-        (incident.root or names[0], incident.team or "sre")
-        if half_right
-        else (names[-1], "security")
-    )
+    root, team = (names[-1], "security")
+    if half_right:
+        root, team = incident.root or names[0], incident.team or "sre"
     actions = [
         Action("request_more_logs", ("all",)),
         Action("request_more_logs", (root,)),
         Action("classify_severity", ("P2",)),
-    ]
-    actions += [
         Action("identify_root_cause", (root,)),
         Action("remediate", (incident.remedy or "scale", root)),
         Action("escalate", (team,)),
+        Action("escalate", ("ceo",)),
+        Action("resolve"),
     ]
     seen = [render(episode.opening, incident.topology)]
-    for action in [*actions, Action("escalate", ("ceo",)), Action("resolve")]:
-        seen.append(render(episode.act(action)))
+    seen += [render(episode.act(action)) for action in actions]
     return seen, episode.score
 
 

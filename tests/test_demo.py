@@ -13,7 +13,7 @@ from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
 
 
-def test_published_episodes_of_scripts_are_theirs(tmp_path):
+def test_published_episodes_are_those_that_would_be_played(tmp_path):
     demo.take_published(tmp_path)
     frame = pd.read_parquet(tmp_path / demo.EVALUATION)
     assert set(frame["policy"]) == {*REFERENCES, "base"}
@@ -25,24 +25,16 @@ def test_published_episodes_of_scripts_are_theirs(tmp_path):
         again = rollout(make_policy(name), ["single_crash"], "test", 3)
         assert list(first["score"]) == list(again["score"])
 
-
-def test_published_episodes_of_the_base_are_those_of_the_package(tmp_path):
-    # `test_shipped_agent` plays some of them again.
-    demo.take_published(tmp_path)
-    player = in_memory(
-        "base", turn_tokens=turn_tokens_of(asdict(make_config("novice"))), constrained=True
-    )
+    # Those of the base are of the one in the package: `test_shipped_agent` plays some of them.
+    turn = turn_tokens_of(asdict(make_config("novice")))
+    player = in_memory("base", turn_tokens=turn, constrained=True)
     for name, count in ((demo.EVALUATION, 200), (demo.SPLITS, 300)):
         frame = pd.read_parquet(tmp_path / name)
         assert (frame["key"] == player.key).sum() == count * len(TASKS)
-
-
-def test_the_table_of_splits_is_of_the_same_incidents(tmp_path):
-    demo.take_published(tmp_path)
-    for name in (demo.EVALUATION, demo.SPLITS):
-        frame = pd.read_parquet(tmp_path / name)
         own = frame[(frame["policy"] == "base") & (frame["index"] < 50)]
         pd.concat([frame, own.assign(policy="trained")]).to_parquet(tmp_path / name)
+
+    # The table of splits is of the incidents that both have played.
     counts = demo.played(tmp_path).groupby(["policy", "split"]).size()
     assert counts["base"].to_dict() == counts["trained"].to_dict()
     split_table([demo.played(tmp_path)])

@@ -1,18 +1,18 @@
-"""Published results are of the code, and pages say what they say."""
+"""Published results are of the code, and figures are drawn from their tables, which stay."""
 
 import json
-from pathlib import Path
+import shutil
 
 import pandas as pd
 import pytest
+from publish import RESULTS, draw_track, drawings
 
 from logtriage.bench.score_tables import read_sweep, score
 from logtriage.bench.strata import with_truth
 from logtriage.world.tasks import TASKS
 
-ROOT = Path(__file__).parents[1]
-SETS = sorted({path.parents[1] for path in ROOT.glob("results/*/seed-*/evaluation.parquet")})
-SWEEPS = sorted(path.parent for path in ROOT.glob("results/*/sweep.json"))
+SETS = sorted({path.parents[1] for path in RESULTS.glob("*/seed-*/evaluation.parquet")})
+SWEEPS = sorted(path.parent for path in RESULTS.glob("*/sweep.json"))
 
 
 @pytest.mark.parametrize("folder", SWEEPS, ids=lambda folder: folder.name)
@@ -27,8 +27,8 @@ def test_summaries_are_of_the_episodes_beside_them(folder):
 
 
 def test_the_results_page_misses_no_folder():
-    text = (ROOT / "results" / "README.md").read_text()
-    for folder in (path for path in (ROOT / "results").iterdir() if path.is_dir()):
+    text = (RESULTS / "README.md").read_text()
+    for folder in (path for path in RESULTS.iterdir() if path.is_dir()):
         assert folder.name in text
 
 
@@ -43,7 +43,25 @@ def test_the_truth_is_that_of_the_version_that_was_played(folder):
 
 
 def test_no_published_rule_without_diagnosis_beats_loudest():
-    found = json.loads((ROOT / "results" / "benchmark" / "exploits.json").read_text())
+    found = json.loads((RESULTS / "benchmark" / "exploits.json").read_text())
     assert {row["task"] for row in found["rows"]} == set(TASKS)
     for row in found["rows"]:
         assert row["test"] < row["loudest"], row["rule"]
+
+
+def test_a_folder_is_drawn_with_all_its_figures_and_nothing_else(tmp_path):
+    figures = {*RESULTS.rglob("*.png")}
+    assert {path.parent for path in figures} == {*drawings()}
+    folder = tmp_path / "novice"
+    shutil.copytree(RESULTS / "novice", folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    for path in folder.glob("*.png"):
+        path.write_bytes(b"")
+    assert {path.name for path in draw_track(folder)} == {
+        path.name for path in folder.glob("*.png")
+    }
+    for path in folder.iterdir():
+        if path.is_file():
+            data, known = path.read_bytes(), before.pop(path.name)
+            assert data.startswith(b"\x89PNG") if path.suffix == ".png" else data == known
+    assert not before

@@ -48,19 +48,10 @@ def bootstrap_by_hand(samples, statistic, paired=False):
     return statistic(*samples), *np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 
 
-def mean_by_hand(*samples):
-    return sum(sum(sample) / len(sample) for sample in samples) / len(samples)
-
-
 def iqm_by_hand(*samples):
     everything = sorted(value for sample in samples for value in sample)
     cut = len(everything) // 4
-    middle = everything[cut : len(everything) - cut]
-    return sum(middle) / len(middle)
-
-
-def ratio(x, y):
-    return x.mean() / y.mean()
+    return np.mean(everything[cut : len(everything) - cut])
 
 
 # -- over incidents ------------------------------------------------------------------------------
@@ -68,17 +59,15 @@ def ratio(x, y):
 
 def test_intervals_agree_with_a_bootstrap_by_hand():
     """Other random numbers, so the ends agree within the noise of the resampling alone."""
-    scores, ceiling = STRATA[0], 0.5 + STRATA[0] ** 2
+    scores = [STRATA[0], 0.5 + STRATA[0] ** 2]
     cases = [
-        (mean_interval(scores), bootstrap_by_hand([scores], np.mean)),
-        (stratified_mean(STRATA), bootstrap_by_hand(STRATA, mean_by_hand)),
-        (stratified_iqm(STRATA), bootstrap_by_hand(STRATA, iqm_by_hand)),
-        (
-            share_of_ceiling(scores, ceiling),
-            bootstrap_by_hand([scores, ceiling], ratio, paired=True),
-        ),
+        (mean_interval(scores[0]), ([scores[0]], np.mean)),
+        (stratified_mean(STRATA), (STRATA, lambda *x: np.mean([part.mean() for part in x]))),
+        (stratified_iqm(STRATA), (STRATA, iqm_by_hand)),
+        (share_of_ceiling(*scores), (scores, lambda x, y: x.mean() / y.mean(), True)),
     ]
-    for found, expected in cases:
+    for found, case in cases:
+        expected = bootstrap_by_hand(*case)
         assert found.mean == pytest.approx(expected[0])
         assert found[1:] == pytest.approx(expected[1:], abs=0.1 * (expected[2] - expected[1]))
 
@@ -163,32 +152,26 @@ def test_three_seeds_hold_the_truth_about_as_often_as_they_say():
     # Scores of 100 incidents after three trainings, of which seeds, incidents and both vary.
     random, times = np.random.default_rng(9), 400
 
-    def scores(seeds=3):
-        shared = random.normal(0, 0.3, (1, 100))
-        return random.normal(0, 0.05, (seeds, 1)) + shared + random.normal(0, 0.2, (seeds, 100))
+    def hardness():
+        return random.normal(0, 0.3, (1, 100))
 
-    def coverage(intervals, truths):
-        return np.mean(
-            [x.low <= truth <= x.high for x, truth in zip(intervals, truths, strict=True)]
-        )
+    def scores(incidents):
+        return random.normal(0, 0.05, (3, 1)) + incidents + random.normal(0, 0.2, (3, 100))
 
-    means = [two_way_mean([scores()]) for _ in range(times)]
-    assert 0.88 <= coverage(means, [0.0] * times) <= 0.98  # a little narrow
+    def coverage(intervals, truth):
+        return np.mean([one.low <= truth <= one.high for one in intervals])
+
+    means = [two_way_mean([scores(hardness())]) for _ in range(times)]
+    assert 0.88 <= coverage(means, 0.0) <= 0.98  # a little narrow
 
     # Two recipes that differ by 0.1, paired on the same incidents: the truth is for other seeds.
-    pairs, incidents = [], random.normal(0, 0.3, (1, 100))
-    for _ in range(times):
-        sides = [
-            (random.normal(0, 0.05, (3, 1)) + incidents + random.normal(0, 0.2, (3, 100))).mean(1)
-            for _ in range(2)
-        ]
-        pairs.append((sides[0], 0.1 + sides[1]))
+    same = hardness()
+    pairs = [(scores(same).mean(1), 0.1 + scores(same).mean(1)) for _ in range(times)]
     for paired in (True, False):
         found = [compare_recipes(*pair, paired)[0] for pair in pairs]
-        assert 0.92 <= coverage(found, [0.1] * times) <= 0.99, paired
+        assert 0.92 <= coverage(found, 0.1) <= 0.99, paired
     # What was published before resampled three seeds as they are, and was far too bold.
-    bold = [mean_interval(ours - theirs) for theirs, ours in pairs]
-    assert coverage(bold, [0.1] * times) < 0.85
+    assert coverage([mean_interval(ours - theirs) for theirs, ours in pairs], 0.1) < 0.85
 
 
 # -- two recipes ---------------------------------------------------------------------------------

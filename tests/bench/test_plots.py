@@ -16,7 +16,7 @@ from matplotlib.transforms import Bbox
 
 from logtriage.bench import plots
 from logtriage.bench.intervals import mean_interval, two_way_mean
-from logtriage.bench.plots import INK, POLICY_COLOURS, WIDTH, label_ends, new_figure, spread
+from logtriage.bench.plots import INK, POLICY_COLOURS, WIDTH, spread
 from logtriage.bench.score_tables import gather, scores_of
 from logtriage.bench.strata import label as label_of
 from logtriage.bench.strata import stratum_changes
@@ -125,15 +125,6 @@ def test_spread_keeps_the_order_and_the_distance(values, gap):
     if len(values) > 1 and np.diff(np.sort(values)).min() >= gap:
         assert np.allclose(moved, values)  # nothing moves that has room
     assert np.mean(moved) == pytest.approx(np.mean(values), abs=1e-6)
-
-
-def test_labels_find_room_where_lines_meet():
-    figure, axes = new_figure(3.0, 2)
-    ends = {name: (0.5 + place / 1000, "black") for place, name in enumerate("abcdef")}
-    placed = label_ends(axes[0, 0], ends)
-    figure.draw_without_rendering()
-    for one, other in combinations(placed, 2):
-        assert not core(one).overlaps(core(other))
 
 
 # -- one incident --------------------------------------------------------------------------------
