@@ -53,7 +53,6 @@ from .rollouts import (
 )
 from .runs import out_of_memory, write_text
 from .score_tables import (
-    as_text,
     attempts_table,
     audit_table,
     calibration_table,
@@ -193,7 +192,8 @@ def report(
             )
     if "verdict" in frame and len(played):
         yield "audit: how likely each answer was, by the exact posterior, when it was given"
-        judged = as_text(audit_table(frame)).fillna({"grounded_share_of_right": "-"})
+        judged = audit_table(frame).astype({"grounded_share_of_right": str})
+        judged = judged.replace({"grounded_share_of_right": {"None": "-"}})
         yield judged.to_string(index=False, float_format="{:.3f}".format, na_rep="-")
 
 

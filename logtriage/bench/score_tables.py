@@ -70,13 +70,6 @@ DECIMALS = {measure: 3 if measure == "score" else 2 for measure in MEASURES}
 # -- as text ---------------------------------------------------------------------------------------
 
 
-def as_text(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with its intervals (also as lists, from JSON) as `mean [low, high]`."""
-    return table.map(
-        lambda value: str(Interval(*value)) if isinstance(value, (list, Interval)) else value
-    )
-
-
 def cell_text(value: Any) -> str:
     """A number with two decimals, an interval (also a list, from JSON) as `mean [low, high]`, and
     what has a base and a trained value as `base → trained`.

@@ -1,4 +1,4 @@
-"""Tables of scores: policies beside each other, and a model before and after training."""
+"""Tables of scores: policies beside each other, a model before and after training, and sweeps."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from made_up_sweeps import EPISODES_A_STEP, make_points
 from test_intervals import frame
 
+from logtriage.bench import score_tables as tables
+from logtriage.bench.intervals import holm
 from logtriage.bench.score_tables import (
-    as_text,
+    cell_text,
     markdown,
     policy_scores,
     score_table,
@@ -18,7 +21,9 @@ from logtriage.bench.score_tables import (
     summary_table,
 )
 from logtriage.play.scoring import PARTS
+from logtriage.world.tasks import TASKS
 
+SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
 RUN = Path(__file__).parents[2] / "results" / "novice" / "seed-1"
 
 
@@ -57,8 +62,9 @@ def test_policies_are_compared_on_the_same_incidents():
 
 
 def test_a_table_is_written_in_markdown():
-    table = as_text(pd.DataFrame([{"policy": "a", "gain": [0.5, 0.4, 0.6]}]))
-    assert markdown(table) == "| policy | gain |\n|---|---|\n| a | 0.500 [0.400, 0.600] |"
+    cells = map(cell_text, ("a", [0.5, 0.4, 0.6], 0.5, {"base": 0.1, "trained": 0.2}))
+    table = pd.DataFrame([dict(zip("abcd", cells, strict=True))])
+    assert markdown(table).endswith("| a | 0.50 [0.40, 0.60] | 0.50 | 0.10 → 0.20 |")
     assert markdown([{"x": "1"}, {"x": "2"}]) == "| x |\n|---|\n| 1 |\n| 2 |"
 
 
@@ -122,3 +128,114 @@ def test_seeds_are_averaged_and_the_least_gain_is_told(evaluation, idle):
         assert row["gain"].low <= 0.0 < row["gain"].high
     with pytest.raises(ValueError, match="same incidents"):
         summarise([evaluation, idle[idle["index"] < 100]])
+
+
+# -- a sweep -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    return make_points(tmp_path_factory.mktemp("sweep"), SKILLS, seeds=3, incidents=20)
+
+
+@pytest.fixture(scope="module")
+def sweep(points):
+    return tables.gather(points)
+
+
+@pytest.fixture(scope="module")
+def scores(sweep):
+    return tables.score(sweep, against="recipe").set_index(["row", "task"])
+
+
+def test_a_sweep_keeps_once_what_is_shared_and_training_by_step(points, sweep):
+    assert list(sweep.columns) == list(tables.COLUMNS)
+    steps = sweep["policy"] == tables.TRAINING
+    held_out = sweep[~steps]
+    counts = held_out.groupby("policy", observed=True).size().to_dict()
+    assert counts == {"trained": len(points) * 60, "base": 60, "loudest": 60, "belief": 60}
+    assert set(held_out["step"]) == {0} and set(held_out["episodes"]) == {1}
+    assert tables.rows_of(sweep) == list(SKILLS)  # in the order given, not in that of letters
+    assert tables.seeds_of(sweep, "worse") == [0, 1, 2]
+    shared = held_out[held_out["policy"] != "trained"]
+    assert set(shared["row"]) == {""} and set(shared["seed"]) == {-1}
+
+    row, seed, folder = points[3]
+    played = pd.read_json(folder / "episodes.jsonl", lines=True)
+    own = sweep[(sweep.row == row) & (sweep.seed == seed) & steps]
+    assert set(own["index"]) == {-1} and len(own) <= 30 * len(TASKS)
+    assert own["episodes"].sum() == len(played) == 30 * EPISODES_A_STEP
+    one = own.iloc[10]
+    cell = played[(played.step == one["step"]) & (played.task == one["task"])]
+    assert one["episodes"] == len(cell)
+    for column, close in (("score", 0.0006), ("severity", 0.006), ("steps", 0.006)):
+        assert one[column] == pytest.approx(cell[column].mean(), abs=close)
+
+
+def test_bases_are_kept_once_each_and_found_by_their_points(tmp_path):
+    points = make_points(tmp_path, SKILLS, 2, 6, 4, bases={"better": "other"})
+    sweep = tables.gather(points)
+    assert (sweep["policy"] == "base").sum() == 2 * 18
+    for row, _, folder in points[::2]:
+        evaluation = pd.read_parquet(folder / "evaluation.parquet")
+        for policy in ("base", "trained"):
+            own = evaluation[evaluation.policy == policy]
+            means = own.groupby("task", sort=False)["score"].mean()
+            found = [part[0].mean() for part in tables.scores_of(sweep, row, policy)]
+            assert found == pytest.approx(list(means))
+
+
+def test_only_what_all_points_have_played_counts(points, tmp_path):
+    # A point of eight incidents, one whose file was kept from twenty, and of eight the third is
+    # missing, of one task: whichever comes first, the table is of what they share.
+    (few,) = make_points(tmp_path, {"few": 0.5}, 1, 8, 3)
+    played = pd.read_parquet(few[2] / "evaluation.parquet")
+    third = (played["policy"] == "trained") & (played["task"] == "single_crash")
+    played[~(third & (played["index"] == 2))].to_parquet(few[2] / "evaluation.parquet")
+    kept = pd.read_parquet(points[0][2] / "evaluation.parquet")
+    kept = kept[(kept.policy == "trained") & (kept.task == "single_crash")]
+    mean = kept[(kept["index"] < 8) & (kept["index"] != 2)]["score"].mean()
+    for some in ([points[0], few], [few, points[0]]):
+        sweep = tables.gather(some)
+        steps = sweep["policy"] == tables.TRAINING
+        assert set(sweep[~steps].groupby(["policy", "row"], observed=True).size()) == {23}
+        found = tables.score(sweep, against="few").set_index(["row", "task"])
+        for task, count in {"single_crash": 7, "all": 23}.items():
+            assert set(found.xs(task, level="task")["incidents"]) == {count}
+        assert found.loc[("worse", "single_crash"), "trained"] == pytest.approx(mean)
+        whole = sweep[steps & (sweep["row"] == "worse")]["episodes"].sum()
+        assert whole == 30 * EPISODES_A_STEP  # training stays whole
+
+
+def test_what_is_no_sweep_is_refused(points, sweep, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"lacks episodes.jsonl; train and evaluate"):
+        tables.gather([("gone", 0, tmp_path)])
+    (old,) = make_points(tmp_path / "old", {"old": 0.5}, 1, 4, 3)
+    evaluation = pd.read_parquet(old[2] / "evaluation.parquet")
+    evaluation.assign(benchmark="0.9").to_parquet(old[2] / "evaluation.parquet")
+    with pytest.raises(ValueError, match=r"versions 0.9, .* never put together"):
+        tables.gather([points[0], old])
+    with pytest.raises(ValueError, match=r"no row 'best' .* choose one of worse, recipe, better"):
+        tables.score(sweep, against="best")
+
+
+def test_rows_are_compared_best_first_and_corrected_for_all_of_a_task(sweep, scores):
+    # Six rows that are suggestive alone are no six findings.
+    for task in (*TASKS, tables.ALL):
+        rows = scores.xs(task, level="task").drop("recipe")
+        for verdict, adjusted in zip(rows["verdict"], holm(rows["p"]), strict=True):
+            assert (verdict in ("better", "worse")) == (adjusted < 0.05)
+    shown = tables.comparison_table(sweep, "recipe")
+    assert list(shown.index) == ["better", "recipe", "worse"]
+    assert shown.loc["recipe", "difference"] == "" and shown.loc["worse", "verdict"] == "worse"
+    row = scores.loc[("worse", tables.ALL)]
+    assert shown.loc["worse", "difference"].startswith(f"{row['difference']:.2f} [")
+
+
+def test_seeds_pair_only_where_training_was_the_same(points, tmp_path):
+    (short,) = make_points(tmp_path, {"short": 0.7}, 1, 20, steps=10)
+    sweep = tables.gather([*points, short])
+    assert not tables.trained_alike(sweep, "short", "recipe")
+    found = tables.score(sweep, against="recipe").set_index(["row", "task"])
+    one = found.loc[("short", tables.ALL)]
+    assert one["verdict"] == "one seed" and np.isnan(one[["p", "difference_low"]].tolist()).all()

@@ -73,14 +73,9 @@ def cell(table, stratum, group=""):
 # -- truth --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def played():
-    """`loudest` and `oracle` on incidents of every task, some of them false alarms."""
+def test_the_truth_is_that_of_the_incident():
     policies = [make_policy(name) for name in ("loudest", "oracle")]
-    return pd.concat([rollout(one, list(TASKS), "test", 30) for one in policies])
-
-
-def test_the_truth_is_that_of_the_incident(played):
+    played = pd.concat([rollout(one, list(TASKS), "test", 30) for one in policies])
     frame = with_truth(played)
     assert len(frame) == len(played) and list(frame.columns) == [*played.columns, *TRUTH]
     assert frame.index.equals(played.index)
@@ -95,6 +90,8 @@ def test_the_truth_is_that_of_the_incident(played):
         else:
             assert pd.isna([row.root_kind, row.root_depth]).all()
     assert 0 < (~frame.real).sum() < 30
+    with pytest.raises(ValueError, match=r"benchmark 1\.0 are not known, only those of"):
+        with_truth(played.assign(benchmark="1.0"))
 
 
 def test_the_truth_is_looked_up_on_the_graph_that_was_played():
@@ -108,12 +105,6 @@ def test_the_truth_is_looked_up_on_the_graph_that_was_played():
     for row in with_truth(random).to_dict("records"):
         incident = sample_incident(row["task"], row["split"], row["index"])
         assert row["root_depth"] == incident.topology.depth[incident.root]
-
-
-def test_the_incidents_of_another_benchmark_were_others(played):
-    frame = rollout(make_policy("loudest"), ["silent_degradation"], "test", 10)
-    with pytest.raises(ValueError, match=r"benchmark 1\.0 are not known, only those of"):
-        with_truth(frame.assign(benchmark="1.0"))
 
 
 # -- shares -------------------------------------------------------------------------------------
