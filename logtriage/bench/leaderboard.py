@@ -95,8 +95,10 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
     for one in replayed:
         row, episode = one.row, one.episode
         assert row is not None and episode is not None  # it was confirmed
+        actions = [action for action, _ in episode.history]
+        done = [f"{one.type} {one.value}".rstrip() if one else REFUSED for one in actions]
         where = (row["task"], row["index"], row["attempt"])
-        episodes.append((*where, row["score"], int(row["solved"] or 0), _done(episode)))
+        episodes.append((*where, row["score"], int(row["solved"] or 0), ", ".join(done)))
         if row["task"] in MAIN:
             grounded.append(not row["error"] and _is_grounded(episode))
         splits.add(row["split"])
@@ -116,12 +118,6 @@ def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) 
         "episodes": episodes,
     }
     return _parsed(json.dumps(fields), "this entry")
-
-
-def _done(episode: BaseEpisode) -> str:
-    """What was done, as an entry holds it."""
-    actions = [action for action, _ in episode.history]
-    return ", ".join(f"{one.type} {one.value}".rstrip() if one else REFUSED for one in actions)
 
 
 def _is_grounded(episode: BaseEpisode) -> bool:

@@ -104,6 +104,15 @@ def new_figure(height: float, columns: int = 1, **options: Any) -> tuple[Picture
     return figure, axes
 
 
+def task_panels(height: float, tasks: Sequence[str]) -> tuple[Picture, dict[str, Axes]]:
+    """A figure with one panel per task; the first has the names of the rows."""
+    figure, axes = new_figure(height, len(tasks), sharey=True)
+    panels = dict(zip(tasks, axes[0], strict=True))
+    for task, ax in panels.items():
+        ax.set_title(words(task))
+    return figure, panels
+
+
 def spread(values: Sequence[float], gap: float) -> np.ndarray:
     """`values` moved as little as possible (least squares) so that neighbours are `gap` apart."""
     wanted = np.asarray(values, dtype=float)
@@ -161,14 +170,14 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
     appearance. The mean number of steps is at the right.
     """
     tasks, policies = list(dict.fromkeys(frame["task"])), list(dict.fromkeys(frame["policy"]))
-    figure, axes = new_figure(0.9 + 0.3 * len(policies), len(tasks), sharey=True)
-    for ax, task in zip(axes[0], tasks, strict=True):
+    figure, panels = task_panels(0.9 + 0.3 * len(policies), tasks)
+    for task, ax in panels.items():
         for y, policy in enumerate(policies):
             own = frame[(frame["task"] == task) & (frame["policy"] == policy)]
             draw_interval(ax, mean_interval(own["score"]), y, policy_colour(policy))
             steps = f"{own['steps'].mean():.1f}"
             ax.text(1.2, y, steps, ha="right", va="center", fontsize=SMALL)
-        ax.set(title=words(task), xlim=(-0.04, 1.22), xticks=UNIT)
+        ax.set(xlim=(-0.04, 1.22), xticks=UNIT)
         ax.grid(axis="y", color=FAINT, lw=0.5)
         ax.set_axisbelow(True)
     count = frame.groupby(["policy", "task"])["index"].nunique().max()
@@ -176,7 +185,7 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
         f"mean score of {count} incidents (0 to 1), 95 % intervals; at the right, mean steps",
         fontsize=10,
     )
-    name_rows(axes[0, 0], policies, map(policy_colour, policies))
+    name_rows(panels[tasks[0]], policies, map(policy_colour, policies))
     return figure
 
 
@@ -242,8 +251,8 @@ def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames)
     ]
     steps, tasks = sorted(set(frames[0]["step"])), list(dict.fromkeys(frames[0]["task"]))
     x = [played.get(step, 0) for step in steps]
-    figure, axes = new_figure(3.0, len(tasks), sharey=True)
-    for ax, task in zip(axes[0], tasks, strict=True):
+    figure, panels = task_panels(3.0, tasks)
+    for task, ax in panels.items():
         scores = [
             seed_scores([one[one["step"] == step] for one in frames], task, policy)
             for step, policy in zip(steps, ("base", *["trained"] * len(steps)), strict=False)
@@ -258,9 +267,9 @@ def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames)
             if name in ("loudest", "trace"):
                 ends[name] = (own.mean(), policy_colour(name))
                 ax.axhline(own.mean(), color=ends[name][1], lw=1.2, ls=(0, (4, 2)), zorder=1)
-        ax.set(title=words(task), ylim=(0.0, 1.02))
+        ax.set_ylim(0.0, 1.02)
         label_ends(ax, ends)
-    axes[0, 0].set_ylabel("mean held-out score (0 to 1)")
+    panels[tasks[0]].set_ylabel("mean held-out score (0 to 1)")
     figure.supxlabel(
         f"training episodes played ({count_seeds(len(training))}; {len(indices)} held-out incidents"
         " a task, played greedily; grey: the base)",
@@ -279,19 +288,14 @@ def _draw_gain(ax: Axes, evaluations: Frames, task: str, y: float) -> None:
         cell = two_way_mean([scores])
         draw_interval(ax, cell, y, colour, ms=8)
         means[policy] = cell.mean
-    ax.annotate(
-        "", (means["trained"], y), (means["base"], y),
-        arrowprops={"arrowstyle": "-|>", "lw": 2.4, "color": TRAINED, "shrinkA": 5, "shrinkB": 3},
-    )  # fmt: skip
+    arrow = {"arrowstyle": "-|>", "lw": 2.4, "color": TRAINED, "shrinkA": 5, "shrinkB": 3}
+    ax.annotate("", (means["trained"], y), (means["base"], y), arrowprops=arrow)
     middle = float(np.clip(np.mean(list(means.values())), 0.2, 0.8))
-    for text, side, colour in (
-        (f"base {means['base']:.2f} ", "right", BASE),
-        (f"→ trained {means['trained']:.2f}", "left", TRAINED),
-    ):
-        ax.annotate(
-            text, (middle, y), xytext=(0, -9), textcoords="offset points", ha=side, va="top",
-            fontsize=9.5, weight="bold", color=colour,
-        )  # fmt: skip
+    style: dict[str, Any] = {"va": "top", "fontsize": 9.5, "weight": "bold"}
+    style |= {"xytext": (0, -9), "textcoords": "offset points"}
+    before, after = f"base {means['base']:.2f} ", f"→ trained {means['trained']:.2f}"
+    ax.annotate(before, (middle, y), ha="right", color=BASE, **style)
+    ax.annotate(after, (middle, y), ha="left", color=TRAINED, **style)
     shown = evaluations[0][evaluations[0]["task"] == task].groupby("policy")["score"].mean()
     names = [name for name in ("loudest", "trace", "belief") if name in shown]
     for name, x in zip(names, spread([shown[name] for name in names], 0.07), strict=True):
@@ -338,22 +342,22 @@ def plot_strata(evaluations: Frames) -> Picture:
         key=lambda row: (order[row[0]], group_order(row[1])),
     )
     tasks = list(changes["task"].unique())
-    figure, axes = new_figure(1.1 + 0.27 * len(rows), len(tasks), sharey=True)
-    for ax, task in zip(axes[0], tasks, strict=True):
+    figure, panels = task_panels(1.1 + 0.27 * len(rows), tasks)
+    for task, ax in panels.items():
         own = changes[changes["task"] == task].set_index(["stratum", "group"])
         for y, at in enumerate(rows):
             count = "none"
             if at in own.index:
                 count = str(_draw_change(ax, own.loc[at], y))
             ax.text(1.3, y, count, ha="right", va="center", fontsize=SMALL)
-        ax.set(title=words(task), xlim=(-0.04, 1.31), xticks=UNIT)
+        ax.set(xlim=(-0.04, 1.31), xticks=UNIT)
     figure.supxlabel(
         f"share (0 to 1; {count_seeds(len(evaluations))}); grey dot: base, blue: trained, grey"
         " line: may be chance; at the right: incidents",
         fontsize=10,
     )
-    axes[0, 0].set_yticks(range(len(rows)), [label(*row) for row in rows])
-    axes[0, 0].set_ylim(len(rows) - 0.4, -0.9)
+    name_rows(panels[tasks[0]], [label(*row) for row in rows])
+    panels[tasks[0]].set_ylim(len(rows) - 0.4, -0.9)
     return figure
 
 
@@ -384,9 +388,9 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
     tasks, rows = tasks_of(frame), rows_of(frame)
     counts = sorted({len(seeds_of(frame, row)) for row in rows})
     seeds = count_seeds(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
-    figure, axes = new_figure(1.0 + 0.24 * len(rows), len(tasks), sharey=True)
+    figure, panels = task_panels(1.0 + 0.24 * len(rows), tasks)
     of_row = {row: (scores_of(frame, row, "base"), scores_of(frame, row)) for row in rows}
-    for at, (ax, task) in enumerate(zip(axes[0], tasks, strict=True)):
+    for at, ax in enumerate(panels.values()):
         for y, row in enumerate(rows):
             before, after = (side[at] for side in of_row[row])
             ax.plot([before.mean()], [y], "o", color=BASE, ms=4, zorder=2)
@@ -395,9 +399,9 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
         if against:
             mean = of_row[against][1][at].mean()
             ax.axvline(mean, color=INK, lw=1.0, ls=(0, (4, 2)), zorder=1)
-        ax.set(title=words(task), xlim=(-0.02, 1.02), ylim=(len(rows) - 0.4, -0.6))
-        ax.set_xticks(UNIT)
-    axes[0, 0].set_yticks(range(len(rows)), [words(row) for row in rows])
+        ax.set(xlim=(-0.02, 1.02), xticks=UNIT)
+    name_rows(panels[tasks[0]], map(words, rows))
+    panels[tasks[0]].set_ylim(len(rows) - 0.4, -0.6)
     line = f"; dashed: {words(against)}" if against else ""
     figure.supxlabel(
         f"mean score of {of_row[rows[0]][1][0].shape[1]} held-out incidents (0 to 1; {seeds} a row;"
@@ -436,17 +440,24 @@ def plot_climb(incident: Incident) -> Picture:
 
 def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
     """Share of user requests that fail, up to `ticks` after the agent's arrival, when nothing is
-    done, when the edge is restarted, and when the right remedy is applied to the root.
+    done, when the edge is restarted, and when the right remedy is applied to the root. Of several
+    edges, the worse one counts.
     """
-    edge, root, remedy = incident.topology.names[0], incident.root, incident.remedy
+    topology, root, remedy = incident.topology, incident.root, incident.remedy
+    edge = topology.names[0]
     symptom = ", a symptom: errors come back" if root not in (None, edge) else ""
     figure, axes = new_figure(2.9)
     ax = axes[0, 0]
 
     def draw(name: str, applied: str, service: str, **style: Any) -> None:
-        errors = _user_errors(incident, ticks, applied, service)
-        minutes = 0.5 * (np.arange(len(errors)) - incident.arrival)
-        ax.plot(minutes, 100.0 * np.array(errors), label=name, **style)
+        cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
+        if applied:
+            cluster.remediate(applied, topology.position[service])
+        for _ in range(ticks):
+            cluster.advance()
+        states = cluster.states[: cluster.tick + 1]
+        errors = [100.0 * max(state.errors[i] for i in topology.edges) for state in states]
+        ax.plot(0.5 * (np.arange(len(states)) - incident.arrival), errors, label=name, **style)
 
     draw("nothing done", "", "", color=FAINT, lw=9)
     draw(f"restart {edge}{symptom}", "restart", edge, color=INK, lw=1.8, ls=(0, (2, 1.5)))
@@ -458,17 +469,3 @@ def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
     ax.set_ylabel("user requests that fail, %")
     ax.legend(fontsize=9, frameon=False)
     return figure
-
-
-def _user_errors(incident: Incident, ticks: int, remedy: str, service: str) -> list[float]:
-    """Share of user requests that fail (the worse of the edges), one value per tick, after a remedy
-    (or none, if empty) on arrival.
-    """
-    topology = incident.topology
-    cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
-    if remedy:
-        cluster.remediate(remedy, topology.position[service])
-    for _ in range(ticks):
-        cluster.advance()
-    played = cluster.states[: cluster.tick + 1]
-    return [max(state.errors[i] for i in topology.edges) for state in played]
