@@ -260,7 +260,6 @@ def summary_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """`summarise`'s rows (or `summary.json` read back) as text cells; of the strata, faults and
     false alarms.
     """
-
     table = pd.DataFrame(
         {
             label(key) if key in DETECTION else key.replace("_", " "): cell_text(value)
@@ -269,7 +268,7 @@ def summary_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
         }
         for row in rows
     )
-    return table.fillna("-")
+    return table.fillna("-").astype({"episodes": int})
 
 
 def split_table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
