@@ -9,24 +9,25 @@ from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 EPISODES_A_STEP = 24
 
 
-def held_out(policy, skill, weights, incidents, random, hardness):
-    """Rows of `evaluation.parquet`: the higher the skill, the more roots are found."""
-    rows = []
-    for task, hard in zip(TASKS, hardness, strict=True):
-        for index in range(incidents):
-            found = float(skill + 0.3 * random.normal() > hard[index])
-            score = np.clip(0.9 * found + 0.1 * random.random(), 0, 1).round(3)
-            rows.append(
-                {
-                    **dict.fromkeys(PARTS, found),
-                    **{"task": task, "split": "test", "index": index, "policy": policy},
-                    **{"score": score, "speed": random.random(), "cost": 0.0, "gate": 1.0},
-                    **{"steps": int(random.integers(2, 15)), "confidence": np.nan},
-                    **{"closed_by": "resolve" if found else "ignore", "seconds": 0.1},
-                    **{"benchmark": BENCHMARK_VERSION, "weights": weights},
-                }
-            )
-    return pd.DataFrame(rows)
+def held_out(policy, skill, weights, random, hardness):
+    """Rows of `evaluation.parquet`: the higher the skill, the more roots are found. `hardness` is
+    of each task's incidents: (tasks, incidents).
+    """
+    count, incidents = hardness.size, hardness.shape[1]
+    found = skill + 0.3 * random.normal(size=count) > hardness.ravel()
+    score = np.clip(0.9 * found + 0.1 * random.random(count), 0, 1).round(3)
+    frame = pd.DataFrame({"task": np.repeat(list(TASKS), incidents), "score": score})
+    parts = dict.fromkeys(PARTS, found.astype(float))
+    rest = {"cost": 0.0, "gate": 1.0, "confidence": np.nan, "seconds": 0.1, "split": "test"}
+    return frame.assign(
+        **parts | rest,
+        index=np.tile(np.arange(incidents), len(TASKS)),
+        steps=random.integers(2, 15, count),
+        closed_by=np.where(found, "resolve", "ignore"),
+        policy=policy,
+        weights=weights,
+        benchmark=BENCHMARK_VERSION,
+    )
 
 
 def training(skill, steps, random):
@@ -60,10 +61,10 @@ def make_points(folder, skills, seeds=3, incidents=12, steps=30, bases=None):
             scripts = np.random.default_rng(1)
             pd.concat(
                 [
-                    held_out("base", 0.3, weights, incidents, fixed, hardness),
-                    held_out("trained", own, f"{row}/{seed}", incidents, random, hardness),
-                    held_out("loudest", 0.4, "", incidents, scripts, hardness),
-                    held_out("belief", 1.5, "", incidents, scripts, hardness),
+                    held_out("base", 0.3, weights, fixed, hardness),
+                    held_out("trained", own, f"{row}/{seed}", random, hardness),
+                    held_out("loudest", 0.4, "", scripts, hardness),
+                    held_out("belief", 1.5, "", scripts, hardness),
                 ]
             ).to_parquet(run / "evaluation.parquet", index=False)
             points.append((row, seed, run))
