@@ -191,7 +191,7 @@ def follow_script(tokenizer: Any, turn_tokens: int) -> None:
 
 
 def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: bool) -> dict:
-    """Train to the step `until`, or to the end; not `trained` where memory ends."""
+    """Train to the step `until`, or to the end; whether that `fits` into the memory."""
     as_a_t4(training=True)
     load = grpo.load_to_train
 

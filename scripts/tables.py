@@ -142,20 +142,14 @@ def track_table(track: str) -> str:
         " base model; 95 % bootstrap intervals over incidents and seeds, gains paired. Faults"
         " found: the service of a real fault was the first one blamed. Arrows: base → trained."
     )
-    lines = [falls_line(frames), grounded_line(track)]
+    lines = [method]
     if track == "expert":
-        lines.insert(0, f"Over `{CAREFUL}`, the mean over tasks: {gain(frames, TASKS, CAREFUL)}.")
-    return table(rows, method, *lines)
-
-
-def falls_line(frames: Sequence[pd.DataFrame]) -> str:
-    """A sentence that names every stratum which training made worse by more than its interval."""
-    falls = describe_falls(stratum_changes(frames))
-    if not falls:
-        return "No stratum got worse by more than its interval."
-    return (
-        f"**What got worse by more than its interval** (of so many incidents): {'; '.join(falls)}."
+        lines.append(f"Over `{CAREFUL}`, the mean over tasks: {gain(frames, TASKS, CAREFUL)}.")
+    falls = "; ".join(describe_falls(stratum_changes(frames)))
+    lines.append(
+        f"**What got worse by more than its interval** (of so many incidents): {falls or 'none'}."
     )
+    return table(rows, *lines, grounded_line(track))
 
 
 def grounded_line(track: str) -> str:
@@ -164,13 +158,13 @@ def grounded_line(track: str) -> str:
     """
     frame = pd.concat(played_in(track, "audit"))
     right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
-    every, of_right = (
+    cells = [
         cell_text((part["verdict"] == "grounded").groupby(part["policy"]).mean())
         for part in (frame, frame[right])
-    )
+    ]
     return (
         "Grounded answers (right, and likelier than not by what had been seen):"
-        f" {every} of all, {of_right} of the right ones on silent degradation."
+        f" {cells[0]} of all, {cells[1]} of the right ones on silent degradation."
     )
 
 

@@ -211,7 +211,7 @@ def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> tuple
     the p value of no difference; nan for a single seed.
 
     The incidents are taken as given: the interval is for other seeds on these incidents. `paired`
-    is whether equal places pair (see `analysis.trained_alike`); otherwise it is Welch's test.
+    is whether equal places pair (see `score_tables.trained_alike`); otherwise it is Welch's test.
     """
     difference = float(ours.mean() - theirs.mean())
     if min(theirs.size, ours.size) < 2:
@@ -246,11 +246,11 @@ def verdict(difference: float, p: float, adjusted: float) -> str:
 # -- calibration and shares ----------------------------------------------------------------------
 
 
-def calibration_error(confidence: pd.Series, correct: pd.Series, bins: int = 10) -> float:
-    """Expected calibration error: mean gap of stated confidence (n,) and accuracy in equal bins,
-    weighed by answers; `correct` is 0 or 1 for each.
+def calibration_error(confidence: pd.Series, correct: pd.Series) -> float:
+    """Expected calibration error: mean gap of stated confidence (n,) and accuracy in ten equal
+    bins, weighed by answers; `correct` is 0 or 1 for each.
     """
-    place = np.minimum(bins - 1, (confidence * bins).astype(int))
+    place = np.minimum(9, (confidence * 10).astype(int))
     gaps = (confidence - correct.astype(float)).groupby(place).sum()
     return float(gaps.abs().sum() / len(confidence))
 

@@ -438,8 +438,8 @@ def plot_climb(incident: Incident) -> Picture:
     return figure
 
 
-def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
-    """Share of user requests that fail, up to `ticks` after the agent's arrival, when nothing is
+def plot_healing(incident: Incident) -> Picture:
+    """Share of user requests that fail, up to ten ticks after the agent's arrival, when nothing is
     done, when the edge is restarted, and when the right remedy is applied to the root. Of several
     edges, the worse one counts.
     """
@@ -453,7 +453,7 @@ def plot_healing(incident: Incident, ticks: int = 10) -> Picture:
         cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
         if applied:
             cluster.remediate(applied, topology.position[service])
-        for _ in range(ticks):
+        for _ in range(10):
             cluster.advance()
         states = cluster.states[: cluster.tick + 1]
         errors = [100.0 * max(state.errors[i] for i in topology.edges) for state in states]
