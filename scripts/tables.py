@@ -93,7 +93,7 @@ def read(file: str | Path) -> Any:
 # -- tracks --------------------------------------------------------------------------------------
 
 
-def seeds_of(track: str) -> list[Path]:
+def seeds_of(track: str | Path) -> list[Path]:
     """The published runs of a track, by seed."""
     found = (RESULTS / track).glob("seed-*")
     return sorted(found, key=lambda run: int(run.name.removeprefix("seed-")))

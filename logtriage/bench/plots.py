@@ -197,34 +197,26 @@ def count_seeds(count: int) -> str:
     return "one training seed" if count == 1 else f"{count} training seeds"
 
 
-def smooth(means: pd.Series) -> pd.Series:
-    """The running mean over `WINDOW` steps, of fewer at the ends."""
-    return means.rolling(WINDOW, min_periods=1, center=True).mean()
-
-
 def _played(training: Frames) -> pd.Series:
     """Step to the number of episodes that a seed has played by its end."""
     sizes = pd.concat([frame.groupby("step").size() for frame in training], axis=1)
     return sizes.mean(axis=1).cumsum()
 
 
-def plot_learning(training: Frames) -> Picture:
-    """Score against training episodes (columns step, task, score), while sampling on `train`: a
-    strong line per task, the running mean over all seeds; faint, each seed's own, or, where there
-    is but one seed, its steps.
+def plot_learning(training: pd.DataFrame) -> Picture:
+    """Score of one seed against training episodes (columns step, task, score), while sampling on
+    `train`: faint, each step's mean; strong, the running mean over `WINDOW` steps, of fewer at the
+    ends; one colour per task.
     """
     figure, axes = new_figure(3.2)
-    ax, played, ends, single = axes[0, 0], _played(training), {}, len(training) == 1
+    ax, played, ends = axes[0, 0], _played([training]), {}
     for task, colour in TASK_COLOURS.items():
-        own = [frame[frame["task"] == task] for frame in training]
-        runs = [frame.groupby("step")["score"].mean() for frame in own if len(frame)]
-        if not runs:
+        means = training[training["task"] == task].groupby("step")["score"].mean()
+        if means.empty:
             continue
-        for means in runs if single else map(smooth, runs):
-            x = played.loc[means.index]
-            ax.plot(x, means, color=colour, alpha=0.3 if single else 0.5, lw=0.9)
-        strong = smooth(pd.concat(runs, axis=1).sort_index().mean(axis=1))
-        ax.plot(played.loc[strong.index], strong, color=colour, lw=2.8)
+        strong = means.rolling(WINDOW, min_periods=1, center=True).mean()
+        ax.plot(played.loc[means.index], means, color=colour, alpha=0.3, lw=0.9)
+        ax.plot(played.loc[means.index], strong, color=colour, lw=2.8)
         ends[task.replace("_", "\n")] = (strong.iloc[-1], colour)
     ax.set(
         xlabel="training episodes played",
@@ -232,7 +224,7 @@ def plot_learning(training: Frames) -> Picture:
         ylim=(0.0, 1.02),
         xlim=(0.0, played.iloc[-1]),
     )
-    title = f"While learning by GRPO\n{count_seeds(len(training))}; strong: {WINDOW} steps' mean"
+    title = f"While learning by GRPO\n{count_seeds(1)}; strong: {WINDOW} steps' mean"
     ax.set_title(title, fontsize=10)
     label_ends(ax, ends, weight="bold")
     return figure

@@ -173,7 +173,7 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
         copy(model, (*WEIGHTS, *CONFIGURATION))
     episodes = read_jsonl(run / "episodes.jsonl")
     if not (folder / "learning.png").exists():
-        plot_learning([episodes]).save(folder / "learning.png")
+        plot_learning(episodes).save(folder / "learning.png")
 
     config = model / "config.json"  # an adapter has none, and reads real names
     names = names_for(json.loads(config.read_text())) if config.exists() else None

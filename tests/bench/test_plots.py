@@ -59,7 +59,7 @@ def figures(frame, runs, sweep):
         worse.append(table.assign(root_cause=table["root_cause"].mask(missed, 0.0)))
     drawn = {
         "policies": plots.plot_policies(frame),
-        "learning": plots.plot_learning(training[:1]),
+        "learning": plots.plot_learning(training[0]),
         "checkpoints, three seeds": plots.plot_checkpoints(*runs),
         "gain": plots.plot_gain(training[:1], evaluations[:1]),
         "gain, three seeds": plots.plot_gain(training, evaluations),
