@@ -89,7 +89,7 @@ def collect(runs: Path) -> None:
     `SystemExit` where something is missing, before anything is touched. Without any run, what is
     published stays.
     """
-    seeds = {track: seeds_of(runs / track) for track in TRACKS}
+    seeds = {track: seeds_of(runs.resolve() / track) for track in TRACKS}
     if not any(seeds.values()):
         print(f"{runs} holds no run of a track: what is published stays")
         return

@@ -78,6 +78,17 @@ def test_publish_copies_the_light_files(tmp_path):
     assert not (tmp_path / "others").exists()
 
 
+def test_without_runs_or_with_unfinished_ones_nothing_is_touched(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(publish, "RESULTS", tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    publish.collect(Path("runs"))
+    assert "what is published stays" in capsys.readouterr().out
+    (finished_run(tmp_path / "runs" / "novice" / "seed-0") / "model").rmdir()
+    with pytest.raises(SystemExit, match=r"error: .*seed-0 lacks model; run `make seeds`"):
+        publish.collect(Path("runs"))
+    assert not (tmp_path / "results").exists()
+
+
 def test_seeds_of_two_recipes_are_no_track(tmp_path):
     runs = [tmp_path / f"seed-{seed}" for seed in range(3)]
     for seed, run in enumerate(runs):
