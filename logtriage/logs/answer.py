@@ -14,7 +14,7 @@ from ..world.call_graph import CallGraph
 from .evidence import ServiceEvidence, Trouble, changes, weigh
 from .levels import NAMES, stated_level
 from .lines import quoted, visible
-from .log import Log, LogFile
+from .log import STDIN, Log, LogFile
 from .suspects import (
     LIKELY,
     LIKELY_FROM,
@@ -86,7 +86,7 @@ class Answer:
         if len(self.chain) > 1:
             rows.append("chain: " + " -> ".join(reversed(self.chain)))
         for one in self.evidence:
-            lines = "1 line" if one.lines == 1 else f"{one.lines:,} lines"
+            lines = _counted(one.lines, "line")
             if one.usual is not None:
                 lines += f", usually {one.usual:.2g}" if one.usual else ", new"
             at = f"{one.file}:{one.number}" + (f" {one.time}" if one.time else "")
@@ -124,7 +124,7 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
     if tally.merge_replicas(*(window[:2] if window else (0, 0))):
         window = find_window(tally)
     evidence = weigh(tally, window, graph.names if graph else ())
-    calls = {one.name: one.downstream for one in graph.services} if graph else None
+    calls = {one.name: one.downstream for one in graph.services} if graph else {}
     return Findings(window, evidence, rank(evidence, calls))
 
 
@@ -148,7 +148,7 @@ def told_of(log: Log, found: Findings) -> Answer:
         why,
         chain,
         _evidence(log, found, chain),
-        _next(log, found, first) if first else "",
+        _next(log, found, first) if first and window else "",
         list(found.suspects[:MOST_SUSPECTS]),
         [_read_line(file) for file in log.files],
     )
@@ -156,8 +156,11 @@ def told_of(log: Log, found: Findings) -> Answer:
 
 def _time(log: Log, second: int) -> str:
     """A time in the log's own clock; in UTC, and marked so, where it states zones."""
+    if log.ordered:
+        return f"line {second + 1}"
+    periods = [period for file in log.files for period in file.layout.periods]
     zoned = all(file.layout.zoned for file in log.files)
-    return f"line {second + 1}" if log.ordered else told(second, log.period, "Z" * zoned)
+    return told(second, min(periods, default=0), "Z" * zoned)
 
 
 def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
@@ -178,8 +181,8 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
     if found.evidence[first.service].silent:
         why += ", and it fell silent"
     against = [*limits(log), *doubts(found.suspects, found.evidence)]
-    blamed = accusers(first.service, found.evidence)
-    if not (blamed or log.tally.known or all(file.proven for file in log.files if file.records)):
+    proven = all(file.layout.proven for file in log.files if file.records)
+    if not (proven or log.tally.known or accusers(first.service, found.evidence)):
         against.append("its names may be no services")
     against += [
         f"{service} changed shortly before: {visible(line, 60)}"
@@ -193,12 +196,10 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
 
 def limits(log: Log) -> list[str]:
     """What of a log forbids to be sure of anybody."""
-    read, found = [file for file in log.files if file.records], []
-    if len(speakers_of(log.tally)) < 2:
-        found.append("only one service speaks")
+    found = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
+    read = [file for file in log.files if file.records]
     clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
-    untimed = any(file.untimed > MOST_UNTIMED * file.records for file in read)
-    if len(clocks) > 1 or untimed:
+    if len(clocks) > 1 or any(file.untimed > MOST_UNTIMED * file.records for file in read):
         found.append("some of its times have no date or no zone")
     return found
 
@@ -208,18 +209,20 @@ def _evidence(log: Log, found: Findings, chain: Sequence[str]) -> list[Shown]:
     without a chain, of each suspect.
     """
     names = chain or [one.service for one in found.suspects[:MOST_SUSPECTS]]
-    shown = (
-        [(names[0], one) for one in found.evidence[names[0]].troubles[:OF_ROOT]] if names else []
-    )
+    shown = [
+        _shown(log, found, name, one)
+        for name in names[:1]
+        for one in found.evidence[name].troubles[:OF_ROOT]
+    ]
     for before, name in pairwise(names):
         troubles = found.evidence[name].troubles
         if chain:
             troubles = sorted(troubles, key=lambda one: -one.names.get(before, 0.0))
-        shown += [(name, one) for one in troubles[:1]]
-    return [_shown(log, name, one, found.window is not None) for name, one in shown]
+        shown += [_shown(log, found, name, one) for one in troubles[:1]]
+    return shown
 
 
-def _shown(log: Log, service: str, trouble: Trouble, compared: bool) -> Shown:
+def _shown(log: Log, found: Findings, service: str, trouble: Trouble) -> Shown:
     (number, line), text = trouble.at, visible(trouble.example)
     return Shown(
         service,
@@ -228,35 +231,34 @@ def _shown(log: Log, service: str, trouble: Trouble, compared: bool) -> Shown:
         line + 1,
         _time(log, trouble.first) if trouble.first >= 0 and not log.ordered else "",
         trouble.lines,
-        round(trouble.usual, 2) if compared else None,
+        round(trouble.usual, 2) if found.window else None,
     )
 
 
 def _next(log: Log, found: Findings, first: str) -> str:
     """What to look at: the place of the first suspect's trouble, or its log, where it has none."""
     troubles = found.evidence[first].troubles
-    if not found.window:
-        return ""
     if not troubles:
+        assert found.window is not None
         start = _time(log, max(0, found.window.start - (0 if log.ordered else LEAD)))
         return f"read the log of {visible(first, 60)} from {start} on"
     number, line = min(troubles, key=lambda one: one.first).at
-    file, first_line = log.files[number], max(1, line + 1 - AROUND)
-    name, last_line = quoted(file.name), line + 1 + AROUND
-    if not name or not file.in_lines:
-        return f"lines {first_line} to {last_line} of {visible(file.name, 200)}"
-    return f"sed -n '{first_line},{last_line}p' {name} | cat -v"
+    file, first_line, last_line = log.files[number], max(1, line + 1 - AROUND), line + 1 + AROUND
+    in_lines = file.layout.kind in ("text", "json", "text with json") and not file.packed
+    if in_lines and file.name != STDIN and quoted(file.name):
+        return f"sed -n '{first_line},{last_line}p' {quoted(file.name)} | cat -v"
+    return f"lines {first_line} to {last_line} of {visible(file.name, 200)}"
 
 
 def _read_line(file: LogFile) -> str:
     """What was read of a file, who speaks in it, and what was left out."""
-    reading = file.reading
-    lines = "1 line" if reading.lines == 1 else f"{reading.lines:,} lines"
-    records = "1 record" if file.records == 1 else f"{file.records:,} records"
-    line = f"{visible(file.name, 200)}: {file.layout.kind}, {lines}, {records}; "
-    line += f"who speaks is told by {visible(file.speaker or 'nothing', 60)}"
-    if file.untimed:
-        line += f"; {file.untimed:,} without a time"
-    if reading.cut:
-        line += f"; {reading.cut:,} lines were cut"
-    return line
+    lines, cut = file.reading.lines, file.reading.cut
+    told = f"{visible(file.name, 200)}: {file.layout.kind}, {_counted(lines, 'line')}, "
+    told += f"{_counted(file.records, 'record')}; "
+    told += f"who speaks is told by {visible(file.layout.speaker or 'nothing', 60)}"
+    told += f"; {file.untimed:,} without a time" if file.untimed else ""
+    return told + (f"; {cut:,} lines were cut" if cut else "")
+
+
+def _counted(number: int, word: str) -> str:
+    return f"1 {word}" if number == 1 else f"{number:,} {word}s"

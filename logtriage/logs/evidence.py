@@ -115,8 +115,7 @@ class Counts:
         self.first: dict[int, int] = {}  # the second of the first line in the window
         start, end, usual = window[:3] if window else (-1, 1 << 62, (0, 0))
         self.length, self.rest = end - start, usual[1] - usual[0]  # seconds
-        for (bucket, number), lines in tally.counts.items():
-            second = bucket * tally.width if bucket >= 0 else -1
+        for second, number, lines in tally.rows():
             if start <= second < end:
                 self.inside[number] += lines
                 self.first[number] = min(self.first.get(number, second), second)
@@ -224,9 +223,8 @@ def changes(tally: Tally, window: Window) -> dict[str, str]:
     shortly before the trouble.
     """
     first: dict[int, int] = {}
-    for bucket, number in tally.counts:
-        if bucket >= 0:
-            second = bucket * tally.width
+    for second, number, _ in tally.rows():
+        if second >= 0:
             first[number] = min(second, first.get(number, second))
     near = range(window.start - BEFORE, window.start + tally.width)
     shapes = [tally.shapes[number] for number, second in first.items() if second in near]

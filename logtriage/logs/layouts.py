@@ -5,16 +5,19 @@ text, or of CSV.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from .levels import CALM, LEVELS, WARN, level_of_status, named_level
 from .lines import Reading, blocks
 from .names import Namer, service_name
 from .objects import (
     MOST_TEXT,
-    Fields,
+    NAMES,
+    Path,
     at,
     flat,
     flattened,
@@ -22,12 +25,14 @@ from .objects import (
     objects_of,
     records_in,
     rows_in,
+    short,
 )
 from .speakers import Headed, best_key, best_place
 from .tally import HEAD, HEXADECIMAL, TIMED, Batch, Record
-from .times import LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones
+from .times import FORMS, LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones, time_of
 
 SAMPLE = 1_000  # lines or records by which a file is understood
+SOME = 200  # values of a field, and fields of a file, that are looked at
 HALF = 0.5
 OF_FILE = 2.0  # what a place must be better by, to count for more than the name of a file
 BOM = b"\xef\xbb\xbf"
@@ -156,26 +161,63 @@ class TextLayout:
 
 
 class ObjectLayout:
-    """How records are read: which fields are their parts; attributes as of `TextLayout`."""
+    """How records are read: each part by the paths to try in turn, found in a sample of them;
+    attributes as of `TextLayout`.
+    """
 
     def __init__(
         self, kind: str, sample: Sequence[dict[str, Any]], services: Sequence[str], items: Items
     ) -> None:
         self.kind, self._items, self._text = kind, items, None
-        self._fields = fields = Fields(sample)
-        texts = [fields.message_of(one) for one in sample]
-        rows = [{path: flat(value) for path, value in flattened(one)} for one in sample]
-        self._service, self.proven = best_key(rows, texts, services)
+        rows = [dict(flattened(one)) for one in sample]
+        values: dict[Path, list[Any]] = defaultdict(list)
+        for row in rows:
+            for path, value in row.items():
+                values[path].append(value)
+        common = sorted(values, key=lambda path: -len(values[path]))[:SOME]
+
+        def named(part: str) -> list[Path]:
+            """The paths with one of the names of a part, the more telling first."""
+            ranks = {name: rank for rank, name in enumerate(NAMES[part])}
+            found = [(path, name) for path in common for name in _names(path) if name in ranks]
+            found.sort(key=lambda one: (ranks[one[1]], len(one[0])))
+            return list(dict.fromkeys(path for path, _ in found))
+
+        def tell(paths: list[Path], least: float, told: Callable[[Any, str], bool]) -> list[Path]:
+            """The paths of whose values more than a share tell something."""
+            shares = {
+                path: [told(value, short(path[-1])) for value in values[path][:SOME]]
+                for path in paths
+            }
+            return [path for path, some in shares.items() if sum(some) > least * len(some)]
+
+        clocks = [Clock(form) for form in FORMS]
+        timed = tell(common, 0.8, lambda value, _: time_of(value, clocks) >= 0)
+        self._time = [path for path in named("time") if path in timed] or timed[:1]
+        written = [str(one) for one in values[self._time[0]][:SOME]] if timed else []
+        forms = find_forms([one.encode("utf-8", "replace") for one in written])
+        self._clocks = [Clock(form) for form in forms]  # of times as text
+        self._level = tell(
+            named("level"), 0.8, lambda value, name: named_level(value, name) is not None
+        ) or tell(common, 0.95, lambda value, _: str(value).strip().lower() in LEVELS)
+        self._message = [path for path in named("message") if isinstance(values[path][0], str)]
+        self._error = [path for path in named("error") if path not in self._message][:2]
+        requests = any(_names(path)[0] in NAMES["request"] for path in common)
+        self._status = named("status") if requests or not self._message else []
+
+        texts = [self._message_of(one) for one in sample]
+        shown = [{path: flat(value) for path, value in row.items()} for row in rows]
+        self._service, self.proven = best_key(shown, texts, services)
         self.speaker = ".".join(self._service[0]) if self._service else ""
         if not self._service:
             lines = [_line(one, text) for one, text in zip(sample, texts, strict=True)]
             self._text = TextLayout(lines, services)
             self.proven = self._text.proven
             self.speaker = "its text" if self._text.place else ""
-        self.begins = next((one for one in map(fields.second_of, sample) if one >= 0), -1)
+        self.begins = next((one for one in map(self._second_of, sample) if one >= 0), -1)
         self.periods = [0] if self.begins >= 0 else []
-        times = [str(at(one, fields.time) or "").encode("utf-8", "replace") for one in sample]
-        self.zoned = say_zones(times, [clock.form for clock in fields.clocks])
+        times = (str(at(one, self._time) or "").encode("utf-8", "replace") for one in sample)
+        self.zoned = say_zones(times, forms)
 
     def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
@@ -195,17 +237,52 @@ class ObjectLayout:
         self, parts: Iterable[bytes], reading: Reading, ordered: bool
     ) -> Iterator[tuple[int, Record]]:
         """Records with their times; one without a time is of the time of the one before."""
-        fields, last = self._fields, -1
+        last = -1
         for one, line in self._items(parts, reading):
-            second = fields.second_of(one)
-            if second < 0 and fields.time and fields.message and at(one, fields.message) is None:
+            second = self._second_of(one)
+            if second < 0 and self._time and self._message and at(one, self._message) is None:
                 continue  # no record, but something else in the document
             last = second if second >= 0 else line if ordered else last
-            text = fields.message_of(one)
+            text = self._message_of(one)
             service: bytes | str | None = flat(at(one, self._service)) or None
             if service is None and self._text:
                 service = self._text.speaker_in(self._text.headed(_line(one, text)).text)
-            yield last, Record(service, fields.level_of(one), text.encode("utf-8", "replace"), line)
+            yield last, Record(service, self._level_of(one), text.encode("utf-8", "replace"), line)
+
+    def _second_of(self, one: Any) -> int:
+        """When a record was made; -1 where it does not say."""
+        return time_of(at(one, self._time), self._clocks)
+
+    def _level_of(self, one: Any) -> int | None:
+        """The level that a record states, of a request by its status; None where it states none."""
+        level = None
+        for path in self._level:
+            name = short(path[-1])
+            level = named_level(at(one, (path,)), name)
+            if name == "priority" and level == CALM:
+                level = None  # of what a program prints, its text may say more
+            if level is not None:
+                break
+        status = str(at(one, self._status) or "") if self._status else ""
+        if len(status) == 3 and status.isdecimal() and (level is None or level < WARN):
+            return level_of_status(status.encode())
+        return level
+
+    def _message_of(self, one: Any) -> str:
+        """What a record says, with the error that it tells of."""
+        value = at(one, self._message)
+        if isinstance(value, list) and all(type(byte) is int for byte in value):  # of the journal
+            value = bytes(byte & 255 for byte in value).decode("utf-8", "replace")
+        text = flat(one if value is None else value)
+        for path in self._error:
+            error = at(one, (path,))
+            text += f" {flat(error)}" if error is not None and error != value else ""
+        return text[:MOST_TEXT]
+
+
+def _names(path: Path) -> tuple[str, str]:
+    """What a path may be known by: its last key, and its last two."""
+    return short(path[-1]), short("".join(path[-2:]))
 
 
 def _line(record: dict[str, Any], text: str) -> bytes:
@@ -243,18 +320,23 @@ def csv_rows(delimiter: str, parts: Iterable[bytes], reading: Reading) -> Record
     return rows_in(chain.from_iterable(blocks(parts, reading)), delimiter)
 
 
-def layout_of(head: bytes, services: Sequence[str], of_file: bool) -> TextLayout | ObjectLayout:
-    """How a file is read, by its beginning. `services` are names that a call graph tells; `of_file`
+def layout_of(head: bytes, services: Sequence[str], named: bool) -> TextLayout | ObjectLayout:
+    """How a file is read, by its beginning. `services` are names that a call graph tells; `named`
     says whether the file's name tells a service, too.
     """
     lines = list(chain.from_iterable(blocks([head], Reading())))
     lines = [line.removeprefix(BOM) for line in (lines[:-1] or lines) if line.strip()]
     sampled = lines[:: max(1, len(lines) // SAMPLE)][:SAMPLE]
     kind, items = _items(head.removeprefix(BOM).lstrip(), sampled)
+    layout: TextLayout | ObjectLayout
     if items is None:
-        return TextLayout(sampled, services, OF_FILE if of_file else 0.0)
-    sample = [one for one, _ in islice(items([head], Reading()), SAMPLE)]
-    return ObjectLayout(kind, sample, services, items)
+        layout = TextLayout(sampled, services, OF_FILE if named else 0.0)
+    else:
+        sample = [one for one, _ in islice(items([head], Reading()), SAMPLE)]
+        layout = ObjectLayout(kind, sample, services, items)
+    if named and not layout.speaker:
+        layout.speaker, layout.proven = "its name", True
+    return layout
 
 
 def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:

@@ -42,11 +42,8 @@ SCALES = WORDS["scales"]
 
 def stated_level(text: bytes) -> int | None:
     """The level that a line states; None where it states none."""
-    for found in CAPITAL.finditer(text, 0, LOOK):
-        if not INSIDE.match(text[found.start() - 1 : found.start()]):
-            return LEVELS[found[1].lower().decode()]
-    for name in _likely_levels(text):
-        if (level := LEVELS.get(name.lower().decode())) is not None:
+    for word in _likely_levels(text):
+        if (level := LEVELS.get(word.lower().decode())) is not None:
             return level
     if letter := LETTER.match(text):
         return LETTERS[letter[1]]
@@ -56,12 +53,13 @@ def stated_level(text: bytes) -> int | None:
 
 def _likely_levels(text: bytes) -> Iterator[bytes]:
     """Words that stand where a level does, the surest place first, found one by one."""
-    for pattern in (BRACKETED, FIELD):
-        for found in pattern.finditer(text, 0, LOOK):
+    for found in CAPITAL.finditer(text, 0, LOOK):
+        if not INSIDE.match(text[found.start() - 1 : found.start()]):
             yield found[1]
+    for pattern in (BRACKETED, FIELD):
+        yield from (found[1] for found in pattern.finditer(text, 0, LOOK))
     for found in NAMED.finditer(text, 0, LOOK):
-        word = WORD.search(text, max(0, found.start() - 14), found.start())
-        if word:
+        if word := WORD.search(text, max(0, found.start() - 14), found.start()):
             yield word[1]
 
 

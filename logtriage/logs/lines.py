@@ -71,14 +71,11 @@ def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
             chunk = COLOURS.sub(b"", chunk)
         if dropping:
             _, end, chunk = chunk.partition(b"\n")
-            if not end:
-                continue
-            dropping = False
-        *lines, last = (rest + chunk).split(b"\n")
-        if len(last) > MOST_LINE:  # no end in sight: keep its beginning, and skip to the next line
-            lines.append(last)
-            last, dropping = b"", True
-        rest = last
+            dropping = not end
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > MOST_LINE:  # no end in sight: keep its beginning, and skip to the next line
+            lines.append(rest)
+            rest, dropping = b"", True
         if lines:
             yield from _bounded(held, reading)
             held = lines

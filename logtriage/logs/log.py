@@ -29,27 +29,10 @@ class LogFile:
 
     name: str  # as it was given; `-` for standard input
     layout: TextLayout | ObjectLayout  # how it is read
-    service: str  # the service that its name tells; empty for none
     packed: bool  # whether it was unpacked on the way
     reading: Reading = field(default_factory=Reading)
     records: int = 0  # of its lines, those that could be read
     untimed: int = 0  # of these, those without a time
-
-    @property
-    def speaker(self) -> str:
-        """What tells who speaks; empty for nothing."""
-        return self.layout.speaker or ("its name" if self.service else "")
-
-    @property
-    def proven(self) -> bool:
-        """Whether what that tells are services for certain."""
-        return self.layout.proven if self.layout.speaker else bool(self.service)
-
-    @property
-    def in_lines(self) -> bool:
-        """Whether a command can show some of its lines."""
-        plain = self.layout.kind in ("text", "json", "text with json")
-        return plain and not self.packed and self.name != STDIN
 
 
 @dataclass
@@ -59,12 +42,6 @@ class Log:
     tally: Tally  # its counts
     files: list[LogFile] = field(default_factory=list)
     ordered: bool = False  # whether no line has a time, so that the order of lines is taken for one
-
-    @property
-    def period(self) -> int:
-        """The least period of its times, see `times.Form`; 0 where some are whole dates."""
-        periods = {period for file in self.files for period in file.layout.periods}
-        return 0 if not periods or 0 in periods else min(periods)
 
 
 def read_log(
@@ -100,26 +77,23 @@ def read_named(files: Mapping[str, bytes], services: Sequence[str] = ()) -> Log:
 
 def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     log, parts = Log(Tally(services)), []
+    named = {name: file_service(name) if name != STDIN else "" for name in opened}
     for name, raw in opened.items():
-        # Of one file, the name is no evidence of who speaks.
-        service = file_service(name) if name != STDIN and len(opened) > 1 else ""
         stream = unpacked(raw, name)
         with _whole(name):
             head = stream.read(HEAD)
             if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
                 head += stream.read(MOST_OBJECT)
-        layout = layout_of(head, services, bool(service))
-        packed = not isinstance(stream, io.BufferedReader)
-        log.files.append(LogFile(name, layout, service, packed))
+        # Of one file, the name is no evidence of who speaks.
+        layout = layout_of(head, services, bool(named[name]) and len(opened) > 1)
+        log.files.append(LogFile(name, layout, not isinstance(stream, io.BufferedReader)))
         parts.append(chain([head], chunks(stream)))
-    times = [file.layout.begins for file in log.files if file.layout.begins >= 0]
+    near = min((file.layout.begins for file in log.files if file.layout.begins >= 0), default=None)
     log.ordered = len(opened) == 1 and not log.files[0].layout.periods
-    near = min(times, default=None)
     for number, file in enumerate(log.files):
-        service = file_service(file.name) if file.name != STDIN else ""
         found = file.layout.batches(parts[number], file.reading, near, log.ordered)
         with _whole(file.name):
-            file.records, file.untimed = log.tally.add(found, number, service or "log")
+            file.records, file.untimed = log.tally.add(found, number, named[file.name] or "log")
     log.tally.settle()
     return log
 

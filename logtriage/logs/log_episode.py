@@ -8,6 +8,7 @@ and its calm lines. Nobody knows the truth, so there is no score; nothing is exe
 
 import re
 from collections.abc import Iterable
+from operator import attrgetter
 
 from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode, IncidentView
@@ -15,7 +16,6 @@ from ..play.observation import Observation
 from ..real.observed import LineCount
 from ..world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service, leads
 from .answer import Findings, findings_of
-from .evidence import ServiceEvidence
 from .levels import LEVELS, NAMES, WARN
 from .lines import defused, visible
 from .log import Log
@@ -29,6 +29,7 @@ INFERRED = "calls are inferred from who names whom in trouble; there may be othe
 NOBODY = "no calls are known"
 # A level with which a text begins.
 STATED = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
+COUNTED = attrgetter(*LineCount._fields[1:])  # of a service's evidence
 SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")  # levels of its lines
 
 
@@ -65,40 +66,37 @@ class LogEpisode(BaseEpisode):
             for trouble in one.troubles
         )[:SHOWN]
         by_time = sorted(shown, key=lambda line: line[1])
-        opening = Observation(
-            max_steps=MAX_STEPS,
-            notice=notice,
-            counts=self._counts(graph.names) or None,
-            lines=[told(*line[2:]) for line in by_time],
+        lines = [told(*line[2:]) for line in by_time]
+        counts = self._counts(graph.names)
+        super().__init__(
+            IncidentView("log", "log", 0, graph),  # has no coordinates
+            Observation(max_steps=MAX_STEPS, notice=notice, counts=counts, lines=lines),
         )
-        super().__init__(IncidentView("log", "log", 0, graph), opening)  # has no coordinates
 
     def _ask(self, service: str) -> Observation:
         """Counts and lines of a service, or a few of everybody's."""
         names = self.incident.topology.names if service == ALL_SERVICES else (service,)
-        lines = [line for name in names for line in self._lines_of(name, TOLD // len(names) or 1)]
-        return Observation(
-            notice="" if lines else f"no lines of {service}",
-            lines=lines[:TOLD],
-            counts=self._counts(names) or None,
-        )
+        lines = [line for name in names for line in self._lines_of(name)[: TOLD // len(names) or 1]]
+        notice = "" if lines else f"no lines of {service}"
+        return Observation(notice=notice, lines=lines[:TOLD], counts=self._counts(names))
 
-    def _counts(self, names: Iterable[str]) -> list[LineCount]:
+    def _counts(self, names: Iterable[str]) -> list[LineCount] | None:
         """Lines a minute of who has errors; none where no window tells minutes apart."""
         found = [self._found.evidence.get(name) for name in names] if self._found.window else []
-        return [_count(one) for one in found if one and (one.errors or one.usual_errors)]
+        erring = [one for one in found if one and (one.errors or one.usual_errors)]
+        return [LineCount(one.name, *COUNTED(one)) for one in erring] or None
 
-    def _lines_of(self, name: str, most: int) -> list[str]:
+    def _lines_of(self, name: str) -> list[str]:
         """A service's trouble, the most unlike the usual first, then its calm lines."""
-        one = self._found.evidence.get(name)
-        troubles = one.troubles if one else []
-        lines = [told(name, trouble.level, trouble.example) for trouble in troubles]
+        evidence, services = self._found.evidence, self._tally.services
+        troubles = evidence[name].troubles if name in evidence else []
+        lines = [(one.level, one.example) for one in troubles]
         lines += [
-            told(name, shape.level, shape.example)
+            (shape.level, shape.example)
             for shape in self._tally.shapes
-            if self._tally.services[shape.service] == name and shape.level < WARN
+            if services[shape.service] == name and shape.level < WARN
         ]
-        return list(dict.fromkeys(lines))[:most]
+        return list(dict.fromkeys(told(name, *line) for line in lines))
 
 
 def told(service: str, level: int, text: str) -> str:
@@ -110,18 +108,6 @@ def told(service: str, level: int, text: str) -> str:
         named = stated[1] if stated[1] in SIMULATED else named
     shown = shown.removeprefix(service).lstrip(" :-|")
     return defused(f"{named} {service} {shown}".rstrip())
-
-
-def _count(one: ServiceEvidence) -> LineCount:
-    return LineCount(
-        one.name,
-        one.lines,
-        one.usual_lines,
-        one.errors,
-        one.usual_errors,
-        one.warnings,
-        one.usual_warnings,
-    )
 
 
 def guessed_kind(name: str) -> str:

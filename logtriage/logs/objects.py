@@ -1,33 +1,24 @@
-"""Records of JSON and CSV: the objects in a stream, and which of their fields is the time, the
-level, the speaker and the message.
-"""
+"""Records of JSON and CSV: the objects in a stream, and what stands in them."""
 
 import codecs
 import csv
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from .levels import CALM, WARN, level_of_status, named_level
 from .lines import Reading
-from .times import FORMS, Clock, find_forms, time_of
 from .words import WORDS
 
 MOST_OBJECT = 4 << 20  # characters of an object; a larger one is read by its inner objects
 MOST_STEPS = 50  # into an object that is no whole one
 MOST_KEYS = 4_096  # names of fields remembered
 MOST_TEXT = 2_000  # characters of a message
-SAMPLE = 200  # values of a field, and fields of a file, that are looked at
 DEEP = 6  # levels of a value that are looked into
 DECODER = json.JSONDecoder()
-
-# Names of fields, as `short` has them; the more telling first.
-TIMES, LEVELS, MESSAGES, ERRORS, STATUSES, REQUESTS = (
-    names.split() for names in WORDS["fields"].values()
-)
+# The names of the parts of a record, as `short` has them; the more telling first.
+NAMES: dict[str, list[str]] = {part: names.split() for part, names in WORDS["fields"].items()}
 
 Path = tuple[str, ...]  # keys from the outer object to the inner
 
@@ -110,15 +101,14 @@ def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[
             else:
                 yield from records_in(one, around)
     elif isinstance(value, dict):
-        if not around and not {dict, list} & set(map(type, value.values())):
-            yield _unwrapped(value)
-            return
-        plain = {key: _plain(one) for key, one in value.items()}
-        lists = _lists(plain)
+        nested = {dict, list} & set(map(type, value.values()))
+        if nested:
+            value = {key: _plain(one) for key, one in value.items()}
+        lists = _lists(value) if nested else {}
         if not lists:
-            yield _unwrapped({**around, **plain})
+            yield _unwrapped({**around, **value})
             return
-        rest = {key: one for key, one in plain.items() if key not in lists}
+        rest = {key: one for key, one in value.items() if key not in lists}
         for one in lists.values():
             yield from records_in(one, {**around, **rest})
 
@@ -128,7 +118,7 @@ def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
     a message.
     """
     found: dict[str, Any] = {}
-    if any(short(key) in MESSAGES for key in value):
+    if any(short(key) in NAMES["message"] for key in value):
         return found
     for key, one in value.items():  # no comprehension: what is deep would need twice the frames
         holds = isinstance(one, list) and one and isinstance(one[0], dict | list)
@@ -141,7 +131,7 @@ def _plain(value: Any) -> Any:
     """A value of OTLP as plain JSON has it; any other as it is."""
     if isinstance(value, dict) and len(value) == 1:
         kind, inner = next(iter(value.items()))
-        if kind.endswith("Value") and kind[:-5] in ("string", "int", "bool", "double", "bytes"):
+        if kind in ("stringValue", "intValue", "boolValue", "doubleValue", "bytesValue"):
             return inner
     if isinstance(value, dict) and "attributes" in value:
         return {**value, "attributes": _plain(value["attributes"])}
@@ -155,7 +145,7 @@ def _plain(value: Any) -> Any:
 def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
     """A record with the fields of the record that its message is, where it is JSON again."""
     for key, text in record.items():
-        if isinstance(text, str) and text[:2] in ('{"', "{ ") and short(key) in MESSAGES:
+        if isinstance(text, str) and text[:2] in ('{"', "{ ") and short(key) in NAMES["message"]:
             for inner in objects_of(text):
                 if isinstance(inner, dict):
                     return {**{name: record[name] for name in record if name != key}, **inner}
@@ -186,90 +176,6 @@ def at(one: Any, paths: Sequence[Path]) -> Any:
         if value is not None and value != "":
             return value
     return None
-
-
-class Fields:
-    """Where records have their parts but for the speaker: each part by the paths to try in turn,
-    found in a sample of records.
-    """
-
-    def __init__(self, sample: Sequence[Mapping[str, Any]]) -> None:
-        values: dict[Path, list[Any]] = defaultdict(list)
-        for one in sample:
-            for path, value in flattened(one):
-                values[path].append(value)
-        common = sorted(values, key=lambda path: -len(values[path]))[:SAMPLE]
-
-        def named(names: Sequence[str]) -> list[Path]:
-            """The paths with one of these names, by their last part or their last two."""
-            ranks = {
-                path: min(names.index(name) for name in _names(path) if name in names)
-                for path in common
-                if set(_names(path)) & set(names)
-            }
-            return sorted(ranks, key=lambda path: (ranks[path], len(path)))
-
-        def share(path: Path, read: Callable[[Any], Any], nothing: Any) -> float:
-            """The share of the values at a path of which something is read."""
-            some = values[path][:SAMPLE]
-            return sum(bool(read(value) != nothing) for value in some) / len(some)
-
-        everything = partial(time_of, clocks=[Clock(form) for form in FORMS])
-        timed = [path for path in common if share(path, everything, -1) > 0.8]
-        self.time = [path for path in named(TIMES) if path in timed] or timed[:1]
-        written = (
-            [str(one).encode("utf-8", "replace") for one in values[self.time[0]]] if timed else []
-        )
-        self.clocks = [Clock(form) for form in find_forms(written[:SAMPLE])]  # of times as text
-        levels = [
-            path
-            for path in named(LEVELS)
-            if share(path, partial(named_level, field=short(path[-1])), None) > 0.8
-        ]
-        self.level = levels or [path for path in common if share(path, worded_level, None) > 0.95]
-        self.message = [path for path in named(MESSAGES) if isinstance(values[path][0], str)]
-        self.error = [path for path in named(ERRORS) if path not in self.message][:2]
-        requests = any(_names(path)[0] in REQUESTS for path in common)
-        self.status = named(STATUSES) if requests or not self.message else []
-
-    def second_of(self, one: Any) -> int:
-        """When a record was made; -1 where it does not say."""
-        return time_of(at(one, self.time), self.clocks)
-
-    def level_of(self, one: Any) -> int | None:
-        """The level that a record states, of a request by its status; None where it states none."""
-        level = None
-        for path in self.level:
-            name = short(path[-1])
-            level = named_level(at(one, (path,)), name)
-            if name == "priority" and level == CALM:
-                level = None  # of what a program prints, its text may say more
-            if level is not None:
-                break
-        status = str(at(one, self.status) or "") if self.status else ""
-        if len(status) == 3 and status.isdecimal() and (level is None or level < WARN):
-            return level_of_status(status.encode())
-        return level
-
-    def message_of(self, one: Any) -> str:
-        """What a record says, with the error that it tells of."""
-        value = at(one, self.message)
-        if isinstance(value, list) and all(type(byte) is int for byte in value):  # of the journal
-            value = bytes(byte & 255 for byte in value).decode("utf-8", "replace")
-        text = flat(one if value is None else value)
-        for path in self.error:
-            error = at(one, (path,))
-            text += f" {flat(error)}" if error is not None and error != value else ""
-        return text[:MOST_TEXT]
-
-
-def _names(path: Path) -> tuple[str, str]:
-    return short(path[-1]), short("".join(path[-2:]))
-
-
-def worded_level(value: Any) -> int | None:
-    """The level that a word is; None for a number, too."""
-    return None if not isinstance(value, str) or value.isdecimal() else named_level(value)
 
 
 def flat(value: object, deep: int = DEEP) -> str:

@@ -8,7 +8,7 @@ one template. What is worked out of a text is worked out once a shape.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
@@ -86,80 +86,80 @@ class Tally:
     def __post_init__(self) -> None:
         self._namer = Namer(self.known)
         self._numbers: dict[str, int] = {}  # of services by name
-        self._exact: dict[tuple[str, int, bytes], int] = {}  # shapes by service, level and text
+        self._exact: dict[tuple[int, int, bytes], int] = {}  # shapes by service, level and text
         self._templates: dict[tuple[str, ...], int] = {}
 
     def add(self, batches: Iterable[Batch], file: int, service: str) -> tuple[int, int]:
         """Count the records of a file, by its number; gives how many there were, and how many
         without a time. `service` speaks where neither a record nor its text says who.
         """
-        known: dict[Hashable, int] = {}  # shapes, or how to tell them apart, by keys
-        finer: dict[Hashable, int] = {}  # shapes by keys and by what tells them apart
+        # Shapes by keys; by a key and what tells its shapes apart, where it has several.
+        known: dict[Hashable, int] = {}
         read = untimed = 0
         for seconds, keys, lines, record in batches:
-            if len(known) + len(finer) > MOST_KNOWN:
+            if len(known) > MOST_KNOWN:
                 known.clear()
-                finer.clear()
             read += len(keys)
             untimed += seconds.count(-1)
             if not known.keys() >= set(keys):
                 for i, key in enumerate(keys):
                     if key not in known:
-                        known[key] = self._told_by(record(i), service, file)
+                        known[key] = self._shape(record(i), service, file)
             shapes = [*map(known.__getitem__, keys)]
             for i in [i for i, shape in enumerate(shapes) if shape < 0]:
                 if shapes[i] == BY_STATUS:
-                    detail = keys[i], status_of(lines[i][:EXAMPLE])
+                    apart = keys[i], status_of(lines[i][:EXAMPLE])
                 else:
-                    detail = keys[i], NUMBER.sub(b"", lines[i][:TIMED]).translate(None, DIGITS)
-                if detail not in finer:
-                    one = record(i)
-                    finer[detail] = self._shape(one, *_judged(one), service, file)
-                shapes[i] = finer[detail]
+                    apart = keys[i], NUMBER.sub(b"", lines[i][:TIMED]).translate(None, DIGITS)
+                if apart not in known:
+                    known[apart] = self._shape(record(i), service, file, exact=True)
+                shapes[i] = known[apart]
             self._count(seconds, shapes)
         self.records += read
         return read, untimed
 
     def _count(self, seconds: Iterable[int], shapes: Iterable[int]) -> None:
-        """Add a line of each of these shapes at its second."""
-        counts, width = self.counts, self.width
+        """Add a line of each of these shapes at its second, by wider buckets if there are many."""
+        cells, width = self.counts, self.width
         for (second, shape), lines in Counter(zip(seconds, shapes, strict=True)).items():
             cell = second // width if second >= 0 else -1, shape
-            counts[cell] = counts.get(cell, 0) + lines
+            cells[cell] = cells.get(cell, 0) + lines
         while len(self.counts) > MOST_CELLS and self.width < WIDTHS[-1]:
-            self._widen()
+            width = WIDTHS[WIDTHS.index(self.width) + 1]
+            wider: dict[tuple[int, int], int] = defaultdict(int)
+            for second, shape, lines in self.rows():
+                wider[second // width if second >= 0 else -1, shape] += lines
+            self.counts, self.width = dict(wider), width
 
-    def _widen(self) -> None:
-        """Count by the next wider bucket."""
-        wider = WIDTHS[WIDTHS.index(self.width) + 1]
-        counts: dict[tuple[int, int], int] = defaultdict(int)
+    def rows(self) -> Iterator[tuple[int, int, int]]:
+        """Each count: a second (the first of its bucket, -1 for none), a shape, and its lines."""
         for (bucket, shape), lines in self.counts.items():
-            counts[bucket * self.width // wider if bucket >= 0 else -1, shape] += lines
-        self.counts, self.width = dict(counts), wider
+            yield bucket * self.width if bucket >= 0 else -1, shape, lines
 
-    def _told_by(self, record: Record, file_service: str, file: int) -> int:
-        """The shape of all records with the key of this one, or what tells those apart."""
-        level, status = _judged(record)
-        if status:
-            return BY_STATUS
-        return BY_DIGITS if level >= WARN else self._shape(record, level, b"", file_service, file)
-
-    def _shape(
-        self, record: Record, level: int, status: bytes, file_service: str, file: int
-    ) -> int:
-        """The shape of a record; beyond `MOST_SHAPES` the one of all of its service and level."""
-        varying = DIGITS if level >= WARN and not status else HEXADECIMAL
-        owner = self._number(self._speaker(record.speaker, file_service))
+    def _shape(self, record: Record, file_service: str, file: int, exact: bool = False) -> int:
+        """The shape of a record; where not all records of its key have it, and `exact` is not set,
+        what tells them apart. Beyond `MOST_SHAPES` a service has one of each level.
+        """
+        level, status = record.level, b""
+        if level is None:
+            text = record.text[:EXAMPLE]
+            status = status_of(text)
+            level = level_of(text, status)
+        trouble = level >= WARN
+        if not exact and (status or trouble):
+            return BY_STATUS if status else BY_DIGITS
+        varying = DIGITS if trouble and not status else HEXADECIMAL
         head = NUMBER.sub(b"", record.text[:HEAD]).translate(None, varying)
-        exact = self.services[owner], level, head
-        if exact not in self._exact and len(self.shapes) >= MOST_SHAPES:
-            exact = self.services[owner], level, REST
-        if exact not in self._exact:
-            self._exact[exact] = len(self.shapes)
-            example = visible(record.text if level >= WARN else record.text[:HEAD], EXAMPLE)
-            template = self._template(example if exact[2] != REST else "")
+        owner = self._number(self._speaker(record.speaker, file_service))
+        shape = owner, level, head
+        if shape not in self._exact and len(self.shapes) >= MOST_SHAPES:
+            shape = owner, level, REST
+        if shape not in self._exact:
+            self._exact[shape] = len(self.shapes)
+            example = visible(record.text if trouble else record.text[:HEAD], EXAMPLE)
+            template = self._template(example if shape[2] != REST else "")
             self.shapes.append(Shape(owner, level, template, example, (file, record.line)))
-        return self._exact[exact]
+        return self._exact[shape]
 
     def _template(self, text: str) -> int:
         """The number of the words with which a text begins, numbers and the like aside."""
@@ -213,11 +213,10 @@ class Tally:
         of all between two times, and for one without others that nobody names without its number.
         Says whether any changed hands.
         """
-        lines: Counter[int] = Counter()
-        for (bucket, number), count in self.counts.items():
-            shape = self.shapes[number]
-            if shape.level >= ERROR and start <= bucket * self.width < end:
-                lines[shape.service] += count
+        errors: Counter[int] = Counter()
+        for second, number, lines in self.rows():
+            if self.shapes[number].level >= ERROR and start <= second < end:
+                errors[self.shapes[number].service] += lines
         replicas: dict[str, list[int]] = defaultdict(list)
         for number, name in enumerate(self.services):
             if name not in self.known:
@@ -227,27 +226,17 @@ class Tally:
             said |= set(namer.all(shape.example)) - {self.services[shape.service]}
         into: dict[int, int] = {}
         for base, numbers in replicas.items():
-            troubles = [lines[one] for one in numbers]
+            troubles = [errors[one] for one in numbers]
             if len(numbers) > 1:
                 apart = max(troubles) >= ONE_REPLICA * sum(troubles) > 0
             else:
                 apart = base not in said or self.services[numbers[0]] in said
             if not apart:
                 into |= dict.fromkeys(numbers, self._number(base))
-        moved = [
-            shape for shape in self.shapes if into.get(shape.service) not in (None, shape.service)
-        ]
+        moved = [one for one in self.shapes if into.get(one.service, one.service) != one.service]
         for shape in moved:
             shape.service = into[shape.service]
         return bool(moved)
-
-
-def _judged(record: Record) -> tuple[int, bytes]:
-    """The level of a record, and the status that its text notes where it states no level."""
-    if record.level is not None:
-        return record.level, b""
-    status = status_of(record.text[:EXAMPLE])
-    return level_of(record.text[:EXAMPLE], status), status
 
 
 def speakers_of(tally: Tally) -> set[str]:

@@ -9,11 +9,12 @@ from calendar import isleap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
 LOOK = 160  # bytes of a line in which its time is looked for
-MOST_KNOWN = 50_000  # times remembered of a file
+MOST_KNOWN = 50_000  # times remembered
 LEAST = 0.05  # share of lines that a form needs
 DAY = 86_400
 MOST_STRAYS = 50  # lines of a block with their time elsewhere, from which each is searched
@@ -70,6 +71,39 @@ FORMS = (
 )
 
 
+@lru_cache(MOST_KNOWN)
+def _parsed(order: str, time: bytes, zone: bytes | None, year: int) -> int:
+    """The second of a time whose parts stand in this order; -1 for what is no time. `year` is for
+    one that names none.
+    """
+    if not order:
+        return number_to_second(float(time))
+    parts = dict(zip(order, PART.findall(time), strict=False))
+    half = parts.pop("p", None)
+    try:
+        told = {
+            key: MONTHS.index(part) + 1 if part in MONTHS else int(part)
+            for key, part in parts.items()
+        }
+        if "k" in told:
+            told["m"], told["d"] = divmod(told["k"], 100)
+        year = told["y"] + 2000 if "y" in told else told.get("Y", year)
+        hour = told["H"] if half is None else told["H"] % 12 + 12 * (half == b"PM")
+        date = datetime(year, told.get("m", 1), told.get("d", 1), hour, told["M"], told["S"])
+    except (ValueError, KeyError):
+        return -1
+    second = int(date.replace(tzinfo=UTC).timestamp())
+    return second - _zone_seconds(zone or b"") if 0 <= second < END else -1
+
+
+def _zone_seconds(zone: bytes) -> int:
+    """How far a zone is ahead of UTC."""
+    text = zone.decode().strip().replace(":", "")
+    if text[:1] in ("+", "-"):
+        return (int(text[1:3]) * 3600 + int(text[3:5]) * 60) * (-1 if text[0] == "-" else 1)
+    return ZONES.get(text, 0) * 3600
+
+
 class Clock:
     """Reads times in one form. Where the date or the year is not written, a time is the one that is
     nearest to the last; `near` is a time near the first one, such as that of another file.
@@ -77,9 +111,9 @@ class Clock:
 
     def __init__(self, form: Form, near: int | None = None) -> None:
         self.form = form
-        self._known: dict[Groups, int] = {}
         self._last = near
         self._year = datetime.fromtimestamp(near, UTC).year if near is not None else 2000
+        self._period = form.period + DAY * (form.period > DAY and isleap(self._year))
 
     def read(self, text: bytes) -> int:
         """The second in a text that is a time; -1 for what is none."""
@@ -88,37 +122,12 @@ class Clock:
 
     def at(self, time: bytes, zone: bytes | None) -> int:
         """The second from the groups of the form's pattern; -1 for what is no time."""
-        second = self._known.get((time, zone))
-        if second is None:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            second = self._known[time, zone] = self._parsed(time, zone)
-        if not self.form.period or second < 0:
+        second = _parsed(self.form.order, time, zone, self._year)
+        if not self._period or second < 0:
             return second
-        period = self.form.period + DAY * (self.form.period > DAY and isleap(self._year))
         last = second if self._last is None else self._last
-        self._last = max(0, second + round((last - second) / period) * period)
+        self._last = max(0, second + round((last - second) / self._period) * self._period)
         return self._last
-
-    def _parsed(self, time: bytes, zone: bytes | None) -> int:
-        if not self.form.order:
-            return number_to_second(float(time))
-        parts = dict(zip(self.form.order, PART.findall(time), strict=False))
-        half = parts.pop("p", None)
-        try:
-            told = {
-                key: MONTHS.index(part) + 1 if part in MONTHS else int(part)
-                for key, part in parts.items()
-            }
-            if "k" in told:
-                told["m"], told["d"] = divmod(told["k"], 100)
-            year = told["y"] + 2000 if "y" in told else told.get("Y", self._year)
-            hour = told["H"] if half is None else told["H"] % 12 + 12 * (half == b"PM")
-            date = datetime(year, told.get("m", 1), told.get("d", 1), hour, told["M"], told["S"])
-        except (ValueError, KeyError):
-            return -1
-        second = int(date.replace(tzinfo=UTC).timestamp())
-        return second - zone_seconds(zone) if 0 <= second < END else -1
 
 
 class Stamps:
@@ -142,7 +151,7 @@ class Stamps:
             if groups:
                 seconds += [self._clocks[0].at(*groups)] * many
             else:
-                seconds += [self._read(line) for line in lines[first : first + many]]
+                seconds += map(self._read, lines[first : first + many])
         return seconds
 
     def _groups(self, lines: Sequence[bytes]) -> list[Groups | None]:
@@ -188,29 +197,20 @@ def _place_of(found: re.Match[bytes]) -> tuple[int, int, int, int, int]:
     return *found.span(1), zone, after, found.end()
 
 
-def zone_seconds(zone: bytes | None) -> int:
-    """How far a zone is ahead of UTC."""
-    text = (zone or b"").decode().strip().replace(":", "")
-    if text[:1] in ("+", "-"):
-        return (int(text[1:3]) * 3600 + int(text[3:5]) * 60) * (-1 if text[0] == "-" else 1)
-    return ZONES.get(text, 0) * 3600
-
-
 def find_forms(sample: Sequence[bytes]) -> list[Form]:
     """The forms in which lines write their time, those of most lines first; a line counts for the
     form that stands first in it. Of days and months, that stands first which puts lines closer.
     """
     lines: Counter[Form] = Counter()
-    clocks = [Clock(form) for form in FORMS]
     for line in sample:
-        stamps = [(clock, clock.form.pattern.search(line, 0, LOOK)) for clock in clocks]
+        found = [(form, form.pattern.search(line, 0, LOOK)) for form in FORMS]
         starts = {
-            clock.form: found.start()
-            for clock, found in stamps
-            if found and clock.at(found[1], found[2]) >= 0
+            form: one.start()
+            for form, one in found
+            if one and _parsed(form.order, one[1], one[2], 2000) >= 0
         }
         if starts:
-            lines[min(starts, key=lambda form: starts[form])] += 1
+            lines[min(starts, key=starts.__getitem__)] += 1
     kept = [form for form, count in lines.most_common() if count >= LEAST * len(sample)]
     if MONTH_FIRST in kept:
         better = min((MONTH_FIRST, DAY_FIRST), key=lambda form: _misfit(form, sample))

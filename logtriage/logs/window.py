@@ -9,13 +9,13 @@ is higher than chance would make it.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import log
 from typing import NamedTuple
 
 from .levels import FATAL, WARN
-from .tally import Shape, Tally
+from .tally import Tally
 
 SLOTS = 60
 MOST_KINDS = 150  # of trouble, those of most lines
@@ -61,31 +61,23 @@ def slots_of(tally: Tally) -> Slots | None:
     times differ.
     """
     lines: Counter[int] = Counter()
-    for (bucket, _), count in tally.counts.items():
-        if bucket >= 0:
-            lines[bucket] += count
-    buckets = sorted(lines)
-    passed = list(accumulate(lines[bucket] for bucket in buckets))
-    if not buckets:
+    for second, _, count in tally.rows():
+        if second >= 0:
+            lines[second] += count
+    seconds = sorted(lines)
+    passed = list(accumulate(lines[second] for second in seconds))
+    if not seconds:
         return None
-    low = buckets[bisect_right(passed, TAIL * passed[-1])]
-    high = buckets[bisect_left(passed, (1 - TAIL) * passed[-1])]
-    near = max(1, high - low)
-    kept = [bucket for bucket in buckets if low - near <= bucket <= high + near]
-    if kept[0] == kept[-1]:
+    low = seconds[bisect_right(passed, TAIL * passed[-1])]
+    high = seconds[bisect_left(passed, (1 - TAIL) * passed[-1])]
+    near = max(tally.width, high - low)
+    kept = [one for one in seconds if low - near <= one <= high + near]
+    first, last = kept[0], kept[-1]
+    if first == last:
         return None
-    start = kept[0] * tally.width
-    seconds = (kept[-1] + 1) * tally.width - start
-    width = -(-seconds // (SLOTS * tally.width)) * tally.width
-    return Slots(start, width, -(-seconds // width))
-
-
-def _slotted(tally: Tally, slots: Slots) -> Iterator[tuple[Shape, int, int]]:
-    """Shapes, slots, and lines of that shape in that slot."""
-    for (bucket, number), lines in tally.counts.items():
-        slot = slots.of(bucket * tally.width)
-        if bucket >= 0 and slot >= 0:
-            yield tally.shapes[number], slot, lines
+    length = last + tally.width - first
+    width = -(-length // (SLOTS * tally.width)) * tally.width
+    return Slots(first, width, -(-length // width))
 
 
 def weight(level: int) -> int:
@@ -93,14 +85,20 @@ def weight(level: int) -> int:
     return FATAL_LINES if level == FATAL else 1
 
 
-def trouble(tally: Tally, slots: Slots) -> dict[Kind, list[int]]:
-    """Lines of each kind of trouble in each slot; of the `MOST_KINDS` of most lines."""
+def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[int]]:
+    """Lines of each kind of trouble in each slot, of the `MOST_KINDS` of most lines; and the calm
+    lines in each.
+    """
     series: dict[Kind, list[int]] = defaultdict(lambda: [0] * slots.number)
-    for shape, slot, lines in _slotted(tally, slots):
-        if shape.level >= WARN:
+    calm = [0] * slots.number
+    for second, number, lines in tally.rows():
+        shape, slot = tally.shapes[number], slots.of(second)
+        if slot >= 0 and shape.level >= WARN:
             series[shape.service, shape.template][slot] += lines * weight(shape.level)
+        elif slot >= 0:
+            calm[slot] += lines
     most = sorted(series, key=lambda kind: -sum(series[kind]))[:MOST_KINDS]
-    return {kind: series[kind] for kind in most}
+    return {kind: series[kind] for kind in most}, calm
 
 
 def gain(inside: float, length: float, outside: float, rest: float) -> float:
@@ -128,31 +126,27 @@ def spread(counts: Sequence[int]) -> float:
     return max(1.0, sum(kept) / (2 * len(kept)) / (total / len(counts)))
 
 
-def exposures(tally: Tally, slots: Slots) -> list[float]:
+def exposures(calm: Sequence[int]) -> list[float]:
     """How much was going on in each slot, 1 on average: by lines that tell of no trouble, so that
     a busy hour is not taken for a bad one. Where there are hardly any, every slot counts alike.
     """
-    calm = [0] * slots.number
-    for shape, slot, lines in _slotted(tally, slots):
-        if shape.level < WARN:
-            calm[slot] += lines
-    mean = sum(calm) / slots.number
+    mean = sum(calm) / len(calm)
     if mean < LEAST_CALM:
-        return [1.0] * slots.number
+        return [1.0] * len(calm)
     raised = [max(LEAST_EXPOSURE, lines / mean) for lines in calm]
-    return [one * slots.number / sum(raised) for one in raised]
+    return [one * len(calm) / sum(raised) for one in raised]
 
 
 def find_window(tally: Tally) -> Window | None:
     """The window of a log; None where no stretch of it is unlike the rest."""
     slots = slots_of(tally)
-    series = trouble(tally, slots) if slots else {}
-    if not slots or not series or slots.number < 4:
+    if not slots or slots.number < 4:
         return None
     count = slots.number
+    series, calm = _slotted(tally, slots)
     sums = [(list(accumulate(counts, initial=0)), spread(counts)) for counts in series.values()]
-    exposed = list(accumulate(exposures(tally, slots), initial=0.0))
-    cost, least = KIND_COST + log(len(series)), max(2, count // 10)
+    exposed = list(accumulate(exposures(calm), initial=0.0))
+    cost, least = KIND_COST + log(max(1, len(series))), max(2, count // 10)
     best, begin, finish = LEAST_GAIN, -1, -1
     for start in range(count):
         if 0 < start < least:
@@ -175,8 +169,8 @@ def find_window(tally: Tally) -> Window | None:
     last, over = slots.start + finish * slots.width, slots.start + count * slots.width
     if not begin:
         return Window(slots.start, last, (last, over), False, best)
-    refined = _first_new(tally, slots, series, begin, finish)
-    return Window(refined, last, (slots.start, refined), finish == count, best)
+    first = _first_new(tally, slots, series, begin, finish)
+    return Window(first, last, (slots.start, first), finish == count, best)
 
 
 def _first_new(
@@ -185,14 +179,12 @@ def _first_new(
     """The second of the first line in the window of a kind that was not there before, a death in
     the slot before it too; the start of the window's first slot, where there is none in it.
     """
-    begins = slots.start + start * slots.width
-    seconds = []
-    for bucket, number in tally.counts:
-        shape, second = tally.shapes[number], bucket * tally.width
+    begins, found = slots.start + start * slots.width, []
+    for second, number, _ in tally.rows():
+        shape = tally.shapes[number]
         died = shape.level == FATAL
-        first = start - 1 if died else start
-        if begins - slots.width * died <= second < begins + slots.width and shape.level >= WARN:
-            counts = series.get((shape.service, shape.template))
-            if counts and not any(counts[:first]) and sum(counts[first:end]) >= LEAST_LINES:
-                seconds.append(second)
-    return min(seconds, default=begins)
+        if begins - died * slots.width <= second < begins + slots.width and shape.level >= WARN:
+            counts = series.get((shape.service, shape.template), [])
+            if not any(counts[: start - died]) and sum(counts[start - died : end]) >= LEAST_LINES:
+                found.append(second)
+    return min(found, default=begins)

@@ -70,7 +70,7 @@ def test_whom_a_broken_service_mentions_is_not_the_root_for_sure(story):
 def test_source_files_do_not_speak():
     rows = (f"E1122 03:04:{i:02d}.000001 1 {'abc'[i % 3]}art.go:12] lost {i}" for i in range(60))
     log = read_named({"app.log": "\n".join(rows).encode()})
-    assert log.files[0].speaker == "" and log.tally.services == ["log"]
+    assert log.files[0].layout.speaker == "" and log.tally.services == ["log"]
 
 
 @pytest.mark.parametrize(

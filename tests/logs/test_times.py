@@ -1,6 +1,6 @@
 """Times as logs write them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -159,15 +159,6 @@ def test_numbers_are_seconds_or_finer(unit):
 @pytest.mark.parametrize("value", [-5, 0, 42, float("inf"), float("nan"), 1e300, None, True, []])
 def test_other_values_are_no_times(value):
     assert {time_of(one, CLOCKS) for one in (value, str(value), "x" * 500, "²")} == {-1}
-
-
-def test_times_that_are_remembered_are_bounded(monkeypatch):
-    monkeypatch.setattr(times, "MOST_KNOWN", 10)
-    clock = Clock(FORMS[0])
-    start = datetime(2026, 11, 22, 3, 4, 5)
-    for i in range(50):
-        assert clock.read((start + timedelta(seconds=i)).isoformat(" ").encode()) == AT + i
-        assert len(clock._known) <= 10
 
 
 @pytest.mark.parametrize(
