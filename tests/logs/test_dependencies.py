@@ -24,7 +24,8 @@ at com.example.Cart.load(Cart.java:1234) ~ File "/app/main.py", line 1234, in lo
 duration:1500 ms ~ status:503 ~ error code:5001 ~ listening on port:8080
 see https://docs.example.com/x ~ https://hooks.slack.com/services/x timed out
 localhost:5432 refused ~ 127.0.0.1:5432 refused ~ 12:30:45 failed ~ 2026-11-22T03:04:05 failed
-mail to a@b.com: refused ~ calling the service failed ~ the request returned 503 items"""
+mail to a@b.com: refused ~ calling the service failed ~ the request returned 503 items
+Could not resolve placeholder in a.yaml"""
 
 
 @pytest.mark.parametrize("line", re.split(r" ~ |\n", NOBODY))
