@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 from ..world.call_graph import CallGraph
-from .evidence import ServiceEvidence, Trouble, changes, weigh
 from .levels import NAMES, stated_level
 from .lines import quoted, visible
 from .log import STDIN, Log, LogFile
@@ -21,12 +20,16 @@ from .suspects import (
     POSSIBLE,
     POSSIBLE_FROM,
     UNSURE,
+    ServiceEvidence,
     Suspect,
+    Trouble,
     accusers,
     chain_to,
+    changes,
     confidence,
     doubts,
     rank,
+    weigh,
 )
 from .tally import speakers_of
 from .times import told
@@ -54,9 +57,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, in the order in which it is read; empty strings stand for what the log does not
-    tell.
-    """
+    """An answer, in the order in which it is read; empty where the log does not tell."""
 
     root: str  # the suspected service; empty where there is not enough evidence
     sure: str  # `likely`, `possible` or `not enough evidence`
@@ -75,9 +76,7 @@ class Answer:
         return asdict(self)
 
     def text(self) -> str:
-        """The answer as somebody reads it in a terminal: the first line says who, since when, how
-        sure and why.
-        """
+        """The answer for a terminal; the first line says who, since when, how sure and why."""
         since = f", since {self.began}" if self.began else ""
         since += f", over by {self.ended}" if self.ended else ""
         rows = [f"{self.root}{since}: {self.sure} ({self.confidence:.0%}), {self.why}"]
@@ -116,9 +115,7 @@ class Findings:
 
 
 def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
-    """The window of a log, the evidence in it, and whom to suspect; by its call graph, where that
-    is known.
-    """
+    """The window of a log, the evidence in it, and whom to suspect; by its call graph, if known."""
     tally = log.tally
     window = find_window(tally)
     if tally.merge_replicas(*(window[:2] if window else (0, 0))):

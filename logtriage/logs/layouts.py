@@ -43,6 +43,7 @@ FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.
 DELIMITERS = ",;\t|"
 TITLE = re.compile(r"\s{0,9}\"?[A-Za-z_@][\w .@()[\]-]{0,80}\"?\s{0,9}")  # of a column
 
+Row = tuple[int, bytes, int]  # the second of a line, the line, and its number
 Records = Iterator[tuple[dict[str, Any], int]]  # each with its line
 Items = Callable[[Iterable[bytes], Reading], Records]  # of the parts of a file
 
@@ -104,28 +105,24 @@ class TextLayout:
             else:
                 seconds = stamps.seconds(lines)
                 if MISSING in seconds:
-                    seconds, lines, numbers = self._joined(seconds, lines, numbers, last)
+                    rows = self._joined(zip(seconds, lines, numbers, strict=True), last)
+                    seconds, lines, numbers = ([row[i] for row in rows] for i in range(3))
             if lines:
                 last = seconds[-1]
                 yield self._batch(seconds, lines, numbers, stamps.span)
 
-    def _joined(
-        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int], last: int
-    ) -> tuple[list[int], list[bytes], list[int]]:
-        """Records, with the lines that go on with them; what goes on with a line of an earlier
-        block is left out. `last` is the second of that line.
-        """
+    def _joined(self, rows: Iterable[Row], last: int) -> list[Row]:
+        """Lines with those that go on with them; `last` is the second of the line before them."""
         headed = self.place if self.place and self.place.before_time else None
-        times, texts, places = list[int](), list[bytes](), list[int]()
-        for second, line, number in zip(seconds, lines, numbers, strict=True):
+        joined: list[Row] = []
+        for second, line, number in rows:
             if second != MISSING or not number or (headed and headed.pattern.match(line)):
                 last = last if second == MISSING else second
-                times.append(last)
-                texts.append(line)
-                places.append(number)
-            elif texts and len(texts[-1]) <= MOST_TEXT and not FRAME.match(line):
-                texts[-1] += b" " + line.strip()
-        return times, texts, places
+                joined.append((last, line, number))
+            elif joined and len(joined[-1][1]) <= MOST_TEXT and not FRAME.match(line):
+                second, text, number = joined[-1]
+                joined[-1] = second, text + b" " + line.strip(), number
+        return joined
 
     def _batch(
         self,
@@ -138,11 +135,10 @@ class TextLayout:
         heads = b"\n".join([line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
-            if span:
-                begin, end = span
-                texts = [line[:begin] + line[end:] for line in lines]
-            else:
-                texts = [self.headed(line).text for line in lines]
+            begin, end = span or (0, 0)
+            texts = [
+                line[:begin] + line[end:] if span else self.headed(line).text for line in lines
+            ]
             keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
 
         def record(i: int) -> Record:
@@ -291,9 +287,7 @@ def _line(record: dict[str, Any], text: str) -> bytes:
 
 
 def json_lines(parts: Iterable[bytes], reading: Reading) -> Records:
-    """The records of lines of JSON, each with its line; what stands before an object in its line is
-    a field of its own, and so is a line that is no JSON.
-    """
+    """The records of lines of JSON; what stands before an object is a field, as is other text."""
     for lines in blocks(parts, reading):
         for number, line in enumerate(lines, reading.lines - len(lines)):
             head = PAYLOAD.match(line)

@@ -48,7 +48,7 @@ def stated_level(text: bytes) -> int | None:
     if letter := LETTER.match(text):
         return LETTERS[letter[1]]
     priority = PRIORITY.match(text)
-    return numbered_level(int(priority[1]) & 7) if priority else None
+    return named_level(int(priority[1]) & 7) if priority else None
 
 
 def _likely_levels(text: bytes) -> Iterator[bytes]:
@@ -64,17 +64,12 @@ def _likely_levels(text: bytes) -> Iterator[bytes]:
 
 
 def level_of(text: bytes, status: bytes) -> int:
-    """The level of a line: of a request, by its status (`status_of`); else the one that it states,
-    else by its words.
-    """
+    """The level of a line: of a request by its status; else the one that it states, or by words."""
     stated = stated_level(text)
     if status and (stated is None or stated < WARN):
         return level_of_status(status)
-    return judged_level(text) if stated is None else stated
-
-
-def judged_level(text: bytes) -> int:
-    """The level of a line that states none, by its words."""
+    if stated is not None:
+        return stated
     small = text.lower()
     if not PARTS.search(small):
         return CALM
@@ -96,22 +91,10 @@ def level_of_status(status: bytes) -> int:
     return WARN if status in TURNED_AWAY else SERVED
 
 
-def numbered_level(number: float, field: str = "") -> int | None:
-    """The level that a number states: as syslog counts (0 to 7, the lower the worse), or by a scale
-    of `words.toml`, which the name of its field tells; None for one that tells none.
-    """
-    if field not in SCALES and number < 8:
-        return FATAL if number <= 2 else ERROR if number == 3 else WARN if number == 4 else CALM
-    if field not in SCALES and number not in range(10, 70, 10):
-        return None
-    warn, error, fatal = SCALES.get(field, SCALES["other"])
-    if number < error:
-        return WARN if number >= warn else CALM
-    return FATAL if number >= fatal else ERROR
-
-
 def named_level(value: object, field: str = "") -> int | None:
-    """The level that a field of a structured record states, in words or in numbers."""
+    """The level that a field of a structured record states: in words, in a number as syslog counts
+    (0 to 7, the lower the worse), or by a scale of `words.toml`, which the field's name tells.
+    """
     if isinstance(value, str):
         known = LEVELS.get(value.strip().lower())
         if known is not None or not (value.isascii() and value.isdecimal()):
@@ -119,4 +102,11 @@ def named_level(value: object, field: str = "") -> int | None:
         value = int(value[:3])
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return numbered_level(value, field)
+    if field not in SCALES and value < 8:
+        return FATAL if value <= 2 else ERROR if value == 3 else WARN if value == 4 else CALM
+    if field not in SCALES and value not in range(10, 70, 10):
+        return None
+    warn, error, fatal = SCALES.get(field, SCALES["other"])
+    if value < error:
+        return WARN if value >= warn else CALM
+    return FATAL if value >= fatal else ERROR

@@ -110,16 +110,12 @@ def visible(text: bytes | str, most: int = SHOWN) -> str:
 
 
 def defused(text: str) -> str:
-    """Visible text as a model may read it: what its template would take for a marker of its own is
-    broken by a backslash.
-    """
+    """Visible text as a model may read it: markers of its template are broken by a backslash."""
     return MARKERS.sub(lambda found: found[0] + "\\", text)
 
 
 def quoted(name: str) -> str:
-    """A file's name as a shell takes it for no more than one; empty for one that a terminal could
-    not show as it is.
-    """
+    """A file's name as one word of a shell; empty for one that a terminal cannot show as it is."""
     if name == "-" or not name.isprintable():
         return "-" if name == "-" else ""
     return shlex.quote(f"./{name}" if name.startswith("-") else name)

@@ -33,42 +33,39 @@ def objects_of(text: str) -> list[Any]:
 
 
 def objects_in(parts: Iterable[bytes], reading: Reading) -> Iterator[tuple[Any, int]]:
-    """The objects of a document of JSON, of whatever size, each with its line. Of an object that is
-    too large to be held, the inner objects.
-    """
+    """The objects of a document of JSON, each with its line; of too large a one, the inner ones."""
     parts, decode = iter(parts), codecs.getincrementaldecoder("utf-8")("replace").decode
-    text, place, line, steps = "", 0, 0, 0
+    text, place, line, steps, ended = "", 0, 0, 0, False
     tried = 0  # characters with which the object at hand was not whole
-    ended = False
     while True:
         start = text.find("{", place)
-        while start >= 0 and (ended or len(text) - start >= 2 * tried):
-            line += text.count("\n", place, start)
-            try:
-                value, place = DECODER.raw_decode(text, start)
-            except (ValueError, RecursionError) as error:
-                size = len(text) - start
-                near = size - (getattr(error, "pos", start) - start) < 100
-                unfinished = near or "Unterminated" in str(error)
-                if unfinished and not ended and size < MOST_OBJECT:
-                    place, tried = start, size
-                    break
-                steps += 1
-                place = min(len(text), start + (1 if steps < MOST_STEPS else 10_000))
-            else:
-                yield value, line
-                steps = 0
-            line += text.count("\n", start, place)
-            tried = 0
-            start = text.find("{", place)
-        if ended:
-            return
-        keep = place if start >= 0 else len(text)
-        line += text.count("\n", place, keep)
-        chunk = next(parts, b"")
-        ended = not chunk
-        reading.lines += chunk.count(b"\n")
-        text, place = text[keep:] + decode(chunk, final=ended), 0
+        size = len(text) - start
+        if start < 0 or (size < 2 * tried and not ended):
+            if ended:
+                return
+            keep = place if start >= 0 else len(text)
+            line += text.count("\n", place, keep)
+            chunk = next(parts, b"")
+            ended = not chunk
+            reading.lines += chunk.count(b"\n")
+            text, place = text[keep:] + decode(chunk, final=ended), 0
+            continue
+        line += text.count("\n", place, start)
+        try:
+            value, place = DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            near = len(text) - getattr(error, "pos", start) < 100
+            unfinished = near or "Unterminated" in str(error)
+            if unfinished and not ended and size < MOST_OBJECT:
+                place, tried = start, size
+                continue
+            steps += 1
+            place = min(len(text), start + (1 if steps < MOST_STEPS else 10_000))
+        else:
+            yield value, line
+            steps = 0
+        line += text.count("\n", start, place)
+        tried = 0
 
 
 def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, str], int]]:
@@ -114,9 +111,7 @@ def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[
 
 
 def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The lists of records among the fields of an object, or what holds them; none in one that has
-    a message.
-    """
+    """The fields of an object that hold lists of records; none where it has a message."""
     found: dict[str, Any] = {}
     if any(short(key) in NAMES["message"] for key in value):
         return found

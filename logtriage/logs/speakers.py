@@ -113,18 +113,16 @@ def _signs(rest: Sequence[bytes]) -> float:
 def best_key(
     records: Sequence[Mapping[Path, str]], texts: Sequence[str], known: Collection[str]
 ) -> tuple[list[Path], bool]:
-    """The fields of records that name their speaker, the best first, none where none is good
-    enough; and whether that one names services for certain.
-    """
+    """The fields that name the speaker, the best first; and whether those are services for sure."""
     keys = Counter(key for record in records for key in record)
     good = []
     for key, count in keys.items():
         prior = key_prior(".".join(key))
         if count < 0.3 * len(records) or prior < -1.0:
             continue
-        here = [i for i, record in enumerate(records) if key in record]
-        values = [records[i][key] for i in here]
-        score, proven = score_of(values, [texts[i] for i in here], known, prior)
+        rows = [(one[key], text) for one, text in zip(records, texts, strict=True) if key in one]
+        values, lines = zip(*rows, strict=True)
+        score, proven = score_of(values, lines, known, prior)
         score += count / len(records)
         if score >= ENOUGH:
             good.append((score, key, proven))
@@ -167,9 +165,7 @@ def score_of(
 
 
 def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) -> float:
-    """1 where most names have much to say, -1 where most go on with one and the same word, as the
-    first words of messages do.
-    """
+    """1 where all names have much to say, -0.5 where each is followed by the same words."""
     after: dict[str, set[str]] = defaultdict(set)
     for name, value, line in zip(names, values, lines, strict=True):
         if name:
@@ -180,9 +176,7 @@ def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) 
 
 
 def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float, bool]:
-    """The share of names that lines of others name, most of it for one that is called by them, and
-    whether that is enough to take them for services.
-    """
+    """How many names lines of others name, or better call, and whether they are services so."""
     plain = [REPLICA.sub("", name) for name in names]
     known, replicas = set(filter(None, plain)), {name for name in names if REPLICA.search(name)}
     if len(known) < 2:

@@ -184,9 +184,7 @@ class Tally:
         return self._numbers[name]
 
     def settle(self) -> None:
-        """Once all is read: give lines of the platform to whom they are about, and take off what
-        all names begin with.
-        """
+        """Once all is read: give lines of the platform to whom they are about; shorten names."""
         known = [name for name in self.services if not PLATFORM.match(name)]
         namer = Namer(REPLICA.sub("", name) for name in known)
         for shape in self.shapes:

@@ -9,12 +9,12 @@ from calendar import isleap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import NamedTuple
 
 LOOK = 160  # bytes of a line in which its time is looked for
-MOST_KNOWN = 50_000  # times remembered
+MOST_KNOWN = 50_000  # times remembered of a file
 LEAST = 0.05  # share of lines that a form needs
 DAY = 86_400
 MOST_STRAYS = 50  # lines of a block with their time elsewhere, from which each is searched
@@ -71,11 +71,8 @@ FORMS = (
 )
 
 
-@lru_cache(MOST_KNOWN)
-def _parsed(order: str, time: bytes, zone: bytes | None, year: int) -> int:
-    """The second of a time whose parts stand in this order; -1 for what is no time. `year` is for
-    one that names none.
-    """
+def _parsed(order: str, year: int, time: bytes, zone: bytes | None) -> int:
+    """The second of a time by the order of its parts, -1 for none; `year` is for one without."""
     if not order:
         return number_to_second(float(time))
     parts = dict(zip(order, PART.findall(time), strict=False))
@@ -113,6 +110,7 @@ class Clock:
         self.form = form
         self._last = near
         self._year = datetime.fromtimestamp(near, UTC).year if near is not None else 2000
+        self._parsed = lru_cache(MOST_KNOWN)(partial(_parsed, form.order, self._year))
         self._period = form.period + DAY * (form.period > DAY and isleap(self._year))
 
     def read(self, text: bytes) -> int:
@@ -122,7 +120,7 @@ class Clock:
 
     def at(self, time: bytes, zone: bytes | None) -> int:
         """The second from the groups of the form's pattern; -1 for what is no time."""
-        second = _parsed(self.form.order, time, zone, self._year)
+        second = self._parsed(time, zone)
         if not self._period or second < 0:
             return second
         last = second if self._last is None else self._last
@@ -207,7 +205,7 @@ def find_forms(sample: Sequence[bytes]) -> list[Form]:
         starts = {
             form: one.start()
             for form, one in found
-            if one and _parsed(form.order, one[1], one[2], 2000) >= 0
+            if one and _parsed(form.order, 2000, one[1], one[2]) >= 0
         }
         if starts:
             lines[min(starts, key=starts.__getitem__)] += 1
@@ -248,9 +246,7 @@ def time_of(value: object, clocks: Sequence[Clock]) -> int:
 
 
 def number_to_second(value: float) -> int:
-    """A number that stands for a time, in seconds, milli-, micro- or nanoseconds since 1970, to
-    seconds; -1 for what is none.
-    """
+    """The second of a number: of seconds, milli-, micro- or nanoseconds since 1970; -1 for none."""
     if not abs(value) < 1e20:  # an integer of JSON may have hundreds of digits
         return -1
     for unit in (1, 1_000, 1_000_000, 1_000_000_000):

@@ -57,9 +57,7 @@ Kind = tuple[int, int]  # of trouble: who says it (a number of `Tally.services`)
 
 
 def slots_of(tally: Tally) -> Slots | None:
-    """The slots of a log, times that lie far off the others left out; None where fewer than two
-    times differ.
-    """
+    """The slots of a log, times far off the others left out; None where fewer than two differ."""
     lines: Counter[int] = Counter()
     for second, _, count in tally.rows():
         if second >= 0:
@@ -86,9 +84,7 @@ def weight(level: int) -> int:
 
 
 def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[int]]:
-    """Lines of each kind of trouble in each slot, of the `MOST_KINDS` of most lines; and the calm
-    lines in each.
-    """
+    """In each slot, lines of each kind of trouble (the `MOST_KINDS` largest), and calm lines."""
     series: dict[Kind, list[int]] = defaultdict(lambda: [0] * slots.number)
     calm = [0] * slots.number
     for second, number, lines in tally.rows():

@@ -3,7 +3,7 @@
 import pytest
 from shop_log import START, calm, log_of, trouble
 
-from logtriage.logs.evidence import MOST_TARGETS, changes, weigh
+from logtriage.logs.suspects import MOST_TARGETS, changes, weigh
 from logtriage.logs.window import Window
 
 
@@ -44,8 +44,21 @@ def test_a_symptom_that_names_nobody_is_of_whom_the_other_lines_name():
     assert weighed(rows)["web-app"].names == {"cart-db": pytest.approx(1.0)}
 
 
-def test_a_cause_at_home_blames_nobody_in_its_words():
-    (found,) = weighed(wrong("cart", "out of memory while answering mail"))["cart"].troubles
+@pytest.mark.parametrize(
+    "text",
+    [
+        "out of memory while answering mail",
+        "Apparent connection leak detected, mail late",
+        "memory resource limit alarm set, mail rejected",
+        "flood stage disk watermark exceeded, mail rejected",
+        "rabbit node down, mail lost",
+        "Could not resolve placeholder, mail fails",
+        "jar signature of mail invalid, it fails",
+        "evicts entries before first read, mail slow",
+    ],
+)
+def test_a_cause_at_home_blames_nobody_in_its_words(text):
+    (found,) = weighed(wrong("cart", text))["cart"].troubles
     assert found.cause and not found.symptom and not found.names
 
 

@@ -2,9 +2,16 @@
 
 import pytest
 
-from logtriage.logs.evidence import ServiceEvidence, Trouble
 from logtriage.logs.levels import ERROR, WARN
-from logtriage.logs.suspects import MOST_HOPS, chain_to, confidence, doubts, rank
+from logtriage.logs.suspects import (
+    MOST_HOPS,
+    ServiceEvidence,
+    Trouble,
+    chain_to,
+    confidence,
+    doubts,
+    rank,
+)
 
 
 def service(name, gain=0.0, blamed="", text="it failed", level=ERROR, silent=False):
