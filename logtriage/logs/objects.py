@@ -103,7 +103,7 @@ def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[
             value = {key: _plain(one) for key, one in value.items()}
         lists = _lists(value) if nested else {}
         if not lists:
-            yield _unwrapped({**around, **value})
+            yield _unwrapped({**around, **value} if around else value)
             return
         rest = {key: one for key, one in value.items() if key not in lists}
         for one in lists.values():
