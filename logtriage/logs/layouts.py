@@ -106,7 +106,9 @@ class TextLayout:
                 seconds = stamps.seconds(lines)
                 if MISSING in seconds:
                     rows = self._joined(zip(seconds, lines, numbers, strict=True), last)
-                    seconds, lines, numbers = ([row[i] for row in rows] for i in range(3))
+                    seconds = [second for second, _, _ in rows]
+                    lines = [line for _, line, _ in rows]
+                    numbers = [number for _, _, number in rows]
             if lines:
                 last = seconds[-1]
                 yield self._batch(seconds, lines, numbers, stamps.span)
