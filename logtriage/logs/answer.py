@@ -145,7 +145,7 @@ def told_of(log: Log, found: Findings) -> Answer:
         why,
         chain,
         _evidence(log, found, chain),
-        _next(log, found, first) if first and window else "",
+        _next(log, window, first, found.evidence[first].troubles) if first and window else "",
         list(found.suspects[:MOST_SUSPECTS]),
         [_read_line(file) for file in log.files],
     )
@@ -232,12 +232,10 @@ def _shown(log: Log, found: Findings, service: str, trouble: Trouble) -> Shown:
     )
 
 
-def _next(log: Log, found: Findings, first: str) -> str:
+def _next(log: Log, window: Window, first: str, troubles: Sequence[Trouble]) -> str:
     """What to look at: the place of the first suspect's trouble, or its log, where it has none."""
-    troubles = found.evidence[first].troubles
     if not troubles:
-        assert found.window is not None
-        start = _time(log, max(0, found.window.start - (0 if log.ordered else LEAD)))
+        start = _time(log, max(0, window.start - (0 if log.ordered else LEAD)))
         return f"read the log of {visible(first, 60)} from {start} on"
     number, line = min(troubles, key=lambda one: one.first).at
     file, first_line, last_line = log.files[number], max(1, line + 1 - AROUND), line + 1 + AROUND
@@ -249,12 +247,11 @@ def _next(log: Log, found: Findings, first: str) -> str:
 
 def _read_line(file: LogFile) -> str:
     """What was read of a file, who speaks in it, and what was left out."""
-    lines, cut = file.reading.lines, file.reading.cut
-    told = f"{visible(file.name, 200)}: {file.layout.kind}, {_counted(lines, 'line')}, "
-    told += f"{_counted(file.records, 'record')}; "
-    told += f"who speaks is told by {visible(file.layout.speaker or 'nothing', 60)}"
-    told += f"; {file.untimed:,} without a time" if file.untimed else ""
-    return told + (f"; {cut:,} lines were cut" if cut else "")
+    lines, records = _counted(file.reading.lines, "line"), _counted(file.records, "record")
+    line = f"{visible(file.name, 200)}: {file.layout.kind}, {lines}, {records}; "
+    line += f"who speaks is told by {visible(file.layout.speaker or 'nothing', 60)}"
+    line += f"; {file.untimed:,} without a time" if file.untimed else ""
+    return line + (f"; {file.reading.cut:,} lines were cut" if file.reading.cut else "")
 
 
 def _counted(number: int, word: str) -> str:

@@ -6,7 +6,7 @@ text, or of CSV.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -168,6 +168,23 @@ class ObjectLayout:
     ) -> None:
         self.kind, self._items, self._text = kind, items, None
         rows = [dict(flattened(one)) for one in sample]
+        self._find_parts(rows)
+        texts = [self._message_of(one) for one in sample]
+        shown = [{path: flat(value) for path, value in row.items()} for row in rows]
+        self._service, self.proven = best_key(shown, texts, services)
+        self.speaker = ".".join(self._service[0]) if self._service else ""
+        if not self._service:
+            lines = [_line(one, text) for one, text in zip(sample, texts, strict=True)]
+            self._text = TextLayout(lines, services)
+            self.proven = self._text.proven
+            self.speaker = "its text" if self._text.place else ""
+        self.begins = next((one for one in map(self._second_of, sample) if one >= 0), -1)
+        self.periods = [0] if self.begins >= 0 else []
+        times = (str(at(one, self._time) or "").encode("utf-8", "replace") for one in sample)
+        self.zoned = say_zones(times, [clock.form for clock in self._clocks])
+
+    def _find_parts(self, rows: Sequence[Mapping[Path, Any]]) -> None:
+        """Where records have their parts but for the speaker, by the values at each path."""
         values: dict[Path, list[Any]] = defaultdict(list)
         for row in rows:
             for path, value in row.items():
@@ -181,41 +198,31 @@ class ObjectLayout:
             found.sort(key=lambda one: (ranks[one[1]], len(one[0])))
             return list(dict.fromkeys(path for path, _ in found))
 
-        def tell(paths: list[Path], least: float, told: Callable[[Any, str], bool]) -> list[Path]:
-            """The paths of whose values more than a share tell something."""
-            shares = {
-                path: [told(value, short(path[-1])) for value in values[path][:SOME]]
-                for path in paths
-            }
-            return [path for path, some in shares.items() if sum(some) > least * len(some)]
+        def share(path: Path, told: Callable[[Any], bool]) -> float:
+            """The share of the values at a path of which something is told."""
+            some = values[path][:SOME]
+            return sum(map(told, some)) / len(some)
 
-        clocks = [Clock(form) for form in FORMS]
-        timed = tell(common, 0.8, lambda value, _: time_of(value, clocks) >= 0)
-        self._time = [path for path in named("time") if path in timed] or timed[:1]
-        written = [str(one) for one in values[self._time[0]][:SOME]] if timed else []
+        def timed(path: Path) -> bool:
+            clocks = [Clock(form) for form in FORMS]
+            return share(path, lambda value: time_of(value, clocks) >= 0) > 0.8
+
+        def levelled(path: Path) -> bool:
+            return share(path, lambda one: named_level(one, short(path[-1])) is not None) > 0.8
+
+        def worded(path: Path) -> bool:
+            return share(path, lambda value: str(value).strip().lower() in LEVELS) > 0.95
+
+        times = [*filter(timed, common)]
+        self._time = [path for path in named("time") if path in times] or times[:1]
+        written = [str(one) for path in self._time[:1] for one in values[path][:SOME]]
         forms = find_forms([one.encode("utf-8", "replace") for one in written])
         self._clocks = [Clock(form) for form in forms]  # of times as text
-        self._level = tell(
-            named("level"), 0.8, lambda value, name: named_level(value, name) is not None
-        ) or tell(common, 0.95, lambda value, _: str(value).strip().lower() in LEVELS)
+        self._level = [*filter(levelled, named("level"))] or [*filter(worded, common)]
         self._message = [path for path in named("message") if isinstance(values[path][0], str)]
         self._error = [path for path in named("error") if path not in self._message][:2]
         requests = any(_names(path)[0] in NAMES["request"] for path in common)
         self._status = named("status") if requests or not self._message else []
-
-        texts = [self._message_of(one) for one in sample]
-        shown = [{path: flat(value) for path, value in row.items()} for row in rows]
-        self._service, self.proven = best_key(shown, texts, services)
-        self.speaker = ".".join(self._service[0]) if self._service else ""
-        if not self._service:
-            lines = [_line(one, text) for one, text in zip(sample, texts, strict=True)]
-            self._text = TextLayout(lines, services)
-            self.proven = self._text.proven
-            self.speaker = "its text" if self._text.place else ""
-        self.begins = next((one for one in map(self._second_of, sample) if one >= 0), -1)
-        self.periods = [0] if self.begins >= 0 else []
-        times = (str(at(one, self._time) or "").encode("utf-8", "replace") for one in sample)
-        self.zoned = say_zones(times, forms)
 
     def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
