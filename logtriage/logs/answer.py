@@ -206,16 +206,13 @@ def _evidence(log: Log, found: Findings, chain: Sequence[str]) -> list[Shown]:
     without a chain, of each suspect.
     """
     names = chain or [one.service for one in found.suspects[:MOST_SUSPECTS]]
-    shown = [
-        _shown(log, found, name, one)
-        for name in names[:1]
-        for one in found.evidence[name].troubles[:OF_ROOT]
-    ]
-    for before, name in pairwise(names):
+    shown: list[Shown] = []
+    for before, name in pairwise(["", *names]):
         troubles = found.evidence[name].troubles
         if chain:
             troubles = sorted(troubles, key=lambda one: -one.names.get(before, 0.0))
-        shown += [_shown(log, found, name, one) for one in troubles[:1]]
+        most = 1 if before else OF_ROOT
+        shown += [_shown(log, found, name, one) for one in troubles[:most]]
     return shown
 
 

@@ -318,8 +318,7 @@ def json_document(parts: Iterable[bytes], reading: Reading) -> Records:
             yield record, line
 
 
-def csv_rows(delimiter: str, parts: Iterable[bytes], reading: Reading) -> Records:
-    """The rows of CSV, each with its line."""
+def _csv_rows(delimiter: str, parts: Iterable[bytes], reading: Reading) -> Records:
     return rows_in(chain.from_iterable(blocks(parts, reading)), delimiter)
 
 
@@ -358,5 +357,5 @@ def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
         titles, *rest = [text.split(delimiter) for text in texts]
         whole = sum(len(row) >= len(titles) for row in rest) > HALF * len(rest)
         if len(titles) > 2 and whole and all(map(TITLE.fullmatch, titles)):
-            return "csv", partial(csv_rows, delimiter)
+            return "csv", partial(_csv_rows, delimiter)
     return "text", None
