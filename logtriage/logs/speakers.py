@@ -7,7 +7,7 @@ lines: few names, each again and again, with much to say, and named by the lines
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from .levels import LEVELS
@@ -145,22 +145,21 @@ def score_of(
     if not said or len(counts) > MOST_NAMES or said < 0.5 * len(lines):
         return -9.0, False
 
-    def share(alike: Collection[str]) -> float:
-        return sum(counts[name] for name in alike) / said
+    def share(told: Callable[[str], object]) -> float:
+        """The share of the lines whose name tells something."""
+        return sum(count for name, count in counts.items() if told(name)) / said
 
-    often = share([name for name in counts if counts[name] >= min(3, len(lines))])
+    often = share(lambda name: counts[name] >= min(3, len(lines)))
     score = 2.0 * said / len(lines) + 2.0 * often - 2.0
     score += 1.0 if len(counts) > 1 else -1.0
-    for pattern, cost in ((THREAD, 3.0), (CLASS, 2.0), (HOST, 1.0)):
-        score -= cost * share([name for name in counts if pattern.search(name)])
-    graph = share(counts.keys() & known)
-    platform = share([name for name in counts if PLATFORM.match(name)])
+    score = score - 3.0 * share(THREAD.search) - 2.0 * share(CLASS.search) - share(HOST.search)
+    graph, platform = share(lambda name: name in known), share(PLATFORM.match)
     score += 5.0 * graph + 2.0 * platform
     if score + 4.0 < ENOUGH:
         return prior + score, False
     named, called = _named_by_others(names, lines)
-    kind = share([name for name in counts if KIND.search(name)])
-    proven = called or graph > 0.0 or platform > 0.0 or kind > 0.5 or prior >= TELLING
+    proven = called or graph > 0.0 or platform > 0.0 or prior >= TELLING
+    proven = proven or share(KIND.search) > 0.5
     return prior + score + _variety(names, values, lines) + 2.0 * named, proven
 
 
