@@ -49,8 +49,8 @@ RECIPE = (
     *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
     *("credit", "shares", "completion_tokens", "varied", "constrained"),
 )
-# The presets whose costs on a T4 docs/t4.md tells, with so many held-out incidents a task before and
-# after, as notebook 08 has them.
+# Presets whose costs on a T4 docs/t4.md tells, with so many held-out incidents a task before and
+# after, as in notebook 08.
 COSTED = ("t4_starter", "recommended", "t4_qwen3", "model_card")
 HELD_OUT = 40
 # Numbers of services, and depths of roots, by which results on other call graphs are split.
