@@ -76,14 +76,13 @@ def interpreters(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_world_is_pinned_across_python_versions(version):
-    # tests/golden/world.json was written by Python 3.11; every other version must agree with it.
+def test_world_observations_and_scores_are_pinned_across_python_versions(version):
+    # tests/golden/ was written by Python 3.11; every other version must agree with it.
     python = next(interpreters(version), None)
     if python is None:
         pytest.skip(f"no Python {version} on this machine")
-    run = subprocess.run(
-        [python, "tests/world_digest.py", "--check"], cwd=ROOT, capture_output=True, text=True
-    )
+    command = [python, "tests/digests.py", "--check"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, f"{python}: {run.stdout}{run.stderr}"
 
 
