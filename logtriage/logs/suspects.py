@@ -33,7 +33,7 @@ ROUNDS = 30
 STAYS = 0.1  # share of its mass that a service keeps whatever it says: who complains is in trouble
 SILENT_GUILT = 0.25  # share that flows on to callees in trouble, of a symptom that names nobody
 # The logarithm of the odds that the first suspect is right: fitted to logs that the simulator made
-# of incidents of `train` (`tests/logs/simulated.py`, which also measures it on others).
+# of incidents of `train`; docs/logs.md has how it fares on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
 MOST_GAIN = 80.0  # of a window, beyond which it is no clearer
 LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5
