@@ -10,9 +10,9 @@ import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 
 import pytest
-from openenv.harbor.tasks import has_symlinks, resolve_task_dirs
 from test_command_line import refusal, run
 
 from logtriage.world.call_graph import TEAMS
@@ -79,7 +79,12 @@ def test_the_configuration_keeps_the_agent_from_the_truth(folders):
         for text in (command, (folder / "instruction.md").read_text()):
             assert settings["metadata"]["task"] not in text
     assert len({(folder / "instruction.md").read_text() for folder in folders}) == len(folders)
-    # and OpenEnv finds the tasks
+
+
+def test_openenv_finds_the_tasks(folders):
+    import_module("logtriage.openenv_base")  # first, so that OpenEnv comes without gradio
+    from openenv.harbor.tasks import has_symlinks, resolve_task_dirs
+
     assert resolve_task_dirs(str(folders[0].parent)) == folders and len(folders) == 7 * len(TASKS)
     assert not has_symlinks(folders[0].parent)
 
