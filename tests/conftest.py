@@ -32,12 +32,14 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # end; `make test` keeps this order.
 LONG_FILES = (
     "test_notebooks.py",
+    "test_learning.py",
+    "test_formats.py",
     "test_publication.py",
     "01_explore_the_environment.ipynb",
     "test_grpo.py",
+    "test_answer.py",
     "test_card_command.py",
     "test_command_line.py",
-    "test_learning.py",
     "test_server.py",
     "05_benchmark.ipynb",
     "test_docs.py",

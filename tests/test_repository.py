@@ -1,6 +1,5 @@
 """What a reader relies on: addresses, notebooks, gallery, words that have no place here."""
 
-import ast
 import json
 import re
 import subprocess
@@ -33,7 +32,6 @@ TEXTS = [
     for path in (ROOT / folder).glob("*" if folder in (".", "docs") else "**/*")
     if path.suffix in SUFFIXES or path.name == "Makefile"
 ]
-PACKAGE = sorted(path for path in (ROOT / "logtriage").rglob("*.py") if "build" not in path.parts)
 
 
 def test_the_address_stands_in_one_constant():
@@ -163,13 +161,6 @@ def test_the_image_runs_as_nobody_and_listens_where_the_manifest_says():
     project = tomllib.loads((ROOT / "logtriage" / "pyproject.toml").read_text())["project"]
     assert command[0] in project["scripts"] and "EXPOSE 8000" in lines
     assert command[command.index("--port") + 1] == "8000"
-
-
-def test_nothing_is_evaluated():
-    for path in PACKAGE:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                assert node.func.id not in ("eval", "exec", "__import__"), path.name
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
