@@ -13,7 +13,7 @@ from logtriage.production.production_episode import production_case
 from logtriage.real.real_episode import call_graph
 from logtriage.world.call_graph import CallGraph, Service
 
-BEFORE, EVERY = 40, 60  # samples before the window, seconds from one to the next
+BEFORE, EVERY = 20, 60  # samples before the window, seconds from one to the next
 START = datetime(2026, 6, 20, 13, tzinfo=UTC)
 SHOP = CallGraph((Service("web", "edge", ("cart",)), Service("cart", "app")))
 
@@ -65,7 +65,7 @@ def test_where_the_trouble_began_can_be_said(tmp_path):
 
 def test_a_simulated_incident_is_read_as_its_case_and_ranked(tmp_path):
     right = []
-    for index in range(6):
+    for index in range(4):
         case, graph, rows = whole_case(index)
         path = written(tmp_path / "m.csv", rows)
         evidence, _ = read_metrics(path, graph)
@@ -77,7 +77,7 @@ def test_a_simulated_incident_is_read_as_its_case_and_ranked(tmp_path):
         answer = rank_metrics(path, graph)
         right.append(answer.suspects[0][0] == case.truth.root)
         assert (answer.root != "") == (answer.suspects[0][1] >= 0.5) == (answer.sure == "possible")
-    assert sum(right) >= 3  # of six: a guess among 10 to 45 services finds none
+    assert sum(right) >= 2  # of four: a guess among 10 to 45 services finds none
 
 
 def test_who_has_no_past_is_not_compared_with_it(tmp_path):
