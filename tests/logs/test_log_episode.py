@@ -5,8 +5,6 @@ import json
 import pytest
 from shop_log import ROWS, calm, log_of, trouble
 
-from logtriage.bench.log_agent import ask
-from logtriage.bench.registry import make_policy
 from logtriage.logs.answer import findings_of
 from logtriage.logs.log import read_text
 from logtriage.logs.log_episode import (
@@ -137,12 +135,6 @@ def test_a_log_that_names_nobody_can_be_asked_about():
     episode = LogEpisode(read_text("it failed\nagain\n"))
     assert episode.opening.notice == NOBODY and episode.incident.topology.names == ("log",)
     assert asked(episode, "log").lines == ["ERROR log it failed", "INFO log again"]
-
-
-@pytest.mark.parametrize("policy", ["trace", "random"])
-def test_scripted_policies_play_it(policy):
-    answer = ask(make_policy(policy), LogEpisode(log_of(ROWS)))
-    assert answer.closed_by and answer.decisions >= 1 and answer.messages == []
 
 
 def test_a_line_cannot_speak_for_the_model_or_the_tools():

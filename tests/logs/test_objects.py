@@ -192,15 +192,6 @@ def test_a_row_of_several_lines_has_the_number_of_its_first(between):
     assert [shape.at for shape in tally.shapes if shape.level == ERROR] == [(0, 5)]
 
 
-def test_text_with_json_after_its_time_is_read():
-    rows = [
-        f'{iso(AT + i)} {{"level":"warn","service":"{WHO[i % 3]}","msg":"{i}"}}' for i in range(9)
-    ]
-    log = read_text("\n".join(rows))
-    assert log.files[0].layout.kind == "text with json"
-    assert counted(log) == {(who, WARN): 3 for who in WHO}
-
-
 def test_a_line_of_json_lines_has_its_number_whatever_stands_before():
     rows = [json.dumps(row) for row in plain(30)]
     rows[5] = "no json at all"
