@@ -48,3 +48,9 @@ def written(rows, clock="%Y-%m-%d %H:%M:%S") -> str:
 def log_of(rows, services=()) -> Log:
     """The log that rows are."""
     return read_text(written(rows), services)
+
+
+def read_in_parts(monkeypatch, size):
+    """Have logs read by so many bytes at once, and no larger object be held."""
+    for name in ("lines.CHUNK", "log.HEAD", "log.MOST_OBJECT", "objects.MOST_OBJECT"):
+        monkeypatch.setattr(f"logtriage.logs.{name}", size)

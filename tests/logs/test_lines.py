@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shop_log import read_in_parts
 
 import logtriage.logs
 from logtriage.logs import layouts, lines, log, speakers, times
@@ -54,8 +55,7 @@ def test_what_is_packed_is_unpacked_in_files_and_on_standard_input(tmp_path, pac
 @pytest.mark.parametrize("packed", PACKERS)
 @pytest.mark.parametrize("most", [0.5, 0.98, 1.0])
 def test_a_packed_file_that_is_cut_or_damaged_is_named(tmp_path, packed, most, monkeypatch):
-    monkeypatch.setattr(lines, "CHUNK", 1 << 12)
-    monkeypatch.setattr(log, "HEAD", 1 << 12)
+    read_in_parts(monkeypatch, 1 << 12)
     path = tmp_path / "web.log"
     data = bytearray(PACKERS[packed](Random(0).randbytes(1 << 15)))  # more than one chunk
     data[len(data) // 2] ^= 0xFF if most == 1.0 else 0

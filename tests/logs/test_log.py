@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shop_log import read_in_parts
 
 from logtriage.logs import lines, tally
 from logtriage.logs.answer import answer_of
@@ -204,10 +205,8 @@ def test_what_all_names_begin_with_goes_where_lines_leave_it_out():
 
 @pytest.mark.parametrize("kind", ["text", "document"])
 def test_memory_does_not_grow_with_the_log(kind, monkeypatch):
-    for name, most in {"lines.CHUNK": 20_000, "log.HEAD": 20_000, "lines.MOST_LINES": 500}.items():
-        monkeypatch.setattr(f"logtriage.logs.{name}", most)
-    for module in ("log", "objects"):
-        monkeypatch.setattr(f"logtriage.logs.{module}.MOST_OBJECT", 80_000)
+    read_in_parts(monkeypatch, 20_000)
+    monkeypatch.setattr(lines, "MOST_LINES", 500)
 
     def peak(records):
         rows = [(f"2026-11-22 03:{i // 60 % 60:02d}:{i % 60:02d}", i) for i in range(records)]

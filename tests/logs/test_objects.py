@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 import pytest
+from shop_log import read_in_parts
 
 from logtriage.logs import objects
 from logtriage.logs.levels import CALM, ERROR, FAILED, FATAL, WARN
@@ -103,14 +104,11 @@ def holds_all(text, n):
     assert {bucket for bucket, _ in log.tally.counts} == set(range(AT, AT + n))
 
 
-@pytest.mark.parametrize("bound", [1 << 20, 16_000])  # the second reads them in parts
+@pytest.mark.parametrize("size", [1 << 20, 16_000])  # a third of OTLP is held at once
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("document", [plain, otlp, loki, cloudwatch, elasticsearch])
-def test_every_document_tells_the_same_and_is_read_whole(document, indent, bound, monkeypatch):
-    for name, most in {"lines.CHUNK": bound // 4, "log.HEAD": bound // 4}.items():
-        monkeypatch.setattr(f"logtriage.logs.{name}", most)
-    for module in ("log", "objects"):
-        monkeypatch.setattr(f"logtriage.logs.{module}.MOST_OBJECT", bound)
+def test_every_document_tells_the_same_and_is_read_whole(document, indent, size, monkeypatch):
+    read_in_parts(monkeypatch, size)
     holds_all(json.dumps(document(300), indent=indent), 300)
 
 
