@@ -1,16 +1,11 @@
 """What LogTriage takes from OpenEnv, and the one place that imports it: without gradio.
 
-Gradio takes longer to import than all else together, for a page that ours replaces (`server.page`).
-It is hidden for this import alone; what stays is that
-`openenv.core.env_server.create_web_interface_app` is None in this process.
+What stays is that `openenv.core.env_server.create_web_interface_app` is None in this process.
 """
 
-import sys
+from .slow_imports import GRADIO, IRI_SYNTAX, hidden
 
-hidden = "gradio" not in sys.modules
-if hidden:
-    sys.modules["gradio"] = None  # type: ignore[assignment]  # an import of it fails
-try:  # `X as X`: a name that other modules take from here
+with hidden(GRADIO, IRI_SYNTAX):  # `X as X`: a name that other modules take from here
     from openenv.core import EnvClient as EnvClient
     from openenv.core import SyncEnvClient as SyncEnvClient
     from openenv.core.client_types import StepResult as StepResult
@@ -24,6 +19,3 @@ try:  # `X as X`: a name that other modules take from here
     from openenv.core.env_server.types import WSErrorCode as WSErrorCode
     from openenv.core.env_server.types import WSErrorResponse as WSErrorResponse
     from openenv.core.rubrics import Rubric as Rubric
-finally:
-    if hidden:
-        del sys.modules["gradio"]

@@ -15,13 +15,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter
-from mcp import types
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from mcp.server.streamable_http_manager import (
-    RequestBodyLimitMiddleware,
-    StreamableHTTPSessionManager,
-)
 from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -33,6 +26,16 @@ from ..play.actions import CHOICES, shown
 from ..play.episode import Episode, incident_id, told_at_the_end
 from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import ToolSession, tool_schemas
+from ..slow_imports import IRI_SYNTAX, hidden
+
+with hidden(IRI_SYNTAX):
+    from mcp import types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+    from mcp.server.streamable_http_manager import (
+        RequestBodyLimitMiddleware,
+        StreamableHTTPSessionManager,
+    )
 
 OPEN = "open_incident"
 IDLE_SECONDS = 900.0  # after which a silent session on a server ends; a model may think for long

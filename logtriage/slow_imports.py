@@ -1,0 +1,20 @@
+"""Libraries that others import where they are there, slowly, and that nothing here uses."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+GRADIO = "gradio"  # OpenEnv's own page; `server.page` replaces it
+IRI_SYNTAX = "rfc3987_syntax"  # jsonschema's check of strings of the format `iri`
+
+
+@contextmanager
+def hidden(*names: str) -> Iterator[None]:
+    """Within it, an import of these fails; one that is there already stays."""
+    absent = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: no such module
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
