@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## this list, with times on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-setup: $(READY_DEV)  ## everything for tests and checks, in .venv (2 min)
+setup: $(READY_DEV)  ## everything for tests and checks, in .venv (1 min)
 
 # The pip that Python brings takes twice the CPU time to resolve so many packages.
 # Unsloth asks for its own versions, so the constraints do not hold where there is an NVIDIA GPU.
@@ -51,7 +51,7 @@ demo: $(READY)  ## train the embedded agent and show its learning curve (12 min)
 serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this machine only; installs no torch
 	$(RUN) -m logtriage serve
 
-test: setup lint  ## all tests but the slow ones, notebooks included (6 min)
+test: setup lint  ## all tests but the slow ones, notebooks included (5 min)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --nbmake tests \
 	  $(filter-out notebooks/02% notebooks/03% notebooks/04% notebooks/08%,$(wildcard notebooks/*.ipynb))
 

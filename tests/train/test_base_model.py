@@ -102,7 +102,8 @@ def test_a_second_process_waits_and_finds_the_base_finished(tiny_base, tmp_path,
     assert said == [f"waiting for another process that is at work in {folder}"]
 
 
-def test_an_expert_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path):
+def test_an_expert_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path, monkeypatch):
+    monkeypatch.setattr(base_model, "DIGESTED", 4)  # each takes the posteriors of an episode
     folder = build_expert(tmp_path / "expert", tiny_base, shown=4, own=8)
     taught = (folder / "model.safetensors").read_bytes()
     assert taught != (tiny_base / "model.safetensors").read_bytes()
