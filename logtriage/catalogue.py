@@ -38,7 +38,7 @@ def check_coordinates(task: str, split: str, index: int) -> Task | None:
     is none.
     """
     if task in RECORDED:
-        RECORDED[task].find_case(split, index)
+        RECORDED[task].check_case(split, index)
         return None
     _check_name(task)
     check_split(split)

@@ -1,6 +1,7 @@
 """What LogTriage takes from OpenEnv, and the one place that imports it: without gradio.
 
-What stays is that `openenv.core.env_server.create_web_interface_app` is None in this process.
+What stays in this process: `openenv.core.env_server.create_web_interface_app` is None, and
+jsonschema, if nobody imported it before, takes any string for an `iri`.
 """
 
 from .slow_imports import GRADIO, IRI_SYNTAX, hidden

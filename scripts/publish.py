@@ -1,9 +1,10 @@
 """Publish what was trained, and make all that is made from results/ anew: `make results`.
 
-1. Finished runs of `runs/` and summaries of sweeps are copied to results/, without what is heavy. A
+1. Every entry of the leaderboard is replayed; nothing is written where one claims more than its
+   actions earn.
+2. Finished runs of `runs/` and summaries of sweeps are copied to results/, without what is heavy. A
    sweep plays the incidents of `test`; what else is published of a track (other splits,
    checkpoints, audit, transcripts) is played here, once.
-2. Every entry of the leaderboard is replayed, and its page written.
 3. Figures are drawn from the tables beside them, without playing an episode.
 4. Tables and numbers of all pages, the gallery and the README's first picture are written.
 """
@@ -146,8 +147,8 @@ def draw_track(folder: Path) -> list[Path]:
 
 def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
     """Publish the runs, and make everything from results/ anew."""
-    collect(runs)
     leaderboard.check_and_record()
+    collect(runs)
     for folder, draw in drawings().items():
         print("drawn:", *(path.relative_to(ROOT) for path in draw(folder)))
     animate.write_picture()

@@ -369,7 +369,7 @@ def benchmark_table() -> str:
 
 
 def own_logs_table() -> str:
-    """Answers of `triage` to logs of simulated incidents (see `tests/logs/simulated.py`), read
+    """Answers of `triage` to logs of simulated incidents (docs/logs.md), read
     without a call graph.
     """
     counts = read("own-logs/simulated.json")["without_graph"]

@@ -133,7 +133,7 @@ def rollout_each(
         ConnectionError: after `HOPELESS` errors in a row, once the episodes under way have ended.
     """
     errors, longest = 0, 0.0
-    part = plan.episodes if deadline == math.inf else batch
+    part = max(1, plan.episodes) if deadline == math.inf else batch
 
     def opened(task: str | Task, name: str, first: int, attempt: int) -> Iterator[BaseEpisode]:
         for index in range(first, min(first + part, plan.indices.stop)):

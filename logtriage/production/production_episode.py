@@ -241,13 +241,18 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else _short(value)
 
 
-def find_case(source: str, index: int) -> Case:
-    """The incident with that number, from 0; `ValueError` where there is none."""
+def check_case(source: str, index: int) -> None:
+    """`ValueError` where there is no such incident; it is not drawn."""
     if source not in SPLITS:
         raise ValueError(
             f"unknown split {source!r:.60} of {PRODUCTION}; choose one of {', '.join(SPLITS)}"
         )
     check_index(index)
+
+
+def find_case(source: str, index: int) -> Case:
+    """The incident with that number, from 0; `ValueError` where there is none."""
+    check_case(source, index)
     return production_case(source, index)
 
 
@@ -256,6 +261,7 @@ class ProductionEpisode(RealEpisode):
 
     task_name = PRODUCTION
     splits = SPLITS
+    check_case = staticmethod(check_case)
     find_case = staticmethod(find_case)
     notice = (
         "the root cause alone counts, blamed first; then blame, one by one, the services through "

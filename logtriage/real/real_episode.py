@@ -10,6 +10,7 @@ The score is that of the root cause alone: 1 when the first service blamed is th
 name no severity, team or remedy, and no gate is closed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -40,6 +41,7 @@ class RealEpisode(BaseEpisode):
 
     task_name = REAL
     splits: tuple[str, ...] = SOURCES
+    check_case: Callable[[str, int], object] = staticmethod(load_case)  # all of a source are read
     find_case = staticmethod(load_case)
     incident: RealIncident
     notice = "a real incident: the root cause alone counts; who is blamed next is your second guess"

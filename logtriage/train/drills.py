@@ -91,8 +91,8 @@ def drill(index: int) -> list[Message]:
         exchange = _questions_of_a_graph(random, index)
     else:
         exchange = []
-        for index in range(first, first + KINDS[kind][1]):
-            episode = _open(random, index, kind == "lines" and random.random() < REWORDED)
+        for at in range(first, first + KINDS[kind][1]):
+            episode = _open(random, at, kind == "lines" and random.random() < REWORDED)
             if kind in ("lines", "blocks"):
                 exchange.append(_question_of_logs(kind, episode, random))
             elif kind == "slow":

@@ -118,7 +118,9 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
         file: SweepFile = _validated(SweepFile, yaml.load(path.read_text(), UniqueKeys))
         notebook = (path.parent / file.notebook).resolve()
         _check_names(file, notebook)
-    except (yaml.YAMLError, ValueError) as error:
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not valid YAML: {error}") from None
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     known, points = _parameters_of(notebook), []
     whole = (Path(folder) if folder is not None else Path("runs") / path.stem).resolve()

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -290,3 +291,10 @@ def test_production_is_trained_on_by_the_root_cause_alone(loop, tiny_base, tmp_p
     (metrics,) = lines(tmp_path / "run" / "metrics.jsonl")
     assert "score/production" in metrics
     assert "play it by `evaluate --task production" in refusal("evaluate-run", tmp_path / "run")
+
+
+def test_threads_that_wait_sleep():
+    code = "import os, sys, logtriage.train; print(os.environ['OMP_WAIT_POLICY'], *sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    policy, *modules = said.stdout.split()
+    assert policy == "PASSIVE" and "torch" not in modules  # which reads it when it is imported
