@@ -290,13 +290,13 @@ def prove_memory(
         sizes = {**STEPS, "incidents": incidents, "group": group, **changes}
         config = make_config("recommended", model=str(base), **sizes)
         row = trained(config, folder / f"{incidents}x{group}", scripted=True)
-        computed = estimate(config, T4, model=shape)
+        computed = estimate(config, model=shape)
         row |= {"computed_gib": str(computed.gib), "computed_seconds": str(computed.step_seconds)}
         rows.append({"case": "train", "episodes": incidents * group, **row})
     config = make_config("recommended", model=str(base), **changes)
     for batch in batches:
         row = apart(evaluated, config, batch)
-        gib = estimate(config, T4, held_out=1, batch=batch, model=shape).gib
+        gib = estimate(config, held_out=1, batch=batch, model=shape).gib
         rows.append({"case": "evaluate", "episodes": batch, **row, "computed_gib": str(gib)})
     return pd.DataFrame(rows)
 

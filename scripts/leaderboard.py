@@ -110,8 +110,8 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, Any]:
     row[f"share of `{ceiling.name}`"] = share_of_ceiling(*matched(frame, best)).mean
     row["solved"] = mean(pass_at, 1)
     if attempts > 1:
-        both = mean(pass_at, attempts), mean(pass_all, attempts)
-        row["solved"] += "; of {} one {}, all {}".format(attempts, *both)
+        one, every = mean(pass_at, attempts), mean(pass_all, attempts)
+        row["solved"] += f"; of {attempts} one {one}, all {every}"
     row["grounded"] = entry.grounded
     row["attempts"] = attempts
     row["tokens per episode"] = "-" if entry.tokens is None else f"{entry.tokens:,.0f}"

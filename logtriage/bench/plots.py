@@ -224,7 +224,7 @@ def plot_learning(training: pd.DataFrame) -> Picture:
         ylim=(0.0, 1.02),
         xlim=(0.0, played.iloc[-1]),
     )
-    title = f"While learning by GRPO\n{count_seeds(1)}; strong: {WINDOW} steps' mean"
+    title = f"While learning by GRPO\none training seed; strong: {WINDOW} steps' mean"
     ax.set_title(title, fontsize=10)
     label_ends(ax, ends, weight="bold")
     return figure

@@ -132,8 +132,12 @@ def stratum_changes(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """
     sides, rows = _sides(frames), []
     truth = sides[0][0]
+    values = {
+        name: [np.stack([values_in(one, name) for one in side]) for side in sides]
+        for name in STRATA
+    }
     for task, (name, stratum) in product(truth["task"].unique(), STRATA.items()):
-        old, new = (np.stack([values_in(one, name) for one in side]) for side in sides)
+        old, new = values[name]
         groups = truth[stratum.by] if stratum.by else pd.Series("", truth.index)
         groups = groups[(truth["task"] == task) & ~np.isnan(old[0])]
         places = groups.groupby(groups).groups  # group to its incidents

@@ -1,6 +1,6 @@
-"""What a GRPO run of Qwen takes on one GPU: hours and memory, computed from shapes.
+"""What a GRPO run of Qwen takes on a T4: hours and memory, computed from shapes.
 
-    print(estimate(make_config("recommended"), T4, held_out=40))  # hours, and GiB at the peak
+    print(estimate(make_config("recommended"), held_out=40))  # hours, and GiB at the peak
 
 Shapes are exact; how fast a GPU is at such work is a range, and so is every result. Nothing here
 was measured. Left out are downloads, loading, compiling, attention's own products (5 % of the
@@ -115,15 +115,14 @@ class Estimate(NamedTuple):
 
 def estimate(
     config: TrainingConfig,
-    gpu: KnownGpu = T4,
     held_out: int = 0,
     batch: int = 0,
     model: Model | None = None,
     decode: float | None = None,
 ) -> Estimate:
-    """What a run takes, with an evaluation of `held_out` incidents of each task before and after,
-    `batch` of them at once (0: as many as in a step). `decode` are the seconds of a decode step of
-    this model as measured; None for what is assumed. `ValueError` for an unknown model.
+    """What a run takes on a T4, with an evaluation of `held_out` incidents of each task before and
+    after, `batch` of them at once (0: as many as in a step). `decode` are the seconds of a decode
+    step of this model as measured; None for what is assumed. `ValueError` for an unknown model.
     """
     batch = batch or config.episodes
     model = model or known_model(config.model)
@@ -164,10 +163,10 @@ def estimate(
         gradient = config.at_once * (tokens * layer + logits)
         return (weights + max(reading, gradient)) / GIB + overhead
 
-    fast = seconds(gpu.tflops.high, gpu.decode.low)
-    slow = seconds(gpu.tflops.low, gpu.decode.high)
+    fast = seconds(T4.tflops.high, T4.decode.low)
+    slow = seconds(T4.tflops.low, T4.decode.high)
     # Logits in 16 bit with their gradient, or a copy of both in 32 bit beside.
     low = gib(length, 4, 0.0, OVERHEAD[0])
     high = gib(PROMPT + config.completion_tokens, 12, UNQUANTISED, OVERHEAD[1])
     hours = Range(fast[1] / 3600, slow[1] / 3600)
-    return Estimate(hours, Range(fast[0], slow[0]), Range(low, high), fits=high <= gpu.gib)
+    return Estimate(hours, Range(fast[0], slow[0]), Range(low, high), fits=high <= T4.gib)
