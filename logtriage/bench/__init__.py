@@ -1,1 +1,1 @@
-"""What policies are worth: rollouts, intervals, figures, the benchmark."""
+"""Evaluation of policies: rollouts, intervals, figures and the benchmark."""

@@ -1,17 +1,17 @@
-"""Did the policy know when it blamed? An audit of diagnosis, for any policy.
+"""Did the policy know when it blamed? An audit of the diagnosis of any policy.
 
-`belief`'s exact posterior is replayed on what the policy was shown. An episode's *answer* is the
-first service that it blamed, or "no fault" if it ignored the alert first; its *verdict* says
-whether the answer is right, and whether the posterior held it likelier than not (`verdict_of`).
-docs/benchmark.md says what that means.
+The audit replays `belief`'s exact posterior on what the policy was shown. The *answer* of an
+episode is the first service that the policy blamed, or "no fault" if it ignored the alert first.
+The *verdict* says whether the answer is right, and whether the posterior held it more likely than
+not (`verdict_of`). docs/benchmark.md explains what that means.
 
-*Regret* is what a choice was expected to cost in score, by `belief`'s lookahead: the best of asking
-any one service and of answering at once, less the choice made. The expectation is that of an agent
-that has answered nothing yet and answers next, so regrets do not add up over an episode. Only
-questions to one service that leave time for all answers are weighed; all are counted.
+*Regret* is the expected score that a choice gave up, by `belief`'s lookahead: the best of asking
+any one service and of answering at once, minus the choice made. The lookahead assumes an agent that
+has answered nothing yet and answers next, so regrets do not add up over an episode. All questions
+are counted, but only those to one service that leave time for all answers are weighed.
 
-A remedy changes the world that the posterior is about. So what was seen after the first one is left
-out, questions included.
+A remedy changes the world that the posterior describes, so all that was seen after the first remedy
+is left out, questions included.
 """
 
 from itertools import takewhile
@@ -24,7 +24,7 @@ from ..play.actions import ALL_SERVICES
 from ..play.episode import BaseEpisode, final_score
 from .rollouts import Result
 
-GROUNDED = 0.5  # probability from which an answer is likelier than everything else together
+GROUNDED = 0.5  # an answer of at least this probability counts as more likely than not
 NO_FAULT = "no fault"  # the answer that `ignore` gives
 BLAMES = "identify_root_cause"
 ANSWERS = (BLAMES, "ignore")
@@ -36,18 +36,18 @@ COLUMNS = (
 
 
 def judge(episode: BaseEpisode, regrets: bool = True) -> dict[str, Any]:
-    """The audit of a closed episode, a value for each of `COLUMNS`.
+    """Audit a closed episode; return a value for each of `COLUMNS`.
 
     Args:
-        regrets: whether these are computed, which is slow.
+        regrets: whether to compute the regrets, which is slow.
 
     Returns:
         answer: a service, `NO_FAULT`, or None.
         posterior: probability of the answer when it was given; NaN without one.
         verdict: one of `VERDICTS`.
-        questions, weighed: questions before the answer or a first remedy, and those with a regret.
-        question_regret: mean of the weighed ones; NaN when there is none.
-        answer_regret: of answering at the time, or of a remedy before it; NaN without an answer.
+        questions, weighed: questions before the answer or first remedy; those that have a regret.
+        question_regret: mean over the weighed questions; NaN if there are none.
+        answer_regret: of answering when it did, or of an earlier remedy; NaN without an answer.
     """
     incident = episode.incident
     belief = Posterior(prior_of(incident.topology, incident.task, incident.split))
@@ -76,8 +76,8 @@ def judge(episode: BaseEpisode, regrets: bool = True) -> dict[str, Any]:
         return row
     blamed = answer.args[0] if answer.type == BLAMES else None
     posterior = float(belief.roots()[incident.topology.position[blamed] if blamed else -1])
-    # This part of the score is 1 where the first answer is right, else 0: the truth itself need not
-    # be known, and on a server is not.
+    # This part of the score is 1 if the first answer is right, else 0. The truth itself is not
+    # needed, and a server does not tell it.
     right = final_score(episode).root_cause == 1.0
     row |= {
         "answer": blamed or NO_FAULT,
@@ -92,12 +92,12 @@ def judge(episode: BaseEpisode, regrets: bool = True) -> dict[str, Any]:
 
 
 def verdict_of(right: bool, posterior: float) -> str:
-    """The verdict on an answer of that probability."""
+    """Return the verdict on an answer, given whether it is right and its posterior probability."""
     if right:
         return "grounded" if posterior >= GROUNDED else "lucky"
     return "misled" if posterior >= GROUNDED else "reckless"
 
 
 def judge_result(result: Result) -> dict[str, Any]:
-    """`judge`'s columns for a result; None in all of them where the episode ended in an error."""
+    """Return `judge`'s columns for a result, all None if the episode ended in an error."""
     return dict.fromkeys(COLUMNS) if result.row["error"] else judge(result.episode)

@@ -1,6 +1,6 @@
-"""The commands around evaluation: `evaluate`, `replay` and `benchmark`.
+"""The commands around evaluation: `evaluate`, `watch`, `replay` and `benchmark`.
 
-What they need is imported when they run, so that `--help` is quick.
+They import what they need when they run, so that `--help` is quick.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-MOST_SHOWN = 20  # of the episodes that are not confirmed
-LONGEST = 2_000  # characters of a line of an error
+MOST_SHOWN = 20  # episodes listed that are not confirmed
+LONGEST = 2_000  # characters shown of each line of an error
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
 
 TopologyPath = Annotated[
@@ -32,7 +32,7 @@ def fail(error: Exception, status: int = 2) -> typer.Exit:
 
 @contextmanager
 def errors_in_a_line(status: int = 2) -> Iterator[None]:
-    """End a command that was asked for what cannot be by `fail`."""
+    """Turn a `ValueError` or `OSError` of a command into the one-line exit of `fail`."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -116,7 +116,7 @@ def evaluate_command(
         raise ValueError(
             f"an audit is by the simulator's own model; leave out --audit or {plan.names[0]}"
         )
-    for name in plan.names if graph else ():  # rather now than after loading a model
+    for name in plan.names if graph else ():  # fail now, not after loading a model
         sample_incident(name, split, first, graph)
 
     protocol = check_protocol(tools)
@@ -139,7 +139,7 @@ def evaluate_command(
         "audit": audited,
         "policies": {player.name: player.settings for player in players},
     }
-    if env_url:  # which may play on a custom call graph
+    if env_url:  # a server may play on a custom call graph
         settings["server"] = env_url.rstrip("/")
     if graph is not None:
         settings["call graph"] = graph.call_graph_text
@@ -154,7 +154,7 @@ def evaluate_command(
         judge = judge_result if audited else None
         found = evaluate(players, plan, journal, judge, concurrency or BATCH, opened)
 
-    if json_path is not None:  # first: whatever happens below, the episodes are there
+    if json_path is not None:  # first, to keep the episodes whatever happens below
         found.frame.to_json(json_path, orient="records", indent=1)
     typer.echo("\n".join(report(found.frame, plan, graph, known=not env_url)))
     if models and attempts > 1 and not temperature:

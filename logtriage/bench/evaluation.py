@@ -1,15 +1,15 @@
-"""Evaluations that survive: every episode is kept as it ends, and the same command plays the rest.
+"""Evaluations that can be resumed: every episode is saved as it ends, and a rerun plays the rest.
 
     plan = Plan(["single_crash"], "test", episodes=200, attempts=4)
     with open_journal(Path("out.jsonl"), {"split": "test"}) as journal:
         found = evaluate([scripted("trace")], plan, journal)
     print("\\n".join(report(found.frame, plan)))
 
-`make_report` is the benchmark: every script on every task and split. Of four finished studies only
-the tables in `results/benchmark` stay. `exploits.json` holds the best rules that hill climbing
-found without diagnosis, `dials.parquet` scores against each setting of a task (264b8c9 has the code
-of both), `power.json` how many episodes show a gain, and `hops.json` how often a root is found by
-its distance from an alert (d1e2645).
+`make_report` plays the benchmark: every script on every task and split. `results/benchmark` also
+keeps the tables of four finished studies. Commit 264b8c9 has the code of `exploits.json` (the best
+rules without diagnosis, found by hill climbing) and `dials.parquet` (scores against each setting of
+a task); d1e2645 has that of `power.json` (how many episodes show a gain) and `hops.json` (how often
+a root is found, by its distance from an alert).
 """
 
 import json
@@ -75,8 +75,8 @@ def make_plan(
     attempts: int = 1,
     topology: Topology | None = None,
 ) -> Plan:
-    """A plan of incidents that there are; `ValueError` for others. By default of `EPISODES` of each
-    task, or of all real ones of a source, which is their split.
+    """Return a plan; `ValueError` if some of its incidents do not exist. By default it has
+    `EPISODES` incidents of each task, or all real ones of a source (the split) from `first` on.
     """
     names = [task for task in RECORDED if task in tasks]
     if not names:
@@ -100,7 +100,7 @@ def make_plan(
 
 
 class Evaluation(NamedTuple):
-    # One row (`rollouts.COLUMNS`, and those of a judge) per episode that was played, now or before.
+    # One row per episode played, now or before: `rollouts.COLUMNS`, and the columns of a judge.
     frame: pd.DataFrame
     unplayed: int  # episodes that were planned and never begun
     reason: str  # why
@@ -115,13 +115,13 @@ def evaluate(
     open_episode: OpenEpisode = Episode.open,
     deadline: float = math.inf,
 ) -> Evaluation:
-    """Play what is planned and has no score in the journal, and write every episode there as it
-    ends. A player that has played the whole plan, or has no time to, is not made; options
-    as of `rollout_each`.
+    """Play the planned episodes that have no score in the journal, and write each to it as it ends.
+    A player that has played the whole plan, or whose deadline has passed, is not made. See
+    `rollout_each` for the other options.
 
     Raises:
-        ValueError: for two players of one name, for one that cannot be had or cannot play this, and
-            when a GPU's memory ends.
+        ValueError: if two players have one name, if one cannot be made or cannot play these tasks,
+            or if the GPU runs out of memory.
     """
     names, keys = [one.name for one in players], plan.keys
     if len({*names}) < len(names):
@@ -130,7 +130,7 @@ def evaluate(
     found = {
         name: {key: before[name, key] for key in keys if (name, key) in before} for name in names
     }
-    policies = [  # all of them before anything is played: one may not be there
+    policies = [  # make all before playing, since one may be missing
         one.make(len(found[one.name]))
         for one in players
         if len(found[one.name]) < len(keys) and time.perf_counter() < deadline
@@ -163,8 +163,8 @@ def evaluate(
 def report(
     frame: pd.DataFrame, plan: Plan, topology: Topology | None = None, known: bool = True
 ) -> Iterator[str]:
-    """An evaluation's frame as text for a terminal: scores, attempts, what was detected where the
-    truth is `known`, errors, tokens and the audit, as far as there are any.
+    """Yield an evaluation as text for a terminal: scores, attempts, detection if the truth is
+    `known`, errors, tokens and the audit, each only if there is any.
     """
     recorded, played = plan.names[0] in RECORDED, scored(frame)
     first, last = plan.indices[0], plan.indices[-1]
@@ -216,8 +216,8 @@ def run_benchmark(
     part: int = PART,
     judge: Judge | None = None,
 ) -> pd.DataFrame:
-    """Play so many incidents of every task by every policy: one row per episode, with the columns
-    of an audit where `judge` makes them. A policy's random numbers begin anew with each `part`.
+    """Play `incidents` incidents of every task and split by every policy: one row per episode, with
+    the columns that `judge` adds. Policies are seeded anew for each `part` incidents.
     """
     calls = [
         delayed(_play)(policy, task, split, first, min(part, incidents - first), judge)
@@ -231,8 +231,8 @@ def run_benchmark(
 
 
 def opening_beliefs(task: str, incidents: int) -> pd.DataFrame:
-    """What `belief` states before anything is asked: the `confidence` of each incident's likeliest
-    root (or none), and whether that is `correct`. For calibration over the whole range.
+    """What `belief` states at the opening of each incident: the `confidence` of the likeliest root
+    (or of a false alarm), and whether that is `correct`. It shows calibration over the whole range.
     """
     rows = []
     for index in range(incidents):
@@ -253,8 +253,8 @@ def _rounded(value: Any) -> Any:
 
 
 def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -> None:
-    """Play the benchmark into the folder `results`: its episodes, and every table as JSON, of so
-    many incidents per policy, task and split; the audit uses two fifths of them.
+    """Play the benchmark with `incidents` incidents per policy, task and split. Write its episodes
+    and every table (as JSON) to the folder `results`. The audit uses two fifths of the incidents.
     """
     results = Path(results)
     results.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@
 |---|---|
 | episodes of one policy | percentile bootstrap over incidents, stratified by task |
 | an agent of several training seeds | two-way bootstrap: seeds and incidents are both resampled |
-| two training recipes | t over seeds, each seed's mean one value; Holm over a table's rows |
+| two training recipes | t over the means of seeds; Holm over a table's rows |
 | a share of few cases | Wilson's |
 
 The bootstrap and the interquartile mean follow Agarwal et al. 2021, "Deep reinforcement learning at
@@ -24,7 +24,7 @@ RESAMPLES = 2000
 LEVEL = 0.95
 KEYS = ["task", "split", "index"]  # what makes two rows the same incident
 
-Strata: TypeAlias = Sequence[np.ndarray]  # of each task, values (seeds, incidents)
+Strata: TypeAlias = Sequence[np.ndarray]  # for each task, values (seeds, incidents)
 
 
 class Interval(NamedTuple):
@@ -43,7 +43,7 @@ class Interval(NamedTuple):
 
 
 def _checked(samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The samples as floats; `ValueError` for one that is too small, or not finite."""
+    """Return the samples as floats; `ValueError` if one is too small or not finite."""
     samples = [np.asarray(sample, dtype=float) for sample in samples]
     sizes = [sample.size for sample in samples]
     if min(sizes, default=0) < 2 or not all(np.isfinite(sample).all() for sample in samples):
@@ -93,15 +93,15 @@ def mean_interval(values: np.ndarray | pd.Series) -> Interval:
 
 
 def stratified_iqm(strata: Sequence[np.ndarray]) -> Interval:
-    """Interquartile mean: of all episodes without the lowest and the highest quarter."""
+    """Interquartile mean: the mean over all episodes but the lowest and the highest quarter."""
     return _bootstrap(
         strata, lambda *parts, axis: trim_mean(np.concatenate(parts, axis), 0.25, axis)
     )
 
 
 def matched(before: pd.DataFrame, after: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of two rollout frames on their incidents, in one order; `ValueError` unless both
-    hold the same incidents, once each.
+    """Return the scores of two rollout frames with their incidents in the same order. `ValueError`
+    unless both hold the same incidents, once each.
     """
     left, right = (frame.set_index(KEYS)["score"].sort_index() for frame in (before, after))
     if not left.index.equals(right.index) or not left.index.is_unique:
@@ -119,10 +119,10 @@ def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
 # -- over training seeds and incidents -----------------------------------------------------------
 
 
-@lru_cache(maxsize=16)  # tables ask for the same draws again and again, and they take longest
+@lru_cache(maxsize=16)  # tables reuse the same draws, and drawing takes longest
 def _resample_shares(*sizes: int) -> tuple[np.ndarray, ...]:
-    """For a sample of each size, the share of each value in `RESAMPLES` resamples: arrays (draws,
-    size) that sum to 1 over values, shared between callers and read-only.
+    """Resample a sample of each size, and return how large a share each value has in each of the
+    `RESAMPLES` draws: arrays (draws, size) whose rows sum to 1. They are shared and so read-only.
     """
     random, found = np.random.default_rng(0), []
     for size in sizes:
@@ -138,9 +138,9 @@ def _limits(draws: np.ndarray) -> tuple[float, float]:
 
 
 def _two_way_draws(strata: Strata) -> np.ndarray:
-    """Resampled means of each stratum: an array (strata, draws). Seeds are drawn for all strata
-    together. A few vary around their own mean by less than around the true one, by sqrt((n - 1) /
-    n), so their deviations are stretched by the inverse first.
+    """Resampled means of each stratum, (strata, draws). All strata share the draws of seeds. The
+    values of n seeds vary less around their own mean than around the true one, by sqrt((n - 1) /
+    n), so their deviations are first stretched by the inverse.
     """
     seeds, *incidents = _resample_shares(len(strata[0]), *(part.shape[1] for part in strata))
     stretch = np.sqrt(len(strata[0]) / max(1, len(strata[0]) - 1))
@@ -154,9 +154,9 @@ def _two_way_draws(strata: Strata) -> np.ndarray:
 def two_way_mean(strata: Strata) -> Interval:
     """Mean over tasks of the mean over training seeds and incidents.
 
-    Seeds play the same incidents: taking their episodes for new ones would make the interval far
-    too narrow. One seed is `stratified_mean`, which says nothing about other seeds; with three the
-    interval is a little narrow still (`tests/bench/test_intervals.py`).
+    Seeds play the same incidents, so counting their episodes as new ones would make the interval
+    far too narrow. For one seed this is `stratified_mean`, which says nothing about other seeds;
+    with three the interval is still a little narrow (`tests/bench/test_intervals.py`).
     """
     if len(strata[0]) == 1:
         return stratified_mean([part[0] for part in strata])
@@ -168,16 +168,16 @@ def two_way_mean(strata: Strata) -> Interval:
     if _is_constant(checked):
         return Interval(point, point, point)
     low, high = _limits(_two_way_draws(checked).mean(axis=0))
-    return Interval(point, max(low, least), min(high, most))  # stretched draws may lie beyond
+    return Interval(point, max(low, least), min(high, most))  # stretched draws may lie outside
 
 
 def two_way_share(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
-    """Ratio of mean scores: those of training seeds (seeds, incidents) to a ceiling's on the same
-    incidents, (incidents,) or (seeds, incidents); resampled as in `two_way_mean`.
+    """Mean of `scores` (seeds, incidents) over the mean of `ceiling` on the same incidents, which
+    is (incidents,) or (seeds, incidents). Resampled as in `two_way_mean`.
     """
     own, top = _checked([scores, np.broadcast_to(ceiling, scores.shape)])
     point = float(own.mean() / top.mean())
-    draws = [_two_way_draws([part])[0] for part in (own, top)]  # the same draws of both
+    draws = [_two_way_draws([part])[0] for part in (own, top)]  # both use the same draws
     return Interval(point, *_limits(draws[0] / draws[1]))
 
 
@@ -194,8 +194,8 @@ def seed_means(strata: Strata) -> np.ndarray:
 
 
 def before_and_after(before: Strata, after: Strata) -> dict[str, Any]:
-    """What training came to: `base`, `trained` and the paired `gain`, each a `two_way_mean`, and
-    the `smallest_gain` of a seed.
+    """Summarise training: `base`, `trained` and the paired `gain`, each a `two_way_mean`, and
+    `smallest_gain`, the smallest gain of any seed.
     """
     gained = [y - x for x, y in zip(before, after, strict=True)]
     found = {"base": before, "trained": after, "gain": gained}
@@ -207,11 +207,11 @@ def before_and_after(before: Strata, after: Strata) -> dict[str, Any]:
 
 
 def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> tuple[Interval, float]:
-    """Mean score of `ours` less `theirs`, both (seeds,), with a t interval over training seeds, and
-    the p value of no difference; nan for a single seed.
+    """Mean of `ours` minus `theirs`, both (seeds,), with a t interval over training seeds, and the
+    p value of no difference; interval and p value are nan if either has one seed.
 
-    The incidents are taken as given: the interval is for other seeds on these incidents. `paired`
-    is whether equal places pair (see `score_tables.trained_alike`); otherwise it is Welch's test.
+    The incidents are taken as given: the interval is for other seeds on these incidents. If
+    `paired`, seeds pair by place (see `score_tables.trained_alike`); if not, it is Welch's test.
     """
     difference = float(ours.mean() - theirs.mean())
     if min(theirs.size, ours.size) < 2:
@@ -225,7 +225,7 @@ def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> tuple
 
 
 def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """P values adjusted for being a family (Holm 1979), in the same order; nan stays nan."""
+    """Adjust the p values of a family (Holm 1979); their order is kept, and nan stays nan."""
     p = pd.Series(np.asarray(p_values, dtype=float))
     ordered = p.dropna().sort_values(kind="stable")
     scaled = np.arange(len(ordered), 0, -1) * ordered
@@ -233,8 +233,8 @@ def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def verdict(difference: float, p: float, adjusted: float) -> str:
-    """What a comparison shows: `better` or `worse` where its adjusted p value is below 0.05,
-    `suggestive` where only the plain one is, else `no significant difference`.
+    """Put a comparison into words: `better` or `worse` if its adjusted p value is below 0.05,
+    `suggestive` if only the plain one is, else `no significant difference`; `one seed` if p is nan.
     """
     if np.isnan(p):
         return "one seed"
@@ -247,8 +247,8 @@ def verdict(difference: float, p: float, adjusted: float) -> str:
 
 
 def calibration_error(confidence: pd.Series, correct: pd.Series) -> float:
-    """Expected calibration error: mean gap of stated confidence (n,) and accuracy in ten equal
-    bins, weighed by answers; `correct` is 0 or 1 for each.
+    """Expected calibration error: the gap between mean confidence (n,) and accuracy in each of ten
+    equal bins, weighted by the number of answers. `correct` is 0 or 1 for each answer.
     """
     place = np.minimum(9, (confidence * 10).astype(int))
     gaps = (confidence - correct.astype(float)).groupby(place).sum()
@@ -257,7 +257,7 @@ def calibration_error(confidence: pd.Series, correct: pd.Series) -> float:
 
 def wilson(share: float, trials: int) -> Interval:
     """A share of `trials` with its 95 % interval by Wilson's score, which holds for few trials and
-    for shares of 0 and 1. The share may be a mean of values from 0 to 1: then it is conservative.
+    for shares of 0 and 1. If the share is a mean of values from 0 to 1, it is conservative.
     """
     z2 = float(norm.ppf(0.5 + LEVEL / 2.0)) ** 2
     middle = (share + z2 / (2.0 * trials)) / (1.0 + z2 / trials)

@@ -1,12 +1,11 @@
-"""Entries of the leaderboard: what a file of trajectories came to, with the actions that prove it.
+"""Entries of the leaderboard: scores of a file of trajectories, with the actions that prove them.
 
-An entry is made from a file that `replay` has confirmed. For every episode it holds the score and
-what was done, so whoever has the entries can replay the whole table.
+An entry is made from a file that `replay` has confirmed. It holds the score and the actions of
+every episode, so anyone who has the entries can replay the whole table.
 
-What was no valid action is kept as `?`: it cost a step and changed nothing. An episode that ended
-in an error counts as 0 here, to avoid that an agent leaves out what is hard. `production` has a
-table of its own, since its score is another one; nobody judges there whether an answer was
-grounded.
+An invalid action is kept as `?`: it cost a step and changed nothing. An episode that ended in an
+error counts as 0, so that an agent does not gain by leaving out what is hard. `production` has a
+table of its own because it is scored differently; its answers are not judged as grounded or not.
 """
 
 import hashlib
@@ -28,20 +27,20 @@ from .audit import judge
 from .intervals import KEYS
 from .replay import FORGED, MATCH, UNSCORED, Replayed, first_fault, read_trajectories
 
-SPLIT, FEWEST = "test", 200  # incidents 0 to 199 of each task, at least
+SPLIT, FEWEST = "test", 200  # an entry has at least incidents 0 to 199 of each task
 MAIN, PRODUCTION_ALONE = tuple(TASKS), (PRODUCTION,)  # tasks that an entry holds together
-REFUSED = "?"  # a step that was no valid action
+REFUSED = "?"  # stands for an invalid action
 
 
 class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
     """An entry of the leaderboard.
 
     Attributes:
-        name: of the policy, in printable ASCII: a name in another script could look like another.
-        about: what it is, or where to read of it.
-        trajectories: SHA-256 of the file that it was made from.
+        name: of the policy, in printable ASCII, since names in other scripts can look alike.
+        about: what the policy is, or where to read about it.
+        trajectories: SHA-256 of the file that the entry was made from.
         grounded: share of the episodes with that verdict (see `audit`); None for `production`.
-        tokens: prompt and completion tokens per episode; None where nobody counted.
+        tokens: prompt and completion tokens per episode; None if they were not counted.
         episodes: task, index, attempt, score (None for an error), solved (0 or 1), and the actions.
     """
 
@@ -57,19 +56,19 @@ class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Those that it must hold."""
+        """The tasks that the entry must hold."""
         alone = any(task == PRODUCTION for task, *_ in self.episodes)
         return PRODUCTION_ALONE if alone else MAIN
 
     @property
     def attempts(self) -> int:
-        """At each incident."""
+        """The number of attempts at each incident."""
         return 1 + max((attempt for _, _, attempt, *_ in self.episodes), default=0)
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per incident: the mean score over attempts, an error being 0, and how many
-        attempts solved it.
+        """One row per incident: the mean score over attempts (an error counts as 0), and the number
+        of attempts that solved it.
         """
         rows = [
             (task, self.split, at, score or 0.0, won)
@@ -82,8 +81,8 @@ class Entry(BaseModel, extra="forbid", allow_inf_nan=False):
 
 
 def make_entry(path: Path, replayed: Sequence[Replayed], name: str, about: str) -> Entry:
-    """The entry of a file in which `replay` has confirmed every episode; `ValueError` for one that
-    is not of one policy, or not whole. Without a name it has that of the policy.
+    """Make the entry of a file. `ValueError` unless `replay` has confirmed every episode, all are
+    of one policy, and none is missing. Without a name, the entry has the policy's.
     """
     wrong = [one.verdict for one in replayed if one.verdict not in (MATCH, UNSCORED)]
     if wrong:
@@ -129,14 +128,14 @@ def _share(grounded: Sequence[bool]) -> float | None:
 
 
 def as_text(entry: Entry) -> str:
-    """An entry as its file holds it: one line per episode."""
+    """An entry as the text of its file, with one line per episode."""
     fields = entry.model_dump()
     lines = ",\n".join(json.dumps(one) for one in fields.pop("episodes"))
     return f'{json.dumps(fields, indent=1)[:-2]},\n "episodes": [\n{lines}\n ]\n}}\n'
 
 
 def read_entry(path: Path) -> Entry:
-    """The entry in a file; `ValueError` for one that is none, or not whole."""
+    """Read an entry from a file; `ValueError` if it is not a valid and complete one."""
     return _parsed(path.read_bytes(), path)
 
 
@@ -147,7 +146,7 @@ def _parsed(text: str | bytes, what: str | Path) -> Entry:
         raise ValueError(f"{what} is no entry: {first_fault(error)}") from None
     played = {(task, index, attempt) for task, index, attempt, *_ in entry.episodes}
     last = max([FEWEST, *(index + 1 for _, index, _ in played)])
-    # Counted and not listed: an index or an attempt may be any number.
+    # Episodes are counted and not listed, since an index or attempt may be any number.
     tasks = entry.tasks
     if (entry.grounded is None) != (tasks == PRODUCTION_ALONE):
         raise ValueError(f"{what} is no entry: grounded is a share, of {PRODUCTION} alone null")
@@ -166,8 +165,8 @@ def _parsed(text: str | bytes, what: str | Path) -> Entry:
 
 
 def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
-    """What an entry says that is not so, a line per episode, after replaying one in `every`; only
-    all of them can tell whether `grounded` is so.
+    """Replay one in `every` episodes, and yield a line for each claim of the entry that is false.
+    `grounded` can be checked only if all episodes are replayed.
     """
     grounded, main = [], entry.tasks == MAIN
     for task, index, attempt, score, won, done in entry.episodes[::every]:
@@ -183,7 +182,7 @@ def check_entry(entry: Entry, every: int = 1) -> Iterator[str]:
 
 
 def _differs(episode: BaseEpisode, done: str, score: float | None, won: int) -> str:
-    """Do what an entry says was done; what is not as it says, or nothing."""
+    """Replay an episode's actions; return how its result differs from the entry, or nothing."""
     for action in done.split(", ") if done else ():
         if episode.done:
             return "it goes on after the end"

@@ -1,10 +1,10 @@
-"""A policy or a trained agent on a custom log.
+"""Ask a policy or a trained agent about a custom log.
 
     from logtriage.bench.log_agent import load_agent, triage
     agent = load_agent("agent")  # or a folder, or a hub name
     print(triage(agent, open("incident.log").read()))
 
-Nothing is executed: what the agent would do is a proposal.
+Nothing is executed: the agent's actions are only proposals.
 """
 
 from pathlib import Path
@@ -22,12 +22,12 @@ from ..world.topology import DEFAULT_TOPOLOGY
 
 
 class Diagnosis(NamedTuple):
-    """What an agent makes of a log: its first answers, empty where it gave none.
+    """An agent's diagnosis of a log: its first answers, empty where it gave none.
 
     Attributes:
-        closed_by: `resolve`, `ignore` (a false alarm), or `timeout` when it did not end by itself.
+        closed_by: `resolve`, `ignore` (a false alarm), or `timeout` if it did not end by itself.
         messages: the whole conversation; empty for a scripted policy.
-        decisions: its turns, or the steps of a scripted policy, which took `seconds` in all.
+        decisions: the agent's turns, or a scripted policy's steps; they took `seconds` in all.
     """
 
     severity: str
@@ -48,11 +48,11 @@ class Diagnosis(NamedTuple):
 
 
 def load_agent(source: str | Path, constrained: bool = True) -> LanguageModelPolicy:
-    """A trained agent as a greedy policy: in 4 bit where it was trained so and there is an NVIDIA
-    GPU, else whole. The source is a folder or a hub name, of a model or of an adapter.
+    """Load a trained agent as a greedy policy, from a folder or hub name of a model or an adapter.
+    It runs in 4 bit if it was trained so and there is an NVIDIA GPU, else unquantised.
 
-    `constrained`: it writes only calls that exist (see `policies.llm.grammar`), where its template
-    is one for which that can be said.
+    If `constrained`, it writes only calls that exist (see `policies.llm.grammar`), provided that
+    its chat template allows that.
     """
     from peft import PeftConfig
     from transformers.utils import find_adapter_config_file
@@ -70,14 +70,14 @@ def load_agent(source: str | Path, constrained: bool = True) -> LanguageModelPol
 
 
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:
-    """Have an agent read log lines, the most unusual or the last of them, and say what it would do;
-    `ValueError` when no line names a service of the call graph.
+    """Let an agent read log lines, of which it sees the most unusual or the last, and say what it
+    would do. `ValueError` if no line names a service of the call graph.
     """
     return ask(agent, LogEpisode(read_text(text, topology.names), topology))
 
 
 def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
-    """`triage` of an episode; `ValueError` for a policy that can play only what is simulated."""
+    """As `triage`, of an episode; `ValueError` for a policy that plays only simulated incidents."""
     (played,) = agent.play([episode])
     turns = sum(message["role"] == "assistant" for message in played.messages)
     record = episode.record

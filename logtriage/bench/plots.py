@@ -1,11 +1,11 @@
-"""Figures: of policies, of one agent over its training seeds, of a sweep, and of an incident.
+"""Figures of policies, of one agent over its training seeds, of a sweep, and of an incident.
 
-Each function takes data, returns a figure, and decides nothing about the data. An agent's figures
-take one frame per training seed, all in one order, of what `train.experiment` has played: the
-episodes of training, of checkpoints, and of the evaluation. The figure says how many seeds it has.
+Each function draws the data that it is given and returns the figure. The figures of an agent take
+one frame per training seed, all in the same order, of what `train.experiment` has played: the
+episodes of training, of checkpoints, or of the evaluation. They say how many seeds there are.
 
-A colour has one meaning in the whole repository: a policy or a task. Figures are `WIDTH` inches
-wide, the width of a README column (about 830 pixels), so that a font of 8 points is 8 points there.
+A colour means one policy or task throughout the repository. Figures are `WIDTH` inches wide, the
+width of a README column (about 830 pixels), so that a font of 8 points is 8 points there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from .strata import STRATA, group_order, label, named_once, stratum_changes
 
 WIDTH = 8.6
 DPI = 190  # twice the pixels of the page, for sharp screens
-SMALL = 8.5  # points, of every text that is not a title or an axis label; none is smaller
+SMALL = 8.5  # points, of small text such as row names; no text is smaller
 
 POLICY_COLOURS = {
     "random": "#949494",
@@ -47,24 +47,24 @@ POLICY_COLOURS = {
     "trained": "#1F5BFF",  # ... and after
     "agent": "#1F5BFF",  # the trained one that is in the package
 }
-OTHER_MODEL = "#331199"  # a model that a reader has brought; its row says which
+OTHER_MODEL = "#331199"  # any other model; its row says which
 TASK_COLOURS = {
     "single_crash": "#0698CA",
     "cascading_failure": "#D6219C",
     "silent_degradation": "#9B8804",
 }
 UNIT = np.linspace(0.0, 1.0, 6)  # ticks of a score or share
-INK, FAINT = "#222222", "#B8B8B8"  # what is neither policy nor task
-WINDOW = 15  # training steps of a running mean
+INK, FAINT = "#222222", "#B8B8B8"  # for what is neither policy nor task
+WINDOW = 15  # training steps in a running mean
 BASE, TRAINED = POLICY_COLOURS["base"], POLICY_COLOURS["trained"]
 
 Frames = Sequence[pd.DataFrame]
 
-# -- what all share --------------------------------------------------------------------------------
+# -- shared by all ---------------------------------------------------------------------------------
 
 
 def policy_colour(name: str) -> str:
-    """The colour of a policy, by its name in rollout frames; one for all models not listed."""
+    """The colour of a policy, by its name in rollout frames; all unlisted models share one."""
     return POLICY_COLOURS.get(name, OTHER_MODEL)
 
 
@@ -77,7 +77,7 @@ class Picture(Figure):
     """A figure that a notebook shows by itself, without pyplot and its global state."""
 
     def png(self) -> bytes:
-        """The figure as PNG of at most 128 colours: a third of the bytes, and no eye can tell."""
+        """The figure as a PNG of at most 128 colours: a third of the size, with no visible loss."""
         pixels, small = BytesIO(), BytesIO()
         self.savefig(pixels, format="png")
         image = Image.open(pixels).convert("RGB")
@@ -93,8 +93,8 @@ class Picture(Figure):
 
 
 def new_figure(height: float, columns: int = 1, **options: Any) -> tuple[Picture, np.ndarray]:
-    """An empty figure of `WIDTH` by `height` inches, and its axes (1, columns); `options` are those
-    of `Figure.subplots`.
+    """An empty figure of `WIDTH` by `height` inches, and its axes (1, columns); `options` are
+    passed to `Figure.subplots`.
     """
     figure = Picture(figsize=(WIDTH, height), layout="constrained", dpi=DPI)
     axes = figure.subplots(1, columns, squeeze=False, **options)
@@ -105,7 +105,7 @@ def new_figure(height: float, columns: int = 1, **options: Any) -> tuple[Picture
 
 
 def task_panels(height: float, tasks: Sequence[str]) -> tuple[Picture, dict[str, Axes]]:
-    """A figure with one panel per task; the first has the names of the rows."""
+    """A figure with one panel per task; only the first panel shows the names of the rows."""
     figure, axes = new_figure(height, len(tasks), sharey=True)
     panels = dict(zip(tasks, axes[0], strict=True))
     for task, ax in panels.items():
@@ -125,15 +125,15 @@ def spread(values: Sequence[float], gap: float) -> np.ndarray:
 def label_ends(
     ax: Axes, ends: Mapping[str, tuple[float, str]], weight: str = "normal"
 ) -> list[Text]:
-    """Names to the right of an axes, each at the height where its line ends, none on another.
+    """Write names to the right of an axes, each where its line ends, without overlaps.
 
     Args:
         ax: finished axes; its limits must not change afterwards.
-        ends: label to the height in data units, and the colour.
+        ends: maps each label to its height in data units and its colour.
     """
     figure = ax.get_figure(root=True)
-    assert figure is not None  # every axes here was made by a figure
-    figure.draw_without_rendering()  # only now does the axes have its height
+    assert figure is not None  # all axes here belong to a figure
+    figure.draw_without_rendering()  # before this, the axes has no height
     lines = max((label.count("\n") for label in ends), default=0) + 1
     points = ax.get_window_extent().height * 72.0 / figure.dpi
     low, high = ax.get_ylim()
@@ -148,7 +148,7 @@ def label_ends(
 
 
 def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) -> None:
-    """A dot at the mean and a line over the 95 % interval, at height `y`."""
+    """Draw a dot at the mean and a line over the 95 % interval, at height `y`."""
     ax.plot([x.low, x.high], [y, y], color=colour, lw=1.6, zorder=3, solid_capstyle="butt")
     ax.plot([x.mean], [y], color=colour, zorder=4, **{"marker": "o", "ms": 6.0, **style})
 
@@ -166,8 +166,8 @@ def name_rows(ax: Axes, names: Iterable[str], colours: Iterable[str] = (), **sty
 
 
 def plot_policies(frame: pd.DataFrame) -> Picture:
-    """Mean score with 95 % intervals: one panel per task, one row per policy in order of
-    appearance. The mean number of steps is at the right.
+    """Plot mean scores with 95 % intervals: one panel per task, one row per policy in order of
+    appearance, and the mean number of steps at the right.
     """
     tasks, policies = list(dict.fromkeys(frame["task"])), list(dict.fromkeys(frame["policy"]))
     figure, panels = task_panels(0.9 + 0.3 * len(policies), tasks)
@@ -193,20 +193,20 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
 
 
 def count_seeds(count: int) -> str:
-    """How a figure says how many training seeds it shows."""
+    """The number of training seeds as the text of a figure."""
     return "one training seed" if count == 1 else f"{count} training seeds"
 
 
 def _played(training: Frames) -> pd.Series:
-    """Step to the number of episodes that a seed has played by its end."""
+    """For each step, the number of episodes that a seed has played by the end of it."""
     sizes = pd.concat([frame.groupby("step").size() for frame in training], axis=1)
     return sizes.mean(axis=1).cumsum()
 
 
 def plot_learning(training: pd.DataFrame) -> Picture:
-    """Score of one seed against training episodes (columns step, task, score), while sampling on
-    `train`: faint, each step's mean; strong, the running mean over `WINDOW` steps, of fewer at the
-    ends; one colour per task.
+    """Plot one seed's scores while it learns, sampling on `train`, against the training episodes
+    played (columns step, task, score). Each task has a colour; faint lines are the means of steps,
+    strong ones running means over `WINDOW` steps, or fewer at the ends.
     """
     figure, axes = new_figure(3.2)
     ax, played, ends = axes[0, 0], _played([training]), {}
@@ -231,9 +231,9 @@ def plot_learning(training: pd.DataFrame) -> Picture:
 
 
 def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames) -> Picture:
-    """Held-out score against training episodes, one panel per task: the base model, then every
-    checkpoint, on the same incidents; faint lines are seeds, bands 95 % intervals, level lines
-    scripts.
+    """Plot held-out scores against training episodes, one panel per task: the base model and then
+    every checkpoint, on the same incidents. Faint lines are seeds, bands 95 % intervals, and
+    horizontal lines scripts.
     """
     played, indices = _played(training), set(checkpoints[0]["index"])
     whole = [frame[frame["index"].isin(indices)] for frame in evaluations]
@@ -271,7 +271,7 @@ def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames)
 
 
 def _draw_gain(ax: Axes, evaluations: Frames, task: str, y: float) -> None:
-    """One task's row: an arrow from base to trained, and bars for scripts."""
+    """Draw the row of a task: an arrow from base to trained, and bars for scripts."""
     means = {}
     for policy, colour in (("base", BASE), ("trained", TRAINED)):
         scores = seed_scores(evaluations, task, policy)
@@ -296,8 +296,8 @@ def _draw_gain(ax: Axes, evaluations: Frames, task: str, y: float) -> None:
 
 
 def plot_gain(training: Frames, evaluations: Frames) -> Picture:
-    """Base against trained on held-out incidents, both played greedily, with 95 % intervals over
-    incidents and seeds; upright bars are scripts. What `training` played is counted in the title.
+    """Plot base against trained on held-out incidents, both played greedily, with 95 % intervals
+    over incidents and seeds. Bars are scripts. The title counts the episodes of `training`.
     """
     tasks = list(dict.fromkeys(evaluations[0]["task"]))
     figure, axes = new_figure(0.8 + 0.85 * len(tasks))
@@ -320,11 +320,11 @@ def plot_gain(training: Frames, evaluations: Frames) -> Picture:
 
 
 def plot_strata(evaluations: Frames) -> Picture:
-    """What the mean hides: one panel per task, one row per stratum, base joined to trained; the
-    number of incidents is at the right. Fewer real faults dismissed are better; of all else, more.
+    """Plot each stratum from base to trained: one panel per task, one row per stratum, and the
+    number of incidents at the right. Fewer real faults dismissed are better; of all else, more.
 
     A blue line is a change for the better by more than its paired 95 % interval, a thick black one
-    ("worse") a change for the worse, and a grey one no significant change.
+    ("worse") such a change for the worse, and a grey one is no significant change.
     """
     changes = stratum_changes(evaluations)
     changes = changes[[STRATA[name].better != 0 for name in changes["stratum"]]]
@@ -354,7 +354,7 @@ def plot_strata(evaluations: Frames) -> Picture:
 
 
 def _draw_change(ax: Axes, row: pd.Series, y: int) -> int:
-    """A row of `stratum_changes`, at height `y`; returns its number of incidents."""
+    """Draw a row of `stratum_changes` at height `y`; return its number of incidents."""
     colour = INK if row["fell"] else TRAINED if row["gained"] else FAINT
     ends = [row["base"], row["trained"]]
     ax.plot(ends, [y, y], color=colour, lw=4 if row["fell"] else 2.4, zorder=1)
@@ -371,11 +371,11 @@ def _draw_change(ax: Axes, row: pd.Series, y: int) -> int:
 
 
 def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
-    """Held-out scores: one panel per task, one line per row of the sweep. Faint dots are training
-    seeds, a strong one their mean with its 95 % interval over seeds and incidents, a grey one the
-    base; the dashed line is the mean of `against`. Axes begin at 0.
+    """Plot the held-out scores of a sweep, from `score_tables.gather`'s frame: one panel per task,
+    one line per row. Faint dots are training seeds, the strong dot is their mean with its 95 %
+    interval over seeds and incidents, and the grey dot is the base.
 
-    The frame is `score_tables.gather`'s.
+    The dashed line is the mean of `against`. Axes begin at 0.
     """
     tasks, rows = tasks_of(frame), rows_of(frame)
     counts = sorted({len(seeds_of(frame, row)) for row in rows})
@@ -407,9 +407,9 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
 
 
 def plot_climb(incident: Incident) -> Picture:
-    """How an incident climbs when nobody acts: one row per service, users' edge on top, one column
-    per tick up to the agent's arrival. A degraded service is red, the deeper the more requests
-    fail; the root is bold.
+    """Plot how an incident climbs when nobody acts: one row per service with the users' edge on
+    top, and one column per tick until the agent arrives. A degraded service is red, and darker the
+    more of its requests fail; the root is bold.
     """
     topology, states = incident.topology, incident.untreated[: incident.arrival + 1]
     names = sorted(topology.names, key=topology.depth.__getitem__)
@@ -431,9 +431,9 @@ def plot_climb(incident: Incident) -> Picture:
 
 
 def plot_healing(incident: Incident) -> Picture:
-    """Share of user requests that fail, up to ten ticks after the agent's arrival, when nothing is
-    done, when the edge is restarted, and when the right remedy is applied to the root. Of several
-    edges, the worse one counts.
+    """Plot the share of user requests that fail, until ten ticks after the agent arrives: if
+    nothing is done, if the edge is restarted, and if the right remedy is applied to the root. If
+    there are several edges, the worst one counts.
     """
     topology, root, remedy = incident.topology, incident.root, incident.remedy
     edge = topology.names[0]

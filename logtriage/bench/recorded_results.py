@@ -1,11 +1,11 @@
-"""Policies on recorded incidents, real ones and `production`: who finds the root, with intervals.
+"""Which policies find the root of recorded incidents, real or of `production`, with intervals.
 
     from logtriage.bench.recorded_results import play_cases, real_table
     from logtriage.bench.registry import make_policy
     frame = play_cases(make_policy("trace"), "petshop")  # any policy, also a language model
 
-The project's own rule, `unexplained`, was written while looking at one half of the real cases
-(`half`); the other half was played once, when it was done: docs/real.md says what that shows.
+The project's own rule, `unexplained`, was developed on one half of the real cases (`half`). The
+other half was played once, when the rule was finished; docs/real.md says what that shows.
 """
 
 import hashlib
@@ -41,17 +41,17 @@ HALVES = ("developed on", "held back")
 ALL = "all"
 OURS = "unexplained"
 RANKED = ("random_ranking", *RULES)
-RECORDED_POLICIES: Policies = PRODUCTION_POLICIES | POLICIES  # of incidents that were recorded
-# What some rules read, and which sources have it (`cases.Source`).
+RECORDED_POLICIES: Policies = PRODUCTION_POLICIES | POLICIES  # for recorded incidents
+# Field of `cases.Source` that says whether a source has what a rule reads, for rules that need it.
 NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}
 TITLES = {
     "petshop": "PetShop",
     "nezha-trainticket": "Train Ticket",
     "nezha-onlineboutique": "Online Boutique",
 }
-# In the table alone: rules whose code is gone, and scripts of the simulator beside `trace`.
+# Only in the table: rules whose code is gone, and the simulator's scripts other than `trace`.
 NOT_DRAWN = ("largest_ratio", "deepest", "random_walk", "loudest", "novice")
-TOGETHER = 4  # cases that a policy plays at once: to a language model some are 8,000 tokens long
+TOGETHER = 4  # cases played at once; for a language model, some are 8,000 tokens long
 
 # -- episodes --------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ def reads(name: str, source: str) -> bool:
 
 
 def play_cases(policy: Policy, source: str) -> pd.DataFrame:
-    """Play a policy on all cases of a source; rows as `case_rows`."""
+    """Play a policy on all cases of a source, and return their `case_rows`."""
     count = len(load_source(source).cases)
     return case_rows(
         rollout(policy, [REAL], source, count, batch=TOGETHER, open_episode=open_incident)
@@ -75,8 +75,8 @@ def play_cases(policy: Policy, source: str) -> pd.DataFrame:
 
 
 def play_production(policy: Policy, count: int) -> pd.DataFrame:
-    """Play the first so many incidents of `production`'s `test`; rows as `case_rows`, and what was
-    said of the remedy and the team.
+    """Play the first `count` incidents of split `test` of `production`. Return their `case_rows`,
+    with the columns remediation, escalation and confidence.
     """
     rows = rollout(policy, [PRODUCTION], "test", count, open_episode=open_incident)
     told = rows[["remediation", "escalation", "confidence"]].reset_index(drop=True)
@@ -84,9 +84,9 @@ def play_production(policy: Policy, count: int) -> pd.DataFrame:
 
 
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Episodes of recorded incidents (`rollouts.COLUMNS`) beside the truth: `blamed` holds the
-    first `TOP` services blamed, in order, with spaces between; `top1` and `top3` are 0 or 1, and so
-    is `path` of `production`: whether they are the fault's way to the users.
+    """Put episodes of recorded incidents (`rollouts.COLUMNS`) beside the truth. `blamed` holds the
+    first `TOP` services blamed, in order, separated by spaces. `top1` and `top3` are 0 or 1. So is
+    `path`, for `production` only: whether the services blamed are the fault's path to the users.
     """
     found = []
     for row in rows.rename(columns={"index": "at"}).itertuples(index=False):
@@ -115,7 +115,7 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def recorded_scores(frame: pd.DataFrame) -> pd.DataFrame:
-    """`real_table` of an evaluation of recorded incidents (`evaluation.Evaluation`), as text."""
+    """`real_table` as text, for an evaluation (`evaluation.Evaluation`) of recorded incidents."""
     played = scored(frame)
     if played.empty:
         return played
@@ -130,12 +130,12 @@ def recorded_scores(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def real_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per (policy, source, part of the cases): all of them, or one of `HALVES`.
+    """One row per policy, source and part of the cases, which is all of them or one of `HALVES`.
 
-    Columns: `cases`; `top1` and `top3` with Wilson's interval over cases (`Interval`), several
-    attempts at one being their mean; `groups`, the different (root, fault); `by_group`, the mean of
-    their shares of `top1`, with Wilson's interval as if each group were one case: the cases of a
-    group are near copies of each other.
+    Columns: `cases`; `top1` and `top3`, each an `Interval` by Wilson over cases, where several
+    attempts at a case count as their mean; `groups`, the number of (root, fault) pairs; and
+    `by_group`, the mean over groups of their `top1`. Since the cases of a group are near copies of
+    each other, its Wilson interval counts each group as one case.
     """
     rows = []
     for (policy, source), played in frame.groupby(["policy", "source"], sort=False):
@@ -161,10 +161,10 @@ def real_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def production_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per policy, the best first. Columns: `root`, right answers with Wilson's interval
-    (several attempts at one, as of training seeds, being their mean); of the real faults the shares
-    with the right `remedy` and `team`; `path_wrong`, of those whose root was named the share whose
-    way to the users was told wrongly; `calibration_error` of the confidence, nan without one.
+    """One row per policy, the best first. Columns: `root`, the share of right answers with Wilson's
+    interval (attempts, as of several seeds, count as their mean); `remedy` and `team`, the shares
+    of real faults that got the right one; `path_wrong`, among faults whose root was named, the
+    share with a wrong path to the users; `calibration_error` of the confidence, nan without one.
     """
     rows = []
     for policy, played in frame.groupby("policy", sort=False):
@@ -189,31 +189,31 @@ def production_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_real(folder: Path) -> list[Path]:
-    """Draw the figure of `results/real` again; returns the file."""
+    """Draw the figure of `results/real` again, and return its file."""
     table = real_table(pd.read_parquet(folder / "cases.parquet"))
     plot_real(table, pd.read_csv(folder / "published.csv")).save(folder / "policies.png")
     return [folder / "policies.png"]
 
 
 def draw_production(folder: Path) -> list[Path]:
-    """Draw the figure of `results/production` again; returns the file."""
+    """Draw the figure of `results/production` again, and return its file."""
     table = production_table(pd.read_parquet(folder / "episodes.parquet"))
     plot_production(table).save(folder / "policies.png")
     return [folder / "policies.png"]
 
 
 def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
-    """Share of cases whose root is named first, one row per policy of `real_table` that is not in
-    `NOT_DRAWN`, with Wilson's interval over cases; a small ring is the share named among the first
-    three. Below, as diamonds, what others report (`published.csv` in `results/real`) on all cases
-    of a source.
+    """Plot the share of cases whose root is named first, with Wilson's interval over cases: one row
+    per policy of `real_table` that is not in `NOT_DRAWN`. A small ring is the share whose root is
+    named among the first three. The diamonds below are what others report on all cases of a source
+    (`published.csv` in `results/real`).
     """
     table = table[(table["part"] == ALL) & ~table["policy"].isin(NOT_DRAWN)]
     means = table.assign(mean=[one.mean for one in table["top1"]]).groupby("policy")["mean"].mean()
     published = published.assign(method=published["method"].str.replace(", latency", ""))
     policies, others = list(means.sort_values().index[::-1]), list(published["method"].unique())
     rows = [*policies, *others]
-    # The embedded agents are trained ones.
+    # Embedded agents have the colour of the trained one.
     colours = {
         name: POLICY_COLOURS.get("trained" if name.startswith("embedded") else name, INK)
         for name in rows
@@ -243,7 +243,7 @@ def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
 
 
 def plot_production(table: pd.DataFrame) -> Picture:
-    """Share of right answers, one row per policy of `production_table`, with Wilson's interval."""
+    """Plot the share of right answers, one row per policy of `production_table`, with intervals."""
     figure, axes = new_figure(0.24 * len(table) + 0.8)
     ax = axes[0, 0]
     for y, row in enumerate(table.itertuples()):

@@ -1,7 +1,7 @@
-"""Every policy by name, and what makes two results of one policy comparable.
+"""Every policy by name, and the settings that make two results of a policy comparable.
 
-A `Player` has the settings that decide its episodes, known before anything is loaded; their digest
-is the one key by which results are kept.
+A `Player` knows the settings that decide its episodes before anything is loaded. Results are kept
+under a digest of these settings.
 """
 
 import ast
@@ -29,13 +29,13 @@ from ..policies.scripted import (
 from ..world.tasks import BENCHMARK_VERSION
 from .runs import weights_digest
 
-TURN_TOKENS = 256  # new tokens a turn of a model in memory
+TURN_TOKENS = 256  # new tokens per turn of a model in memory
 PACKAGE = Path(__file__).parents[1]
 # Folders whose code decides a script's episodes.
 DECIDES = ("world", "play", "policies", "ceiling", "real", "production")
 
 Policies: TypeAlias = dict[str, Callable[[int], Policy]]
-# Name to a maker that takes a seed; only `random` and `novice` draw random numbers of their own.
+# Maps a name to a function that makes the policy from a seed; only `random` and `novice` use it.
 POLICIES: Policies = {
     "random": RandomPolicy,
     "constant": lambda seed: TrainedConstantPolicy(),
@@ -61,18 +61,18 @@ class Player(NamedTuple):
     name: str
     # What decides its episodes: code, or weights, precision, prompt and sampling.
     settings: dict[str, Any]
-    # Given how many of its episodes were played before: a script then draws other random numbers.
-    # `ValueError` when it cannot be had.
+    # Makes the policy from the number of episodes already played, so that a script draws other
+    # random numbers; `ValueError` if it cannot be made.
     make: Callable[[int], Policy]
 
     @property
     def key(self) -> str:
-        """By which its results are found again."""
+        """The key under which its results are kept."""
         return digest({"benchmark": BENCHMARK_VERSION, **self.settings})
 
 
 def digest(settings: Any) -> str:
-    """A short name for settings."""
+    """A short hash that identifies settings."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -89,7 +89,7 @@ def code_digest() -> str:
 
 
 def scripted(name: str, known: Policies = POLICIES) -> Player:
-    """A scripted policy by name; `ValueError` for one that is not known."""
+    """A scripted policy by name; `ValueError` for an unknown name."""
     make_policy(name, 0, known)
     return Player(name, {"policy": name, "code": code_digest()}, known[name])
 
@@ -100,7 +100,7 @@ def named(name: str) -> Player:
 
 
 def prompt_digest(protocol: Protocol) -> str:
-    """A digest of what surrounds the text of every incident: system prompt and tools."""
+    """A digest of what surrounds the text of an incident: system prompt and tools."""
     return digest([protocol.name, protocol.opening(""), tool_schemas()])
 
 
@@ -115,8 +115,8 @@ def in_memory(
     turn_tokens: int = TURN_TOKENS,
     constrained: bool = False,
 ) -> Player:
-    """A language model in memory, called `name` or like its source; options as of `load_player` and
-    `LanguageModelPolicy`. Weights in a folder are known by their digest, those of a hub by name.
+    """A language model in memory, called `name` or else like its source. See `load_player` and
+    `LanguageModelPolicy` for the options. Local weights are known by their digest, others by name.
     """
     name, source = name or str(source), located(source)
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
@@ -143,7 +143,7 @@ def in_memory(
         "turn tokens": turn_tokens,
         **sampling,
     }
-    if constrained:  # not for False: published results have no such entry
+    if constrained:  # no entry for False, as in published results
         settings["constrained"] = True
     return Player(name, settings, make)
 

@@ -1,12 +1,12 @@
 """Files of trajectories: episodes in JSON lines, written as they end, and confirmed by replay.
 
-The first line is the header: the settings that make the rows comparable. Every other line is an
-episode, with all that was done and seen; of the incident's truth it holds only what the score
-shows. A line is on disk (fsync) before the next episode counts; a half-written last one is dropped.
+The first line is the header, with the settings that make the rows comparable. Every other line is
+an episode with all that was done and seen, and no more of the truth than the score shows. Each line
+is on disk (fsync) before the next episode counts; a half-written last line is dropped.
 
-An incident is a pure function of its coordinates, and a score one of incident and actions, so every
-line can be confirmed without the agent that wrote it. A conversation must make these calls and
-bring these answers. docs/evaluating.md has the verdicts, and what cannot be confirmed.
+An incident is a pure function of its coordinates, and a score of the incident and the actions, so
+every line can be confirmed without the agent that wrote it. A conversation must make the same calls
+and get the same answers. docs/evaluating.md has the verdicts, and what cannot be confirmed.
 """
 
 import json
@@ -31,11 +31,11 @@ from ..world.tasks import BENCHMARK_VERSION
 from .rollouts import OF_THE_SCORE, Key, Result, result_row
 from .runs import differing, locked, write_text
 
-MOST_STEPS = 1_000  # of a line; no incident is as long
+MOST_STEPS = 1_000  # in a line; no incident is as long
 MATCH, DRIFT, FORGED, UNSCORED, MISSING = ("MATCH", "DRIFT", "FORGED", "UNSCORED", "MISSING")
 # Columns of a row that follow from the actions.
 CONFIRMED = (*OF_THE_SCORE, "steps", "closed_by", "confidence", "solved", "blamed")
-MOST_PLANNED = 1_000_000  # episodes among which missing ones are looked for
+MOST_PLANNED = 1_000_000  # in a larger plan, missing episodes are not looked for
 
 # -- the file ------------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ class Header(BaseModel):
 
 
 class RowLine(BaseModel, extra="allow", allow_inf_nan=False):
-    """Of a row (`rollouts.COLUMNS`) what is used before it is compared; nothing in it is nested."""
+    """The columns of a row (`rollouts.COLUMNS`) used before it is compared; nothing is nested."""
 
     __pydantic_extra__: dict[str, str | int | float | bool | None] = Field(init=False)
 
@@ -65,7 +65,7 @@ class RowLine(BaseModel, extra="allow", allow_inf_nan=False):
 
 
 class StepLine(BaseModel, extra="forbid"):
-    """An action and the text that it brought; without an action, `value` says why."""
+    """An action and the text that it brought. Without an action, `value` is the error."""
 
     action: str
     value: str
@@ -74,7 +74,7 @@ class StepLine(BaseModel, extra="forbid"):
 
 
 class Line(BaseModel, extra="forbid"):
-    """The shape of a line; the opening is what the agent read first."""
+    """The form of an episode's line; `opening` is what the agent read first."""
 
     row: RowLine
     opening: str
@@ -83,13 +83,13 @@ class Line(BaseModel, extra="forbid"):
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong, and in which field."""
+    """The first error, with the field that it is in."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ": ".join([*map(str, first["loc"]), first["msg"]])
 
 
 def as_line(result: Result) -> dict[str, Any]:
-    """A result as a line holds it."""
+    """A result as the object of its line."""
     episode = result.episode
     return {
         # JSON has no nan.
@@ -109,19 +109,19 @@ def as_line(result: Result) -> dict[str, Any]:
 
 
 def key_of(row: dict[str, Any]) -> tuple[str, Key]:
-    """The policy, and which of its episodes a row is."""
+    """The policy of a row, and the key of its episode."""
     return row["policy"], (row["task"], row["index"], row["attempt"])
 
 
 def read_trajectories(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
-    """What a file holds: its settings, its lines, and how many bytes are whole lines; `ValueError`
-    for a file of something else, and for a line that is no `Line`, except a half-written last one.
+    """Read a file: its settings, its lines, and how many bytes are whole lines. `ValueError` for a
+    file of another kind or a line that is no `Line`; a half-written last line is skipped.
     """
     whole, lines = 0, []
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
-                break  # of a process that was killed
+                break  # the process that wrote it was killed
             whole += len(line)
             try:
                 lines.append(json.loads(line))
@@ -139,7 +139,7 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]],
 
 @dataclass
 class Journal:
-    """Rows that have a score, by policy and `Key`, and the open file that takes those to come."""
+    """The rows that have a score, by policy and `Key`, and the open file for further episodes."""
 
     rows: dict[tuple[str, Key], dict[str, Any]]
     file: BinaryIO
@@ -153,8 +153,8 @@ class Journal:
 
 @contextmanager
 def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
-    """The episodes of a file, and those to come. The version of the benchmark is added to the
-    settings; `ValueError` for a file that another process writes, or that was played with others.
+    """Open a file of trajectories, to read its rows and to add episodes. The benchmark's version
+    joins the settings. `ValueError` if another process writes the file, or its settings differ.
     """
     settings = {"benchmark": BENCHMARK_VERSION, **settings}
     with locked(path):
@@ -171,7 +171,7 @@ def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
                 f"{path} was played with another {', '.join(differ)}; ask for the same, or name "
                 "another file by --trajectories"
             )
-        os.truncate(path, whole)  # after a whole line
+        os.truncate(path, whole)  # drops a half-written line
         rows = {key_of(line["row"]): line["row"] for line in lines if not line["row"]["error"]}
         with path.open("ab") as file:
             yield Journal(rows, file)
@@ -181,22 +181,22 @@ def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
 
 
 class Replayed(NamedTuple):
-    """A line that was replayed, or an episode that no line holds."""
+    """A line that was replayed, or an episode that is missing from the file."""
 
     where: tuple[str, Key]  # the policy, and which of its episodes
     verdict: str  # one of the five above
     reason: str = ""  # what differs
-    row: dict[str, Any] | None = None  # as it stands in the file; None where it is missing
-    episode: BaseEpisode | None = None  # as it was played here; None where it could not be
+    row: dict[str, Any] | None = None  # as it stands in the file; None if it is missing
+    episode: BaseEpisode | None = None  # as it was replayed; None if it was not
 
 
 class _DiffersError(Exception):
-    """The file says something that does not happen here; the message says what."""
+    """The file says something that the replay does not confirm; the message says what."""
 
 
 def replay(path: Path, open_episode: OpenEpisode = Episode.open) -> list[Replayed]:
-    """Play every episode of a file again. Of one that ended in an error and was played again, only
-    the later line counts; two with a score are one too many.
+    """Play every episode of a file again. If an episode has several lines, the last one counts. An
+    earlier line must have ended in an error, else it is `FORGED`.
     """
     settings, lines, _ = read_trajectories(path)
     found: list[Replayed] = []
@@ -214,8 +214,8 @@ def replay(path: Path, open_episode: OpenEpisode = Episode.open) -> list[Replaye
 
 
 def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
-    """Episodes between those that are there: every policy plays the same plan, which has the same
-    indices for every task.
+    """The episodes that are missing from the plan that the file implies: every policy plays the
+    same plan, which has the same range of indices for every task.
     """
     if not seen:
         return []
@@ -223,7 +223,7 @@ def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
     tasks, indices, attempts = (sorted(set(found)) for found in zip(*keys, strict=True))
     first, end, most = indices[0], indices[-1] + 1, attempts[-1] + 1
     if len({*policies}) * len(tasks) * (end - first) * most > MOST_PLANNED:
-        return []  # an index or an attempt may be any number
+        return []  # too many: an index or attempt may be any number
     planned = product(sorted({*policies}), product(tasks, range(first, end), range(most)))
     return [where for where in planned if where not in seen]
 
@@ -231,7 +231,7 @@ def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
 def replay_line(
     line: dict[str, Any], open_episode: OpenEpisode, settings: dict[str, Any]
 ) -> Replayed:
-    """Play one line again; the settings of the header say whose conversations must be there."""
+    """Play one line again; the header's `settings` say which policies need conversations."""
     row, where = line["row"], key_of(line["row"])
     if row["benchmark"] != BENCHMARK_VERSION:
         reason = f"played with benchmark {row['benchmark']:.20}, this is {BENCHMARK_VERSION}"
@@ -257,7 +257,7 @@ def replay_line(
 
 
 def _check_header(row: dict[str, Any], settings: dict[str, Any]) -> bool:
-    """Whether the row's policy is a language model, by the header, which must not contradict it."""
+    """Check a row against the header; return whether its policy is a language model."""
     for name in ("split", "benchmark"):
         if settings.get(name, row[name]) != row[name]:
             raise _DiffersError(f"the header says {name} {settings[name]!r:.30}, the row another")
@@ -271,7 +271,7 @@ def _check_header(row: dict[str, Any], settings: dict[str, Any]) -> bool:
 
 
 def _play(line: dict[str, Any], episode: BaseEpisode) -> None:
-    """Do what the line says was done; the same must be shown."""
+    """Take the line's actions in the episode; check that it shows the same."""
     if render(episode.opening, episode.incident.topology) != line["opening"]:
         raise _DiffersError("the opening is that of another incident, or was changed")
     for number, step in enumerate(line["steps"], start=1):
@@ -286,9 +286,9 @@ def _play(line: dict[str, Any], episode: BaseEpisode) -> None:
 
 
 def _compare(row: dict[str, Any], episode: BaseEpisode) -> None:
-    """The row must say what came of the episode here."""
+    """Check that the row agrees with the replayed episode."""
     if not row["error"]:
-        episode.abandon()  # where it is still open, the agent walked away
+        episode.abandon()  # if it is still open, the agent walked away
     own = result_row(Played(episode, 0.0, row["error"]), row["policy"])
     for name in CONFIRMED:
         if row.get(name, ...) != own[name]:
@@ -296,10 +296,10 @@ def _compare(row: dict[str, Any], episode: BaseEpisode) -> None:
 
 
 def _converse(line: dict[str, Any], episode: BaseEpisode, played: BaseEpisode) -> None:
-    """Say again what the agent said, in a second episode: the same answers must come, and the steps
-    be those of the one that was `played`.
+    """Repeat what the agent said in a second episode. Check that it gets the same answers, and that
+    its steps are those of the `played` episode.
     """
-    # With the real names of services, or with the agent's.
+    # Services go by their real names, or by those that the embedded agent uses.
     for names in (None, incident_names):
         session = ToolSession(episode, names)
         protocol = protocol_of(line["messages"], session.opening)

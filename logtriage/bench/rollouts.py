@@ -1,7 +1,7 @@
-"""Play a policy on incidents: one row per episode, whoever plays and wherever.
+"""Play policies on incidents: one row per episode, whoever plays it and wherever.
 
-Scripted policies, language models and endpoints all come through `rollout_each`. An episode that
-could not be played to its end has a row too: `closed_by` is `error`, and there is no score.
+Scripted policies, language models and endpoints all go through `rollout_each`. An episode that
+could not be played to its end has a row too, with `closed_by` = `error` and no score.
 """
 
 import math
@@ -20,30 +20,30 @@ from ..world.tasks import BENCHMARK_VERSION, Task
 
 EPISODES = 200  # incidents of each task, unless asked otherwise
 ERROR = "error"  # what closed an episode that could not be played to its end
-HOPELESS = 10  # errors in a row after which no further episode is begun
+HOPELESS = 10  # after so many errors in a row, no further episode is begun
 
-# An episode among those of one policy and split: task, index of the incident, attempt.
+# Identifies an episode of a policy and split: task, index of the incident, attempt.
 Key = tuple[str, int, int]
 
 OF_THE_SCORE = ("score", *PARTS, "cost", "gate")  # None for an episode without a score
-# What a row holds of one attempt that was played to its end; see `Score` for its parts.
+# Columns of an attempt that was played to its end; see `Score` for its parts.
 CORE = (
     *("task", "split", "index", "policy", *OF_THE_SCORE, "steps", "closed_by"),
     "confidence",  # stated with the first service blamed, or with `ignore`
-    "seconds",  # wall-clock, thinking included; the mean over those played together
+    "seconds",  # wall-clock, thinking included; the mean over episodes played together
     "benchmark",
 )
 COLUMNS = (
     *CORE,
     *("attempt", "solved"),  # attempts at an incident are numbered from 0
-    "blamed",  # the services blamed, in order, with spaces between
+    "blamed",  # the services blamed, in order, separated by spaces
     "error",
-    *("prompt_tokens", "completion_tokens"),  # None where nobody counted
+    *("prompt_tokens", "completion_tokens"),  # None if not counted
 )
 
 
 class Plan(NamedTuple):
-    """Which episodes are to be played: of each task so many incidents, each in so many attempts."""
+    """Which episodes to play: `attempts` at each of `episodes` incidents of each task."""
 
     tasks: Sequence[str | Task]
     split: str = "test"
@@ -61,22 +61,22 @@ class Plan(NamedTuple):
 
     @property
     def keys(self) -> list[Key]:
-        """Every episode of a policy."""
+        """The keys of all episodes that a policy plays."""
         return [*product(self.names, self.indices, range(self.attempts))]
 
 
 class Result(NamedTuple):
     row: dict[str, Any]
-    episode: BaseEpisode  # that was played
-    messages: Sequence[Any]  # of a conversation
+    episode: BaseEpisode  # as it was played
+    messages: Sequence[Any]  # of the conversation, if there is one
 
 
-# What a row holds besides `COLUMNS`, judged from the result.
+# Makes further columns of a row from its result.
 Judge = Callable[[Result], dict[str, Any]]
 
 
 class Store(Protocol):
-    """Where episodes are kept as they end: the rows that have a score, by policy and `Key`."""
+    """Keeps episodes as they end; `rows` are those that have a score, by policy and `Key`."""
 
     rows: dict[tuple[str, Key], dict[str, Any]]
 
@@ -84,7 +84,7 @@ class Store(Protocol):
 
 
 def result_row(played: Played, policy: str, attempt: int = 0) -> dict[str, Any]:
-    """An episode as a row; it is closed, or ended in an error and has no score."""
+    """The row of an episode that is closed, or that ended in an error and has no score."""
     episode, error, tokens = played.episode, played.error, played.tokens
     incident, record = episode.incident, episode.record
     score = None if error else final_score(episode)
@@ -122,12 +122,12 @@ def rollout_each(
 
     Args:
         plan: which episodes; those in `skip` are not played.
-        batch: most episodes that are open at once.
+        batch: the most episodes that are open at once.
         open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
             on a server, `functools.partial(Episode.open, topology=...)` on a custom call graph.
         judge: adds columns to each row, see `audit.judge_result`.
-        deadline: in seconds of `time.perf_counter`. With one, tasks are played in turn, a batch of
-            each, as long as a batch like the longest so far would end before it.
+        deadline: a time of `time.perf_counter`. If given, tasks take turns, a batch each, until a
+            batch that takes as long as the longest so far would end too late.
 
     Raises:
         ConnectionError: after `HOPELESS` errors in a row, once the episodes under way have ended.
@@ -165,7 +165,7 @@ def rollout_each(
 
 
 def frame_of(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> pd.DataFrame:
-    """Rows as a frame: tasks in the given order, then by attempt and index."""
+    """Rows as a frame, sorted by task (in the order of `names`), then by attempt and index."""
     ordered = sorted(rows, key=lambda row: (names.index(row["task"]), row["attempt"], row["index"]))
     frame = pd.DataFrame(ordered, columns=None if ordered else COLUMNS)
     numbers = (*OF_THE_SCORE, "confidence", "prompt_tokens", "completion_tokens")
@@ -187,8 +187,8 @@ def rollout(
     open_episode: OpenEpisode = Episode.open,
     judge: Judge | None = None,
 ) -> pd.DataFrame:
-    """`rollout_each` as a frame, with a bar in a terminal: one row per episode, with the columns
-    `COLUMNS`, tasks (names, or custom tasks) in the given order.
+    """Run `rollout_each` with a progress bar (in a terminal). Return a frame with one row per
+    episode and the columns `COLUMNS`; tasks (names, or custom tasks) keep their order.
     """
     plan = Plan(tasks, split, episodes, first)
     played = rollout_each(policy, plan, batch, open_episode, judge=judge)

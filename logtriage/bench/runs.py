@@ -1,7 +1,7 @@
-"""A run as a folder: what it depends on, and how it is continued.
+"""The folder of a run: what the run depends on, and how it is continued.
 
-`config.json` says what a result depends on; a folder never takes a run with other settings. Lines
-of the JSONL files that are newer than the last checkpoint are dropped when a run is continued,
+`config.json` says what a result depends on; a folder never takes a run with other settings. When a
+run is continued, lines of the JSONL files that are newer than the last checkpoint are dropped,
 since those steps are played again.
 """
 
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-if TYPE_CHECKING:  # slow to import, and most of what needs this file does without
+if TYPE_CHECKING:  # slow to import, and most users of this file need none of it
     import pandas as pd
 
 PACKAGES = (
@@ -58,7 +58,7 @@ def environment_record() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout that this package runs from; None where it was installed."""
+    """The commit of the checkout that this package runs from; None if it was installed."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
@@ -71,15 +71,15 @@ class Gpu(NamedTuple):
 
     name: str
     memory_gb: float
-    bf16: bool  # whether it computes in that
+    bf16: bool  # whether it supports bf16
 
     def __str__(self) -> str:
         return f"{self.name}, {self.memory_gb:.0f} GB{'' if self.bf16 else ', no bf16'}"
 
 
 def find_gpu() -> Gpu | None:
-    """The first NVIDIA GPU that the driver knows, or None. torch is not asked: it would take some
-    of the memory of the process that is to train.
+    """The first NVIDIA GPU that the driver knows, or None. torch is not asked, since it would take
+    some of the memory that the training process needs.
     """
     asked = "--query-gpu=name,memory.total,compute_cap"
     command = ["nvidia-smi", asked, "--format=csv,noheader,nounits"]
@@ -94,18 +94,18 @@ def find_gpu() -> Gpu | None:
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether torch, which need not be imported yet, says that a GPU's memory is full."""
+    """Whether this is torch's error for a GPU whose memory is full; torch need not be imported."""
     return type(error).__name__ == "OutOfMemoryError"
 
 
 def dying_with_this() -> Callable[[], None] | None:
-    """For `preexec_fn` of a process: on Linux it dies with this one, and keeps no GPU or folder."""
+    """A `preexec_fn` that lets a child die with this process and free GPU and folder (on Linux)."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
         assert LIBC is not None
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before it could be asked for
+        if os.getppid() != parent:  # the parent died before the call
             os._exit(1)
 
     return None if LIBC is None else die_with_parent
@@ -113,8 +113,8 @@ def dying_with_this() -> Callable[[], None] | None:
 
 @contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
-    """Hold a folder or a file, which need not be there yet, against other processes: wait for one
-    that holds it, or raise `ValueError`.
+    """Lock a folder or a file, which need not exist yet, against other processes. If one holds it,
+    `wait` for it or raise `ValueError`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path.parent / f".{path.name}.lock")
@@ -134,42 +134,42 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all, whenever the process dies."""
+    """Write a file whole or not at all, even if the process dies."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text)
     partial.replace(path)
 
 
 def weights_digest(folder: Path) -> str:
-    """Digest of the weights in a folder; empty for a model of a hub, which has no folder here."""
+    """Digest of the weights in a folder; empty for a hub's model, which has no folder here."""
     weights = [file.read_bytes() for file in sorted(folder.glob("*.safetensors"))]
     return hashlib.sha256(b"".join(weights)).hexdigest()[:16] if weights else ""
 
 
 def is_whole(checkpoint: Path) -> bool:
-    """Whether nothing of a checkpoint is missing: the process may have died while it was written,
-    or a folder on Google Drive may have lost its machine before all had arrived.
+    """Whether a checkpoint is complete: the process may have died while writing it, or the upload
+    to Google Drive may have been cut off.
     """
     from safetensors import SafetensorError, safe_open
 
     weights = list(checkpoint.glob("*.safetensors"))
     try:
         for file in weights:
-            with safe_open(file, "pt"):  # its length must be what its head says
+            with safe_open(file, "pt"):  # checks the length against the header
                 pass
     except SafetensorError:
         return False
-    optimizer = zipfile.is_zipfile(checkpoint / "optimizer.pt")  # ends in its list of contents
+    optimizer = zipfile.is_zipfile(checkpoint / "optimizer.pt")  # a zip file ends with its contents
     return bool(weights) and optimizer and (checkpoint / "trainer_state.json").exists()
 
 
 def step_of(checkpoint: str | Path) -> int:
-    """The step of a checkpoint's folder."""
+    """The step in the name of a checkpoint's folder."""
     return int(Path(checkpoint).name.removeprefix("checkpoint-"))
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint of a run; None before the first."""
+    """The newest complete checkpoint of a run, or None."""
     found = [path for path in folder.glob("checkpoint-*") if is_whole(path)]
     return max(found, key=step_of, default=None)
 
@@ -180,7 +180,7 @@ def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def record_of(folder: str | Path) -> dict[str, Any]:
-    """A run's `config.json`; `FileNotFoundError` for none, `ValueError` for a model's."""
+    """A run's `config.json`; `FileNotFoundError` if missing, `ValueError` if it is a model's."""
     path = Path(folder) / "config.json"
     if not path.exists():
         raise FileNotFoundError(f"{folder} holds no run; train one first, with `train`")
@@ -226,7 +226,7 @@ def _whole_lines(path: Path) -> list[str]:
 
 
 def last_step(folder: Path) -> dict[str, Any]:
-    """The last whole line of a run's metrics; that of step 0 where there is none."""
+    """The last whole line of a run's metrics, or `{"step": 0}` if there is none."""
     last: dict[str, Any] = {"step": 0}
     for line in _whole_lines(folder / "metrics.jsonl")[-1:]:
         last = json.loads(line)
@@ -234,8 +234,8 @@ def last_step(folder: Path) -> dict[str, Any]:
 
 
 def rewind(folder: Path) -> Path | None:
-    """Take a run back to its last checkpoint, and return that; None, and empty logs, before the
-    first.
+    """Take a run back to its last checkpoint and return that. If there is none, empty the logs and
+    return None.
     """
     checkpoint = last_checkpoint(folder)
     step = step_of(checkpoint) if checkpoint else 0

@@ -1,8 +1,8 @@
-"""Tables of scores: a terminal's, a notebook's, a document's, and those of a sweep.
+"""Tables of scores for terminals, notebooks and documents, and those of a sweep.
 
-A sweep is a set of points: a row (what was varied) and a training seed, each a run's folder. The
-frame of all points is small enough to be committed (forty are about 400 kB); runs are not. The
-contract is that of bsuite (Osband et al. 2020): `gather` makes the frame, `score` the table, and
+A sweep is a set of points. Each point has a row (what was varied), a training seed and the folder
+of a run. The frame of all points is small enough to be committed (forty are about 400 kB); runs are
+not. As in bsuite (Osband et al. 2020), `gather` makes the frame, `score` the table, and
 `plots.plot_sweep_seeds` the figure.
 
 | rows of the frame | policy | row, seed | one row is |
@@ -12,7 +12,7 @@ contract is that of bsuite (Osband et al. 2020): `gather` makes the frame, `scor
 | before | base | none ("", -1) | the same, once for all points with this `base` |
 | scripts | their names | none ("", -1) | the same, once for the sweep |
 
-`base` is the digest of the weights that a point began with.
+`base` is the digest of the weights that a point started from.
 """
 
 import json
@@ -50,10 +50,10 @@ from .rollouts import scored
 from .strata import FEWEST, label, stratum_changes, values_in, with_truth
 
 REFERENCES = ("novice", "loudest", "trace", "belief", "oracle")  # beside a model, see `summarise`
-CEILING = "belief"  # shares are of its score
+CEILING = "belief"  # shares are relative to its score
 CAREFUL = "trace"  # the script that an agent should surpass
-DETECTION = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")  # strata in a table
-UNSHOWN = ("benchmark", "seeds", "smallest_gain", f"over_{CAREFUL}")  # of a summary
+DETECTION = ("faults_detected", "false_alarms_dismissed", "faults_dismissed")  # strata in tables
+UNSHOWN = ("benchmark", "seeds", "smallest_gain", f"over_{CAREFUL}")  # left out of `summary_table`
 TRAINING = "training"  # the policy of rows about training
 ALL = "all"  # the task of means over all tasks
 MEASURES = ("score", *PARTS, "gate", "steps")
@@ -64,15 +64,15 @@ COLUMNS = (
 )
 CATEGORIES = ("base", "policy", "task", "split", "closed_by", "benchmark")
 SMALL_INTEGERS = {"seed": "int16", "step": "int32", "episodes": "int16", "index": "int32"}
-# Decimals of a step's means: of some twenty episodes, so more would be noise and cost bytes.
+# Decimals of a step's means over some twenty episodes: more would be noise and cost bytes.
 DECIMALS = {measure: 3 if measure == "score" else 2 for measure in MEASURES}
 
 # -- as text ---------------------------------------------------------------------------------------
 
 
 def cell_text(value: Any) -> str:
-    """A number with two decimals, an interval (also a list, from JSON) as `mean [low, high]`, and
-    what has a base and a trained value as `base → trained`.
+    """The text of a table's cell: a number with two decimals, an interval (or a list, from JSON) as
+    `mean [low, high]`, and a base and a trained value (by name) as `base → trained`.
     """
     if isinstance(value, (dict, pd.Series)):
         return f"{value['base']:.2f} → {value['trained']:.2f}"
@@ -82,7 +82,7 @@ def cell_text(value: Any) -> str:
 
 
 def markdown(rows: pd.DataFrame | Sequence[dict[str, str]]) -> str:
-    """A table in Markdown: a frame without its index, or text cells by their heads."""
+    """A Markdown table of a frame, without its index, or of rows that map headings to text."""
     table = pd.DataFrame(rows)
     lines = [f"| {' | '.join(map(str, table.columns))} |", "|" + "---|" * len(table.columns)]
     lines += [f"| {' | '.join(map(str, row))} |" for row in table.itertuples(False, None)]
@@ -96,8 +96,8 @@ def score_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Rollouts as text: one row per policy and task, with the score and its interval, the parts of
     the score, and steps.
 
-    Several attempts at an incident are one value, their mean. Episodes without a score are left
-    out, and counted in a column `errors` where there are any.
+    Several attempts at an incident count as one value, their mean. Episodes without a score are
+    left out; if there are any, the column `errors` counts them.
     """
     rows, failed = [], frame["score"].isna().any()
     for (policy, task), group in frame.groupby(["policy", "task"], sort=False):
@@ -147,8 +147,8 @@ def attempts_table(frame: pd.DataFrame, attempts: int) -> pd.DataFrame:
     """One row per policy, task and k (1, 2, 4 and so on, and all `attempts`): pass@k and pass^k as
     text, each the mean over incidents with its 95 % interval.
 
-    Attempts that ended in an error are none; an incident with fewer than k others is left out, and
-    `incidents` counts the rest.
+    Attempts that ended in an error do not count. An incident with fewer than k others is left out,
+    and `incidents` counts the rest.
     """
     rows = []
     ks = sorted({attempts, *(2**n for n in range(attempts.bit_length()))})
@@ -166,12 +166,12 @@ def attempts_table(frame: pd.DataFrame, attempts: int) -> pd.DataFrame:
 
 
 def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """An audit, one row per policy and task: the share of each verdict, and of the grounded among
-    the right answers with its 95 % interval (None below `FEWEST` right answers); the mean questions
-    per episode, the regret per question, and that of answering.
+    """An audit, one row per policy and task: the share of each verdict; the share of right answers
+    that are grounded, with its 95 % interval (None below `FEWEST` right answers); the mean number
+    of questions per episode, the mean regret of a question, and that of answering.
 
-    The rows of several training seeds (column `seed`, empty where nothing was trained) or several
-    attempts at the same incidents are no further incidents.
+    Several training seeds (column `seed`, empty if nothing was trained) or attempts at an incident
+    do not count as further incidents.
     """
     rows = []
     frame = frame[frame["verdict"].notna()]  # an episode that failed was not audited
@@ -180,7 +180,7 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.assign(seed=seeds, attempt=frame.get("attempt", 0))
     for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
         verdicts = part.pivot(index=["seed", "attempt"], columns="index", values="verdict")
-        verdicts = verdicts.dropna(axis="columns").to_numpy()  # of all attempts
+        verdicts = verdicts.dropna(axis="columns").to_numpy()  # those with all attempts
         grounded, right = verdicts == "grounded", np.isin(verdicts, ("grounded", "lucky"))
         enough = right.sum() >= FEWEST
         asked, regret = part["weighed"].sum(), part["question_regret"] * part["weighed"]
@@ -202,14 +202,14 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
-    """A model before and after training, a row per task, from one evaluation per training seed.
+    """A model before and after training, one row per task, from one evaluation per training seed.
 
     Returns:
         Task, benchmark, seeds and episodes (incidents of each); `base`, `trained` and `gain`, with
-        intervals in which seeds and incidents are resampled; `smallest_gain`, of a seed; the mean
-        scores of `start` (before a warm-up) and the `REFERENCES` that every seed has beside it;
-        `share_of_belief` and `over_trace` (how much better than that script), where these are among
-        them; and each stratum (see `bench.strata`), where it has groups by group.
+        intervals over seeds and incidents; `smallest_gain`, the smallest of any seed; the mean
+        scores of `start` (before a warm-up) and the `REFERENCES`, as far as every frame has them;
+        `share_of_belief` and `over_trace` (how much better than that script), if these are among
+        them; and each stratum (see `bench.strata`), by group if it has groups.
 
     Raises:
         ValueError: when the frames do not hold the same incidents.
@@ -240,7 +240,7 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
 
 
 def _strata_of(changes: pd.DataFrame) -> dict[str, Any]:
-    """One task's rows of `stratum_changes` by stratum, and where it has groups by group."""
+    """One task's rows of `stratum_changes` by stratum, and then by group if there are groups."""
     strata: dict[str, Any] = {}
     for row in changes.itertuples():
         change = [round(value, 4) for value in (row.change, row.low, row.high)]
@@ -248,7 +248,7 @@ def _strata_of(changes: pd.DataFrame) -> dict[str, Any]:
             "incidents": row.incidents,
             "base": round(row.base, 4),
             "trained": round(row.trained, 4),
-            "change": None if math.isnan(row.low) else change,  # of too few incidents
+            "change": None if math.isnan(row.low) else change,  # too few incidents
             "fell": row.fell,
         }
         where = strata.setdefault(row.stratum, {}) if row.group else strata
@@ -257,9 +257,7 @@ def _strata_of(changes: pd.DataFrame) -> dict[str, Any]:
 
 
 def summary_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """`summarise`'s rows (or `summary.json` read back) as text cells; of the strata, faults and
-    false alarms.
-    """
+    """`summarise`'s rows (or those of `summary.json`) as text; of the strata, only `DETECTION`."""
     table = pd.DataFrame(
         {
             label(key) if key in DETECTION else key.replace("_", " "): cell_text(value)
@@ -272,8 +270,8 @@ def summary_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def split_table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """A model before and after training on each split, as text: means over the tasks, with
-    intervals, and the paired gain; from one frame per training seed.
+    """A model before and after training on each split, as text: means over the tasks and the paired
+    gain, with intervals. `frames` has one frame per training seed.
     """
     rows = []
     for split in frames[0]["split"].unique():
@@ -332,10 +330,10 @@ def calibration_table(frame: pd.DataFrame, openings: pd.DataFrame) -> pd.DataFra
 
 
 def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
-    """One frame for a whole sweep, with the columns `COLUMNS`; see the head of this file.
+    """Gather a whole sweep into one frame with the columns `COLUMNS`; see the head of this file.
 
-    Of the held-out incidents, those are taken that all points have played before and after
-    training: a file may hold more of them than was asked for last.
+    Only held-out incidents that all points have played before and after training are taken, since a
+    file may hold more of them than were asked for last.
 
     `points`: row, seed and run folder of each; the rows of the sweep keep this order.
     """
@@ -363,7 +361,7 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
             "together; evaluate the points again"
         )
     frame = frame.drop_duplicates(["row", "seed", "base", "policy", "step", *KEYS])
-    rows = [*dict.fromkeys(row for row, _, _ in points), ""]  # what is shared comes last
+    rows = [*dict.fromkeys(row for row, _, _ in points), ""]  # shared rows come last
     frame = frame[[*COLUMNS]].assign(row=pd.Categorical(frame["row"], rows))
     frame = frame.sort_values("row", kind="stable", ignore_index=True)
     for name in CATEGORIES:  # in order of appearance
@@ -381,7 +379,7 @@ def _files(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _steps(training: pd.DataFrame) -> pd.DataFrame:
-    """Episodes of training as a row a (step, task)."""
+    """The means of training episodes, one row per step and task."""
     groups = training.groupby(["step", "task"], sort=True)
     means = groups[list(MEASURES)].mean().round(DECIMALS)
     rest = {"policy": TRAINING, "split": "train", "index": -1, "closed_by": "", "benchmark": ""}
@@ -389,7 +387,7 @@ def _steps(training: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_sweep(folder: str | Path) -> tuple[dict[str, Any], pd.DataFrame]:
-    """What was asked (`sweep.json`) and the frame (`episodes.parquet`) of a finished sweep."""
+    """Read the plan (`sweep.json`) and the frame (`episodes.parquet`) of a finished sweep."""
     record = json.loads((Path(folder) / "sweep.json").read_text())
     return record, pd.read_parquet(Path(folder) / "episodes.parquet")
 
@@ -413,8 +411,8 @@ def seeds_of(frame: pd.DataFrame, row: str) -> list[int]:
 
 
 def scores_of(frame: pd.DataFrame, row: str, policy: str = "trained") -> list[np.ndarray]:
-    """The scores of a row's policy, an array (seeds, incidents) for each of `tasks_of`; seeds and
-    incidents are sorted. The policy `base` is that of each seed.
+    """The scores of a policy in a row of the sweep: an array (seeds, incidents) for each of
+    `tasks_of`, with seeds and incidents sorted. `base` is the base that each seed started from.
     """
     frame = frame[frame["policy"].isin([policy, "trained"])]
     tables = []
@@ -429,13 +427,13 @@ def scores_of(frame: pd.DataFrame, row: str, policy: str = "trained") -> list[np
 
 
 def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
-    """What each row of a sweep came to on held-out incidents: one row per (row, task), and for task
-    `all` the mean of the tasks.
+    """The results of each row of a sweep on held-out incidents: one row per (row, task), where task
+    `all` is the mean of the tasks.
 
-    Columns are seeds and incidents; base, trained and gain (paired by incident), each with its 95 %
-    interval over seeds and incidents (`x_low`, `x_high`); smallest_gain, of a seed. With the row
-    `against` also difference to its trained with a t interval over seeds, p of no difference, and
-    verdict (`intervals.verdict`), for which p is adjusted for all rows of a task (Holm).
+    Columns: seeds and incidents; base, trained and gain (paired by incident), each with its 95 %
+    interval over seeds and incidents (`x_low`, `x_high`); smallest_gain of a seed. With a row
+    `against` also the difference from its trained with a t interval over seeds, p of no difference,
+    and verdict (`intervals.verdict`), for which p is adjusted over all rows of a task (Holm).
     """
     places = {task: slice(at, at + 1) for at, task in enumerate(tasks_of(frame))}
     places[ALL] = slice(None)
@@ -464,8 +462,8 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
 
 
 def trained_alike(frame: pd.DataFrame, row: str, other: str) -> bool:
-    """Whether equal seeds of two rows were trained for the same steps on as many episodes of the
-    same tasks, so that seeds pair; rows with other incidents draw others from the same seed.
+    """Whether two rows trained the same seeds for the same steps, on as many episodes of each task.
+    Only then do seeds pair: otherwise the same seed draws other incidents.
     """
     training = frame[frame["policy"] == TRAINING].astype({"row": str, "task": str})
     played = training.set_index(["row", "seed", "step", "task"])["episodes"].sort_index()
@@ -473,7 +471,7 @@ def trained_alike(frame: pd.DataFrame, row: str, other: str) -> bool:
 
 
 def _flat(record: dict[str, Any]) -> dict[str, float]:
-    """Each interval as columns x, x_low and x_high."""
+    """Split each interval into the columns x, x_low and x_high."""
     flat: dict[str, float] = {}
     for name, value in record.items():
         ends = value if isinstance(value, Interval) else [value]
@@ -482,8 +480,8 @@ def _flat(record: dict[str, Any]) -> dict[str, float]:
 
 
 def comparison_table(frame: pd.DataFrame, against: str, task: str = ALL) -> pd.DataFrame:
-    """Each row of a sweep beside the row `against`, the best first, as text: of a task, or of the
-    mean of `all`.
+    """Compare each row of a sweep with the row `against`, as text, the best first: on a task, or on
+    the mean of all (`all`).
     """
     table = score(frame, against=against)
     table = table[table["task"] == task].sort_values("trained", ascending=False).set_index("row")

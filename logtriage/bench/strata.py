@@ -1,10 +1,10 @@
 """What a mean hides: results by what was true of each incident (`STRATA`).
 
-A policy gains on silent degradation by dismissing everything, since some incidents are false
-alarms; another stops blaming the edge, even where the edge is at fault. Neither shows in a mean
-score. Strata show it, each with its paired change from before to after training.
+One policy gains on silent degradation by dismissing everything, since some incidents are false
+alarms; another stops blaming the edge, even when the edge is at fault. A mean score shows neither,
+but strata do, each with its paired change from before to after training.
 
-The truth of an incident is no column of a rollout: it is sampled again from (task, split, index).
+Rollouts have no column for the truth, which is sampled again from (task, split, index).
 """
 
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ from ..world.topology import Topology
 from .intervals import KEYS, Interval, matched, two_way_mean
 
 TRUTH = ("real", "severity_true", "root_kind", "root_depth")
-# A stratum of fewer incidents has no interval, and is never said to have fallen: a bootstrap of so
-# few values is far too narrow.
+# A stratum with fewer incidents has no interval, and is never said to have fallen: a bootstrap of
+# so few values is far too narrow.
 FEWEST = 10
 
 
 class Stratum(NamedTuple):
-    """What is averaged over which incidents."""
+    """What to average, and over which incidents."""
 
     answer: str  # what is averaged, see `values_in`
     label: str  # in words; `{}` is the group
-    real: bool | None  # over real faults, over false alarms, or, for None, over all incidents
-    by: str = ""  # column of the truth of which each value is a group; empty for one group of all
-    better: int = 1  # 1 where more is better, -1 where less is, 0 where neither
+    real: bool | None  # True: real faults only; False: false alarms only; None: all incidents
+    by: str = ""  # column of the truth by which incidents are grouped; empty for a single group
+    better: int = 1  # 1 if more is better, -1 if less is, 0 if neither
 
 
 STRATA = {
@@ -53,15 +53,15 @@ def label(stratum: str, group: str = "") -> str:
 
 
 def group_order(group: object) -> int:
-    """Where a group is in its stratum: kinds and classes as listed, depths by number."""
+    """Sort key of a group within its stratum: kinds and severities as listed, depths by number."""
     names = ["", *KINDS, *SEVERITIES]
     return names.index(group) if group in names else int(str(group))
 
 
 def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.DataFrame:
-    """Rollouts (on a custom call graph, if given) with the columns `TRUTH`: real (whether there was
-    a fault), severity_true, and root_kind and root_depth (calls below the nearest edge), which a
-    false alarm lacks. `ValueError` for another version of the benchmark, whose incidents differ.
+    """Add the columns `TRUTH` to rollouts (on a custom call graph, if given): real (whether there
+    was a fault), severity_true, root_kind and root_depth (calls below the nearest edge; both empty
+    for false alarms). `ValueError` for another version of the benchmark, whose incidents differ.
     """
     if set(TRUTH) <= set(frame.columns):
         return frame
@@ -83,14 +83,14 @@ def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.Data
 
 
 def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
-    """What each episode of a frame with truth adds to a stratum: (episodes,), nan for episodes
-    outside it.
+    """The value of each episode in a stratum: (episodes,), nan for episodes outside it. The frame
+    must have the columns `TRUTH`.
     """
     answer, real = STRATA[stratum].answer, STRATA[stratum].real
     if answer == "root found":
         values = frame["root_cause"] == 1
     elif answer == "alarm dismissed":
-        # At a false alarm these parts are 1 where it was closed by `ignore` with nothing done.
+        # For a false alarm, these parts are 1 if it was closed by `ignore` with nothing done.
         values = (frame[["root_cause", "remediation", "escalation"]] == 1).all(axis=1)
     elif answer == "ignored":
         values = frame["closed_by"] == "ignore"
@@ -100,8 +100,8 @@ def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
 
 
 def _sides(frames: Sequence[pd.DataFrame]) -> list[list[pd.DataFrame]]:
-    """The rows of `base` and of `trained` with their truth, one frame per seed each, with the same
-    incidents in one order; `ValueError` where they do not hold the same.
+    """The rows of `base` and those of `trained`, with their truth: one frame per seed for each,
+    with the same incidents in the same order. `ValueError` if incidents or versions differ.
     """
     own = [[one[one["policy"] == name] for one in frames] for name in ("base", "trained")]
     if len({version for side in own for one in side for version in one["benchmark"]}) > 1:
@@ -119,8 +119,8 @@ def _sides(frames: Sequence[pd.DataFrame]) -> list[list[pd.DataFrame]]:
 def stratum_changes(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """How each stratum changed from the policy `base` to `trained` on the same incidents.
 
-    Intervals are not widened for the number of strata: of forty that do not change, one is said to
-    have fallen by chance. Naming one too many costs a line; missing one costs the truth.
+    Intervals are not widened for the number of strata, so about one in forty that did not change is
+    said to have fallen. One too many costs a line; one too few would hide a real fall.
 
     Args:
         frames: one per training seed; seeds are resampled as incidents are.
@@ -166,8 +166,8 @@ def stratum_changes(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def named_once(changes: pd.DataFrame) -> pd.DataFrame:
-    """Without the depths that hold the same incidents as a kind: in the default call graph every
-    edge is at depth 0, and every app at 1.
+    """Drop the depths that hold the same incidents as a kind: in the default call graph every edge
+    is at depth 0, and every app at 1.
     """
     figures = [*changes.columns.drop(["stratum", "group"])]
     kinds, depths = (changes["stratum"] == f"root_by_{name}" for name in ("kind", "depth"))
@@ -177,8 +177,8 @@ def named_once(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe_falls(changes: pd.DataFrame) -> list[str]:
-    """The rows of `stratum_changes` that fell, each once, in words with its incidents: one text
-    per task, as "single crash: edge roots found 0.57 → 0.22 (23)".
+    """Describe the rows of `stratum_changes` that fell, each once, with its number of incidents:
+    one text per task, as "single crash: edge roots found 0.57 → 0.22 (23)".
     """
     fallen = named_once(changes)
     return [

@@ -1,4 +1,4 @@
-"""An incident in the terminal, as policies play it, step by step: `python -m logtriage watch`."""
+"""Watch policies play an incident in the terminal, step by step: `python -m logtriage watch`."""
 
 import time
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from ..play.episode import Episode, Step, final_score
 from ..play.observation import Observation, call_graph_line
 from .registry import POLICIES, named
 
-INDENT = 4  # characters before what was shown
+INDENT = 4  # characters before each observation
 STYLES = {"error": "red", "warning": "yellow"}
 
 
 def watch(
     names: Sequence[str], task: str, split: str, index: int, pause: float, screen: Console
 ) -> None:
-    """Show how each policy, by its name or a model's folder, plays one incident, side by side, with
-    a `pause` of so many seconds between two steps.
+    """Show side by side how each policy (a name, or a model's folder) plays one incident, with a
+    pause of `pause` seconds between two steps.
     """
     if not POLICIES.keys() >= set(names):
         from transformers.utils.logging import disable_progress_bar
@@ -51,7 +51,7 @@ def watch(
 
 
 def _step(step: Step) -> Group:
-    """What was done, and what was shown then."""
+    """The action of a step, and what was shown after it."""
     action, shown = step
     done = f"{action.type} {action.value}" if action else f"invalid: {shown.error}"
     return Group(Text(f"{shown.step:>2}  {done}", style="bold cyan"), _shown(shown))
