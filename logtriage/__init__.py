@@ -1,9 +1,9 @@
 """LogTriage: incidents in a microservice cluster, for language models to trace to their root.
 
-`world` and `play`, the simulator and the score, need the standard library, and YAML for a call
-graph's file.
-The environment and its server need OpenEnv, `ceiling` and `bench` NumPy and pandas, language models
-in this process and `train` torch. `pyproject.toml` has an extra for what the server does without.
+`world` (the simulator) and `play` (the score) need only the standard library, and YAML for a call
+graph's file. The environment and its server need OpenEnv, `ceiling` and `bench` need NumPy and
+pandas, and `train` and language models in this process need torch. `pyproject.toml` has extras for
+what the server does not need.
 """
 
 # The public address; CONTRIBUTING.md says how to change it everywhere.
@@ -12,8 +12,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """What `verifiers` looks for in an environment's package; only asking for it imports verifiers,
-    and is an `AttributeError` where that is not installed.
+    """Return what `verifiers` looks for in an environment's package. verifiers is imported only
+    when it is asked for; `AttributeError` if it cannot be imported.
     """
     if name not in ("__all__", "TriageEnv", "TriageHarness", "TriageTaskset"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

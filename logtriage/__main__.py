@@ -112,7 +112,7 @@ def triage_command(
 
 
 def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy | None:
-    """The one policy that these options name; None without any."""
+    """The policy that these options name; None if they name none."""
     if bool(endpoint) != bool(endpoint_model):
         raise ValueError("--endpoint and --endpoint-model go together; give both")
     if sum(map(bool, (policy, model, endpoint))) > 1:
@@ -216,7 +216,7 @@ UNDERSCORES = {"token_normalize_func": lambda name: name.replace("_", "-")}
 
 
 def connect(url: str) -> Server:
-    """What `evaluate` and `train`, which know nothing of servers, are given to reach one."""
+    """The server at a URL; given to `evaluate` and `train`, which know nothing of servers."""
     from .adapters.remote import Server
 
     return Server(url)

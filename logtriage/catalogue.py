@@ -1,6 +1,4 @@
-"""All incidents that can be played, simulated and recorded: their coordinates, opening them, and
-drawing them.
-"""
+"""All incidents that can be played, simulated or recorded: how to check, open and draw them."""
 
 from markupsafe import Markup
 
@@ -12,8 +10,8 @@ from .real.real_episode import REAL, TOP, RealEpisode, blames_root
 from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on
 from .world.topology import Topology
 
-# Tasks whose incidents were recorded, or look like it: nothing reacts, the root cause alone is
-# scored, and each incident has a call graph of its own.
+# Tasks whose incidents were recorded, or look like it: nothing reacts to actions, only the root
+# cause is scored, and each incident has a call graph of its own.
 RECORDED: dict[str, type[RealEpisode]] = {
     one.task_name: one for one in (ProductionEpisode, RealEpisode)
 }
@@ -22,7 +20,7 @@ RECORDED: dict[str, type[RealEpisode]] = {
 def open_incident(
     task: str | Task, split: str, index: int, topology: Topology | None = None
 ) -> Episode | RealEpisode:
-    """The episode at these coordinates; recorded incidents have call graphs of their own."""
+    """Open the incident at these coordinates; recorded ones have call graphs of their own."""
     if isinstance(task, str) and task in RECORDED:
         if topology is not None:
             own = f"{task} incidents have call graphs of their own"
@@ -34,8 +32,8 @@ def open_incident(
 
 
 def check_coordinates(task: str, split: str, index: int) -> Task | None:
-    """The settings of an incident's task, None for one that was recorded; `ValueError` where there
-    is none.
+    """Return the settings of an incident's task, or None for a recorded incident. `ValueError` if
+    there is no such incident.
     """
     if task in RECORDED:
         RECORDED[task].check_case(split, index)
@@ -47,19 +45,19 @@ def check_coordinates(task: str, split: str, index: int) -> Task | None:
 
 
 def _check_name(task: str, topology: Topology | None = None) -> None:
-    """Raise `ValueError` for an unknown name; unlike `check_task`, the message names all."""
+    """Raise `ValueError` for an unknown name; unlike in `check_task`, the message lists all."""
     names = tasks_on(topology)
     if task not in names:
         raise ValueError(f"unknown task {task!r:.60}; choose one of {', '.join(names)}")
 
 
 def tasks_on(topology: Topology | None) -> list[str]:
-    """All tasks that can be played; on a custom call graph the simulated ones."""
+    """All tasks that can be played; on a custom call graph, only the simulated ones."""
     return [*TASKS, *RECORDED] if topology is None else list(TASKS)
 
 
 def splits_of(task: str, topology: Topology | None = None) -> list[str]:
-    """The splits of a task: of real incidents their sources."""
+    """The splits of a task; those of real incidents are their sources."""
     return list(RECORDED[task].splits) if task in RECORDED else splits_on(topology)
 
 
@@ -69,12 +67,12 @@ def last_incident(task: str, split: str) -> int:
 
 
 def draw_episode(episode: Episode | RealEpisode) -> str:
-    """All that was shown as HTML, and once it is closed the score and the truth."""
+    """Draw all that was shown as HTML, and once the episode is closed, the score and the truth."""
     return draw(episode.incident.topology, episode.opening, episode.history, draw_end(episode))
 
 
 def draw_end(episode: Episode | RealEpisode) -> Markup:
-    """The score beside what was answered and what was true; empty while the episode is open."""
+    """Draw the score, with the answers beside the truth; empty while the episode is open."""
     score, record = episode.score, episode.record
     if score is None:
         return Markup()

@@ -1,4 +1,4 @@
-"""`LogtriageEnv`: a typed client of a LogTriage server, for use with `await` and without."""
+"""`LogtriageEnv`: a typed client of a LogTriage server, asynchronous or synchronous."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ class LogtriageEnv(EnvClient[TriageAction, TriageObservation, TriageState]):
             result.observation.text, result.reward, result.done
             env.state().score  # the named parts, once done
 
-    In asynchronous code without `sync()`. A mistake is answered by a `RuntimeError` in the server's
-    words, and the session goes on; without a server it is a `ConnectionError`.
+    In asynchronous code, leave out `sync()`. A mistake raises a `RuntimeError` with the server's
+    message, and the session goes on. Without a server, a `ConnectionError` is raised.
     """
 
     def _step_payload(self, action: TriageAction) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Console:
         return list(action_values(self.episode.incident.topology)[action_type])
 
     def html(self) -> str:
-        """Everything seen so far, and once the incident is closed the score and the truth."""
+        """All that was seen so far as HTML, and the score and truth once the incident is closed."""
         return draw_episode(self.episode)
 
     @property
@@ -47,7 +47,7 @@ class Console:
         )
         opener = Button(description="Open")
         kind = ToggleButtons(options=names, value="request_more_logs")
-        # With options from the start: a drop-down that began empty selects nothing later on.
+        # It needs options from the start: a drop-down that begins empty selects nothing later on.
         value = Dropdown(options=self.values(kind.value), description="value")
         actor = Button(description="Act", button_style="primary")
         view = HTML()

@@ -1,7 +1,7 @@
 """An incident as HTML, for a page: what its agent was shown so far, and the score at the end.
 
-`draw` needs nothing but what was shown, so it cannot give the answer away. `templates/` has the
-HTML and its style, without a script. Every colour is said in numbers or words, too.
+`draw` needs only what was shown, so it cannot give the answer away. `templates/` has the HTML and
+its style, without scripts. Numbers or words say what the colours do, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ from .world.incidents import Incident
 from .world.tasks import PAR_STEPS
 from .world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
 
-# Share of failed requests, and slowdown, from which a service is drawn as failing or as suffering.
+# Shares of failed requests, and slowdowns, at which a service is drawn as failing or suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)
 SUFFERING = (0.01, 1.5)
-# First word of a log line to its class in drawing.css; lines of other levels have none.
+# Maps the first word of a log line to a class in drawing.css; lines of other levels have none.
 LEVELS = {"ERROR": "error", "CRIT": "error", "FATAL": "error", "PANIC": "error", "WARN": "warning"}
 # Pixels of the call graph. A box holds its service's name, and at least 20 characters of numbers.
 CHARACTER, PADDING, COLUMN_GAP, ROW_HEIGHT, MARGIN = 6.7, 10, 44, 56, 4
@@ -36,11 +36,11 @@ class Box(NamedTuple):
     y: int  # of its middle
     alerted: bool
     metric: Metric | None  # the newest
-    step: int | None  # that brought it
+    step: int | None  # at which it was shown
 
     @property
     def health(self) -> str:
-        """`failing`, `suffering` or `healthy` by errors and slowdown, or `unseen`."""
+        """`failing`, `suffering` or `healthy` by errors and slowdown; `unseen` without a metric."""
         if self.metric is None:
             return "unseen"
         errors, slowdown = (self.metric.errors or 0.0) / 100.0, self.metric.slowdown or 1.0
@@ -63,7 +63,7 @@ class Part(NamedTuple):
 def draw(
     topology: CallGraph, opening: Observation, history: Sequence[Step] = (), verdict: str = ""
 ) -> str:
-    """The episode so far as an HTML fragment, with `draw_parts`'s once it is over."""
+    """Draw the episode so far as an HTML fragment; `verdict` is `draw_parts`'s, once it is over."""
     newest: dict[str, tuple[Metric, int]] = {}
     alerts: list[Alert] = []
     log = []
@@ -85,12 +85,12 @@ def draw(
 def told(
     name: str, answer: str | None, truth: str | None, value: float, weight: float = 0.0
 ) -> Part:
-    """A part of the score, where nothing answered, or nothing true, is `none`."""
+    """A part of the score; an empty answer or truth becomes `none`."""
     return Part(name, answer or "none", truth or "none", value, weight)
 
 
 def closed_gate(score: Score, record: Record) -> str:
-    """Why the gate made the score 0; empty where it did not."""
+    """Why the gate made the score 0; empty if it did not."""
     if score.gate > 0.0:
         return ""
     paged = "the wrong team" if record.teams else "nobody"
@@ -100,7 +100,7 @@ def closed_gate(score: Score, record: Record) -> str:
 
 
 def score_parts(score: Score, record: Record, incident: Incident) -> list[Part]:
-    """What was answered first to each question, and what was true."""
+    """The parts of the score, with the first answer to each question beside the truth."""
     real = incident.injection is not None
     did = " ".join(record.remediations[0] if record.remediations else ())
     rows = [
@@ -117,21 +117,21 @@ def score_parts(score: Score, record: Record, incident: Incident) -> list[Part]:
 
 
 def cause_of(incident: Incident) -> str:
-    """What it was, in words."""
+    """The cause of an incident in words."""
     if incident.injection is None:
         return "a false alarm, to be ignored"
     return incident.injection.fault.name.replace("-", " ")
 
 
 def draw_parts(score: Score, parts: Sequence[Part], cause: str, gate: str = "") -> Markup:
-    """A score and its parts, with what it was, and why the gate closed if it did."""
+    """Draw a score and its parts, with the cause and, if the gate closed, the reason."""
     verdict = read_template(__package__, "verdict.html.jinja")
     return Markup(verdict.render(score=score, parts=parts, gate=gate, cause=cause))
 
 
 @cache
 def read_template(package: str, file: str) -> Template:
-    """A file in `templates/` of a package; whatever is filled into HTML is escaped."""
+    """Read a file in `templates/` of a package; whatever is filled into HTML is escaped."""
     environment = Environment(
         loader=PackageLoader(package),
         autoescape=".html" in file,
@@ -145,8 +145,8 @@ def read_template(package: str, file: str) -> Template:
 def place(
     topology: CallGraph, newest: Mapping[str, tuple[Metric, int]], alerted: set[str]
 ) -> dict[str, Any]:
-    """The boxes and wires of a call graph, and its size: callers stand on the left, and
-    `topology.layout` spreads the services of a depth over (0, 1).
+    """Place the boxes and wires of a call graph, and return them with its size. Callers are on the
+    left; `topology.layout` spreads the services of a depth over (0, 1).
     """
     depths = list(topology.depth.values())
     columns = max(depths) + 1
@@ -175,7 +175,7 @@ def place(
 
 
 def by_level(observation: Observation) -> list[tuple[str, str]]:
-    """Its further rows and its log lines, each after the class of its level."""
+    """An observation's further rows and its log lines, each after the class of its level."""
     further = (observation.measures, observation.calls, observation.counts)
     rows = [("", row.text) for some in further for row in some or ()]
     lines = observation.lines or ()

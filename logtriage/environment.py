@@ -16,7 +16,7 @@ from .world.call_graph import CallGraph
 from .world.tasks import TASKS, check_index, check_split, splits_on
 from .world.topology import Topology
 
-NUMBERED = 1_000  # incidents of each task that the task API numbers in a split
+NUMBERED = 1_000  # incidents of each task and split in the task API
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
 
 
@@ -34,7 +34,7 @@ class TriageRubric(Rubric):
 
     def __init__(self) -> None:
         super().__init__()
-        self.score: Score | None = None  # and a reward of 0, before the end
+        self.score: Score | None = None  # until the end, and the reward is 0
         for name in Score._fields[:-1]:
             setattr(self, name, ScorePart())
 
@@ -53,14 +53,14 @@ class TriageRubric(Rubric):
 class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState]):
     """Incidents in a microservice cluster, to be traced, fixed, and handed to the right team.
 
-    The reward is 0, and at the end the score in [0, 1]. In the task API the three tasks take turns:
-    `reset(split=s, index=n)` opens `get_task(s, n)`.
+    The reward is 0 until the end, and then the score in [0, 1]. In the task API the three tasks
+    take turns: `reset(split=s, index=n)` opens `get_task(s, n)`.
 
         env = TriageEnvironment()
         observation = env.reset(task="cascading_failure", split="test", index=7)
         observation = env.step(TriageAction(action_type="request_more_logs", value="user-db"))
 
-    On a custom call graph there is no split unseen_topology, which draws its own.
+    A custom call graph has no split unseen_topology, which draws call graphs of its own.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -86,12 +86,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         index: int | None = None,
         **kwargs: Any,
     ) -> TriageObservation:
-        """Open an incident; `ValueError` for a bad argument, and what was open stays open.
+        """Open an incident; a bad argument raises `ValueError`, and what was open stays open.
 
-        With `task`, `index` is the incident's own; without, it numbers the split's tasks as
-        `get_task` does. Without `index`, `seed` is the index; without either, indices count up from
-        0. The task `real` plays recorded incidents, its splits are their sources (`real.cases`);
-        `production` plays incidents drawn to be like them.
+        With `task`, `index` is that of the incident; without, it is that of `get_task`. If `index`
+        is left out, `seed` takes its place; if both are, indices count up from 0. The task `real`
+        plays recorded incidents, whose splits are their sources (`real.cases`); `production` plays
+        incidents drawn to be like them.
         """
         if kwargs:
             takes = "reset takes seed, episode_id, task, split, index"
@@ -128,8 +128,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             answer.reward = self._apply_rubric(action, answer)
         return answer
 
-    # A step takes microseconds: on the server's event loop it costs less than the way to a thread
-    # and back.
+    # A step takes microseconds: running it on the server's event loop costs less than switching to
+    # a thread and back.
 
     async def reset_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
         return self.reset(*args, **kwargs)
@@ -139,7 +139,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
     @property
     def state(self) -> TriageState:
-        """Where the episode stands; nothing of the truth before the end."""
+        """The state of the episode, without anything of the truth before the end."""
         if self._episode is None:
             return TriageState()
         incident, record = self._episode.incident, self._episode.record
@@ -196,7 +196,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     # The page at /web, OpenEnv's and ours.
 
     def render_web(self, observation: dict[str, Any]) -> str | None:
-        """All that was shown since reset as HTML, and once done the score and the truth."""
+        """Draw all that was shown since reset as HTML, and once done, the score and the truth."""
         return None if self._episode is None else draw_episode(self._episode)
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -213,7 +213,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     def _observe(
         self, observation: Observation, topology: CallGraph | None = None
     ) -> TriageObservation:
-        """What is shown, as OpenEnv has it; with the call graph in the opening."""
+        """An observation as OpenEnv's type, with the call graph in the opening."""
         fields = observation._asdict()
         return TriageObservation(
             reward=0.0,
@@ -225,5 +225,5 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
 
 def _numbered(split: str, number: int) -> dict[str, Any]:
-    """The tasks take turns."""
+    """The coordinates of task `number` in a split: the tasks take turns."""
     return {"task": list(TASKS)[number % len(TASKS)], "split": split, "index": number // len(TASKS)}

@@ -1,4 +1,4 @@
-"""The OpenEnv types: what crosses the wire."""
+"""The OpenEnv types that a server and its clients exchange."""
 
 from pydantic import Field
 
@@ -44,11 +44,11 @@ class TriageAction(Action):
 class TriageObservation(Observation):
     """What the agent sees.
 
-    `text` is all of it as a language model reads it; the rest is the same for programs, and None
-    where the step did not bring it. `services` is the call graph, callers first, and comes with the
-    opening only. `alerts` and `metrics` are arrays in JSON, in the order of their fields, as are
-    `measures`, `calls` and `counts`, which real incidents have (see `real.observed`). `notice`
-    repeats what was done, never whether it was right; `error` explains an invalid action.
+    `text` holds all of it for a language model. The other fields hold the same for programs, and
+    are None if the step did not bring them. `services` is the call graph, callers first; only the
+    opening has it. `alerts` and `metrics` are arrays in JSON, in the order of their fields, as are
+    `measures`, `calls` and `counts` of real incidents (see `real.observed`). `notice` repeats what
+    was done, never whether it was right; `error` explains an invalid action.
     """
 
     text: str = ""
@@ -66,7 +66,7 @@ class TriageObservation(Observation):
 
 
 class TriageState(State):
-    """Where the episode stands; nothing of the truth before the end, then `score` has the parts.
+    """The state of the episode. It tells nothing of the truth until the end, when it has a `score`.
 
     `task`, `split` and `index` open the same incident again. `closed_by` is `resolve`, `ignore` or
     `timeout`, and empty while it is open; `confidence` is what the agent stated with its answer.

@@ -1,12 +1,12 @@
-"""What LogTriage takes from OpenEnv, and the one place that imports it: without gradio.
+"""All that LogTriage takes from OpenEnv. It is imported only here, without gradio.
 
-What stays in this process: `openenv.core.env_server.create_web_interface_app` is None, and
-jsonschema, if nobody imported it before, takes any string for an `iri`.
+This has two effects on the process: `openenv.core.env_server.create_web_interface_app` is None, and
+jsonschema, unless it was imported before, takes any string for an `iri`.
 """
 
 from .slow_imports import GRADIO, IRI_SYNTAX, hidden
 
-with hidden(GRADIO, IRI_SYNTAX):  # `X as X`: a name that other modules take from here
+with hidden(GRADIO, IRI_SYNTAX):  # `X as X`: a name for other modules to import from here
     from openenv.core import EnvClient as EnvClient
     from openenv.core import SyncEnvClient as SyncEnvClient
     from openenv.core.client_types import StepResult as StepResult

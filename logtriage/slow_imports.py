@@ -1,4 +1,4 @@
-"""Libraries that others import where they are there, slowly, and that nothing here uses."""
+"""Libraries that are slow, that other libraries import if they can, and that nothing here uses."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ IRI_SYNTAX = "rfc3987_syntax"  # jsonschema's check of strings of the format `ir
 
 @contextmanager
 def hidden(*names: str) -> Iterator[None]:
-    """Within it, an import of these fails; one that is there already stays."""
+    """Let imports of these modules fail in this context; modules imported before stay."""
     absent = [name for name in names if name not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: no such module
     try:

@@ -20,8 +20,8 @@ SKIPPED = shutil.ignore_patterns("__pycache__")
 
 
 def export(folder: Path, tasks: list[str], split: str, episodes: int) -> list[Path]:
-    """Write one task folder for each of the first incidents of each task, and return them.
-    `ValueError` for an unknown task or split, or a folder that has something in it.
+    """Write one task folder for each of the first `episodes` incidents of each task, and return
+    them. `ValueError` for an unknown task or split, or for a folder that is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already and not an empty folder; name a new one")
@@ -44,7 +44,7 @@ def _export(folder: Path, episode: Episode) -> Path:
     (target / "instruction.md").write_text(rules)
     simulator = target / "environment" / "incident"
     (simulator / "coordinates.json").write_text(json.dumps(coordinates))
-    for needed in ("world", "play"):  # of the package, and the standard library
+    for needed in ("world", "play"):  # it needs these, and the standard library
         shutil.copytree(PACKAGE / needed, simulator / "logtriage" / needed, ignore=SKIPPED)
     shutil.copy(PACKAGE / "__init__.py", simulator / "logtriage")
     shutil.copy(Path(__file__).with_name("shell.py"), simulator)

@@ -1,4 +1,4 @@
-"""Incidents for Inspect (`inspect_ai`): one task for each split, with any provider that it knows.
+"""Incidents for Inspect (`inspect_ai`): one task per split, for any provider that Inspect knows.
 
     inspect eval logtriage/test --model anthropic/MODEL --limit 30
     inspect eval logtriage/unseen_faults --model openai/MODEL -T task=cascading_failure
@@ -33,7 +33,7 @@ TOOLS = [ToolInfo.model_validate(schema["function"]) for schema in tool_schemas(
 
 
 def _sample(task: str, split: str, index: int) -> Sample:
-    """An incident's opening; of its truth nothing."""
+    """A sample with an incident's opening, and nothing of its truth."""
     episode = Episode.open(task, split, index)
     return Sample(
         input=opening_messages(ToolSession(episode).opening),
@@ -44,7 +44,7 @@ def _sample(task: str, split: str, index: int) -> Sample:
 
 @solver
 def triage() -> Solver:
-    """Lets the model call tools until the incident is closed, or it calls none: it walked away."""
+    """Lets the model call tools until the incident is closed or it walks away, by calling none."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         episode = Episode.open(**state.metadata)
@@ -57,7 +57,7 @@ def triage() -> Solver:
                 state.messages += [message, *map(_to_inspect, answered)]
                 if not answered:
                     break
-        finally:  # out of the messages, tokens or time that Inspect may limit, too
+        finally:  # also if Inspect's limit of messages, tokens or time is reached
             episode.abandon()
             state.store.set("end", told_at_the_end(episode))
         return state
@@ -101,9 +101,9 @@ def triage_score() -> Scorer:
 
 
 def _from_inspect(message: ChatMessageAssistant) -> Message:
-    """The message that `answers` takes.
+    """Convert a message to the form that `answers` takes.
 
-    What Inspect could not read as arguments becomes a text, which costs a step.
+    Arguments that Inspect could not read become a text, which costs a step.
     """
     calls = []
     for call in message.tool_calls or ():
@@ -114,7 +114,7 @@ def _from_inspect(message: ChatMessageAssistant) -> Message:
 
 
 def _to_inspect(message: Message) -> ChatMessage:
-    """What answers a call; what answers a call that could not be read is no tool's message."""
+    """Convert an answer to a tool's message, or to a user's if the call could not be read."""
     content, called = message["content"], message.get("tool_call_id")
     if called is None:
         return ChatMessageUser(content=content)
@@ -122,16 +122,16 @@ def _to_inspect(message: Message) -> ChatMessage:
 
 
 def _register(split: str) -> None:
-    """Offer a split as the task `logtriage/SPLIT`. Its options, which `-T` sets, are one task or
-    several, and of each the incidents `first` to `first + episodes - 1`.
+    """Offer a split as the task `logtriage/SPLIT`. `-T` sets its options: one task or several, and
+    the incidents of each, `first` to `first + episodes - 1`.
     """
-    # Inspect puts the package before the names of what pip installed, but not in a checkout.
+    # Inspect puts the package's name first if pip installed it, but not in a checkout.
     named = registry_info(triage).name.startswith("logtriage/")
 
     @task(name=split if named else f"logtriage/{split}")
     def of_split(task: str | list[str] = "all", episodes: int = 200, first: int = 0) -> Task:
         names = check_tasks([task] if isinstance(task, str) else task)
-        # In the order of their index, tasks in turn: `--limit` leaves some of each.
+        # Sorted by index, with tasks in turn, so that `--limit` leaves some of each.
         order = product(range(first, first + episodes), names)
         samples = [_sample(name, split, index) for index, name in order]
         return Task(

@@ -2,9 +2,9 @@
 
     python -m logtriage mcp --task cascading_failure --split test
 
-A client has a `Seat` as long as its session lasts. A call goes to `ToolSession` as it came,
-whatever the schemas say: what is no valid action costs a step, as everywhere. Score and truth are
-in the answer that closes the incident, and in no other.
+A client has a `Seat` while its session lasts. Calls are passed to `ToolSession` as they come,
+whatever the schemas say, so an invalid action costs a step, as everywhere. Only the answer that
+closes the incident holds the score and the truth.
 """
 
 import json
@@ -38,15 +38,15 @@ with hidden(IRI_SYNTAX):
     )
 
 OPEN = "open_incident"
-IDLE_SECONDS = 900.0  # after which a silent session on a server ends; a model may think for long
+IDLE_SECONDS = 900.0  # a session that is silent for so long ends; a model may think for long
 MAX_BODY = 64 * 1024  # bytes of a request over HTTP; a call has some hundred
 
-Finish = Callable[[Episode, float], None]  # takes an incident, closed after so many seconds
+Finish = Callable[[Episode, float], None]  # takes a closed incident and the seconds it took
 
 
 def tools() -> list[types.Tool]:
-    """The tools, with the values that an argument can have; services are those of the incident."""
-    # Not every client shows a server's instructions to its model; descriptions, all do.
+    """The tools, with the values that an argument can have; services depend on the incident."""
+    # Not every client shows its model a server's instructions, but all show the descriptions.
     rules = f"Open the next incident: returns its id and what is known.\n\n{SYSTEM_PROMPT}"
     found = [types.Tool(name=OPEN, description=rules, inputSchema={"type": "object"})]
     for schema in tool_schemas():
@@ -65,7 +65,7 @@ class Seat:
         self._playing: tuple[Episode, ToolSession, float] | None = None  # and when it was opened
 
     def call(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        """Answer a call; `ValueError` for one that has no open incident to act on."""
+        """Answer a call; `ValueError` if no incident is open for it to act on."""
         if name == OPEN:
             return _result(self._open(arguments), wrong=False)
         if self._playing is None or self._playing[0].done:
@@ -80,8 +80,8 @@ class Seat:
         return _result(answer, wrong, told_at_the_end(episode))
 
     def leave(self) -> None:
-        """Close an incident that is still open as timed out: a client that comes back has read it,
-        and must not be given it anew.
+        """Close an incident that is still open as timed out. The client has read it, and must not
+        get it anew when it comes back.
         """
         if self._playing is not None and not self._playing[0].done:
             episode, _, opened = self._playing
@@ -107,15 +107,15 @@ class Seat:
 
 
 def _result(answer: str, wrong: bool, end: dict[str, Any] | None = None) -> types.CallToolResult:
-    """MCP's form of an answer, with the `end` in text and structured: clients show a model one."""
+    """An answer as MCP's result. `end` is both text and structured: clients show a model one."""
     text = types.TextContent(type="text", text=f"{answer}\n{json.dumps(end)}" if end else answer)
     structured = end and {"answer": answer, **end}
     return types.CallToolResult(content=[text], structuredContent=structured, isError=wrong)
 
 
 def make_server(incidents: Iterator[Episode], finish: Finish | None = None) -> Server:
-    """A server that opens each of `incidents` once, for whichever client asks next. One that is
-    closed goes to `finish`; where its client leaves, it is closed as timed out.
+    """Make a server that opens each of `incidents` once, for whichever client asks next. A closed
+    incident is passed to `finish`. If a client leaves, its incident is closed as timed out.
     """
 
     @asynccontextmanager
@@ -128,7 +128,7 @@ def make_server(incidents: Iterator[Episode], finish: Finish | None = None) -> S
 
     told = f"Incidents to triage. Call {OPEN}; its description has the rules."
     server = Server("logtriage", version=__version__, instructions=told, lifespan=seat)
-    # It warns of each tool that is not listed, with a name of any length.
+    # It warns of each unknown tool by its name, which may be of any length.
     logging.getLogger("mcp").setLevel(logging.ERROR)
 
     @server.list_tools()
@@ -149,13 +149,13 @@ async def serve_stdio(server: Server) -> None:
 
 
 def http_router(server: Server, sessions: int) -> APIRouter:
-    """The route `/mcp`, for so many open sessions; by itself, it is an application."""
+    """The route `/mcp`, for so many open `sessions`; the router is an application by itself."""
     manager = StreamableHTTPSessionManager(
         server, json_response=True, session_idle_timeout=IDLE_SECONDS, max_sessions=sessions
     )
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        whole = await receive()  # the limit below has put it together
+        whole = await receive()  # the limit below has read it whole
 
         async def again() -> Message:
             return whole
@@ -169,9 +169,9 @@ def http_router(server: Server, sessions: int) -> APIRouter:
 
 
 def without_session(scope: Scope, body: bytes) -> JSONResponse | None:
-    """The answer to a request that needs no session; None where one is open, or begins.
+    """Answer a request that needs no session; None if a session is open, or begins.
 
-    OpenEnv's clients list tools without a session, and want status 200 with every answer.
+    OpenEnv's clients list tools without a session, and expect status 200 with every answer.
     """
     headers = Headers(scope=scope)
     if "origin" in headers:  # a page in a browser, which may be anybody's

@@ -20,12 +20,12 @@ from ..world.call_graph import CallGraph
 from ..world.tasks import Task
 from ..world.topology import Topology
 
-# What the server is sent for a step that was no valid action: there is no such action.
+# What the server is sent for a step that was an invalid action: no action has this name.
 REFUSED = TriageAction(action_type="refused")
 
 
 class RemoteEpisode(BaseEpisode):
-    """An incident on a server; whether the fault is gone, the server alone knows."""
+    """An incident on a server. Only the server knows whether the fault is gone."""
 
     def __init__(
         self, server: Server, session: SyncEnvClient, incident: IncidentView, opening: Observation
@@ -34,14 +34,14 @@ class RemoteEpisode(BaseEpisode):
         super().__init__(incident, opening)
 
     def abandon(self) -> None:
-        """There is no message for it, so the steps left are wasted."""
+        """Waste the steps that are left, since there is no message to abandon an episode."""
         if not self.done:
             while not self._send(REFUSED).done:
                 pass
             super().abandon()
 
     def leave(self) -> None:
-        """Give the session back, done or not: another episode may be opened in it."""
+        """Give the session back if the episode is open; another one may be opened in it."""
         if not self.done:
             self.done = True
             self._server.idle.append(self._session)
@@ -67,12 +67,12 @@ class RemoteEpisode(BaseEpisode):
 
 
 class Server:
-    """A LogTriage server, and the sessions on it: each is used again once its episode is done.
+    """A LogTriage server and the sessions on it. A session is used again once its episode is done.
 
         with Server("http://127.0.0.1:8000") as server:
             rollout(TracePolicy(), ["cascading_failure"], open_episode=server.open)
 
-    `ConnectionError`: no server there, no room on it, or not one of ours.
+    `ConnectionError` if there is no server, it has no room, or it is not one of ours.
     """
 
     def __init__(self, url: str) -> None:
@@ -92,8 +92,8 @@ class Server:
         self._client.close()
 
     def open(self, task: str | Task, split: str, index: int) -> RemoteEpisode:
-        """Open an incident in a session of its own; `ValueError` where there is none."""
-        task = str(task)  # a server knows none but its own, by their names
+        """Open an incident in a session of its own; `ValueError` if there is none."""
+        task = str(task)  # a server knows only its own tasks, by name
         settings = check_coordinates(task, split, index)
         session = self.idle.pop() if self.idle else self.ask(self._client.new_session)
         try:
@@ -106,7 +106,7 @@ class Server:
         return RemoteEpisode(self, session, incident, _observation(opening))
 
     def ask(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What a call returns; whatever goes wrong is a `ConnectionError` that names the server."""
+        """Return a call's result. If it fails, raise a `ConnectionError` that names the server."""
         try:
             return call(*args, **kwargs)
         except RuntimeError as error:  # the server's own words

@@ -1,8 +1,8 @@
-"""One incident played from a shell, a call of `incident` for each action: `incident escalate dba`.
+"""Play one incident from a shell, by a call of `incident` for each action: `incident escalate dba`.
 
-Nothing runs between two calls. An incident is a pure function of its coordinates and of the actions
-taken, so each call replays the journal, a file of the actions so far, and adds its own. Whoever
-plays must be able to read neither this code nor the coordinates: the truth follows from them.
+Nothing runs between two calls. An episode is a pure function of the incident's coordinates and the
+actions, so each call replays the journal, a file of the actions so far, and adds its own. The
+player must be able to read neither this code nor the coordinates: the truth follows from them.
 """
 
 import fcntl
@@ -18,8 +18,8 @@ from logtriage.play.observation import CLOSED, render
 from logtriage.play.tools import described_tools
 
 HELP = ("help", "-h", "--help")
-SCORE = "score"  # closes the incident, and prints what it was worth
-# Of a call that are read; no action has more words, no name as many characters.
+SCORE = "score"  # closes the incident, and prints its score
+# What is read of a call; no action has more words, and no name has as many characters.
 MOST_WORDS, MOST_CHARACTERS = 4, 100
 
 
@@ -34,7 +34,7 @@ def usage() -> str:
 
 
 def take(episode: Episode, words: Sequence[str]) -> str:
-    """Do what the words of a call ask, and return what it prints."""
+    """Do what a call's words ask, and return what to print."""
     if words[0] == SCORE:
         episode.abandon()
         score = final_score(episode)._asdict()
@@ -45,8 +45,8 @@ def take(episode: Episode, words: Sequence[str]) -> str:
 
 
 def main(coordinates: Path) -> None:
-    """Answer one call; the command line is the journal's path, then the words of the call. The
-    coordinates are in a JSON file: as arguments, `ps` would show them.
+    """Answer one call. The command line is the journal's path, then the words of the call. The
+    coordinates are in a JSON file: if they were arguments, `ps` would show them.
     """
     path, *given = sys.argv[1:]
     words = [word[:MOST_CHARACTERS] for word in given[:MOST_WORDS]]
@@ -63,4 +63,4 @@ def main(coordinates: Path) -> None:
                 journal.write("\n" + json.dumps(words))
                 journal.flush()
             shown = [take(episode, words)]
-    print("\n\n".join(shown))  # last of all: what was not written is not answered
+    print("\n\n".join(shown))  # printed last, so that only what was written is answered

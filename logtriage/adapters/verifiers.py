@@ -1,7 +1,7 @@
 """Incidents for PrimeIntellect's `verifiers`: a taskset, the harness that plays it, and the tools
 for other harnesses; docs/agents.md has the commands.
 
-For `verifiers.v1` of 0.3.1; 0.4.0 needs mcp 2, with which OpenEnv fails.
+It is for `verifiers.v1` of version 0.3.1; 0.4.0 needs mcp 2, with which OpenEnv fails.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import ToolSession, TriageTools, tool_schemas
 from ..world.tasks import TASKS
 
-# one of a kind: verifiers finds them by their base classes
+# one of each kind: verifiers finds them by their base classes
 __all__ = ["TriageEnv", "TriageHarness", "TriageTaskset"]
 
 
@@ -44,7 +44,7 @@ class TriageData(vf.TaskData):
 
 
 class TriageState(vf.State):
-    """An incident and the calls of the served tools so far, from which all else follows."""
+    """An incident and the calls of the served tools so far; all else follows from these."""
 
     incident: tuple[str, str, int] = ("", "", 0)
     calls: tuple[tuple[str, dict[str, str]], ...] = ()
@@ -77,7 +77,7 @@ class TriageToolset(vf.Toolset[vf.SharedToolsetConfig, TriageState], TriageTools
 
 
 def _in_turn(tool: Callable, turn: asyncio.Lock) -> Callable:
-    """A tool whose calls wait for one another: of two at once, one would lose its step."""
+    """Let the calls of a tool wait for one another: of two at once, one would lose its step."""
 
     @wraps(tool)
     async def call(**arguments: Any) -> Any:
@@ -88,7 +88,7 @@ def _in_turn(tool: Callable, turn: asyncio.Lock) -> Callable:
 
 
 class TriageTask(vf.Task[TriageData, TriageState]):
-    """One incident: the total of the score is the reward, and all of it metrics without weight."""
+    """One incident. The total is the reward; every number of the score is an unweighted metric."""
 
     async def setup(self, trace: vf.Trace) -> None:
         trace.state.incident = (self.data.task, self.data.split, self.data.index)
@@ -98,7 +98,7 @@ class TriageTask(vf.Task[TriageData, TriageState]):
         return trace.state.closed
 
     async def finalize(self, trace: vf.Trace) -> None:
-        if "score" not in trace.info:  # where another harness played
+        if "score" not in trace.info:  # if another harness played
             episode = trace.state.replay().episode
             episode.abandon()
             trace.info["score"] = final_score(episode)._asdict()
@@ -113,7 +113,7 @@ class TriageTask(vf.Task[TriageData, TriageState]):
 
 
 class TriageTaskset(vf.Taskset[TriageTask, TriageTasksetConfig]):
-    """Incidents in the order of their index, tasks in turn: the first few have some of each."""
+    """Incidents sorted by index, with tasks in turn, so that the first few have some of each."""
 
     def load(self) -> Iterator[TriageTask]:
         config = self.config
@@ -137,10 +137,10 @@ class TriageTaskset(vf.Taskset[TriageTask, TriageTasksetConfig]):
 
 
 class TriageHarness(vf.Harness[vf.HarnessConfig]):
-    """Plays the incident in process, as `ConversationPolicy` does; it alone, and no other tasks."""
+    """Plays the incident in process, as `ConversationPolicy` does. It plays no other tasks."""
 
     APPENDS_SYSTEM_PROMPT, EXECUTES_CODE, NEEDS_CONTAINER = True, False, False
-    SUPPORTS_MCP = True  # as verifiers demands beside a toolset; this harness needs no server
+    SUPPORTS_MCP = True  # verifiers demands it beside a toolset; this harness needs no server
 
     async def launch(
         self,
@@ -168,25 +168,25 @@ class TriageHarness(vf.Harness[vf.HarnessConfig]):
                     answered = answers(session, from_wire(message))
                     if not answered:
                         break
-                    # It goes back as it came: each turn must continue the one before, for training.
+                    # It goes back as it came: for training, each turn must continue the one before.
                     messages += [message.model_dump(exclude_none=True), *map(to_wire, answered)]
-        finally:  # walked away, or out of the turns, tokens or time that verifiers may limit
+        finally:  # the model walked away, or verifiers' limit of turns, tokens or time was reached
             episode.abandon()
             trace.info["score"] = final_score(episode)._asdict()
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 
 class TriageEnvConfig(vf.SingleAgentEnvConfig):
-    """One agent; the harness runs nothing of the model's, so a subprocess is sandbox enough."""
+    """One agent. The harness runs no code of the model's, so a subprocess is sandbox enough."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 
 
 class TriageEnv(vf.SingleAgentEnv, vf.Env[TriageEnvConfig]):
-    """One agent plays one incident an episode."""
+    """One agent plays one incident per episode."""
 
     def shared_tools(self) -> AbstractAsyncContextManager[dict]:
-        """Serves the tools where another harness plays."""
+        """Serve the tools if another harness plays."""
         harness = self.config.agent_harnesses()["agent"]
         return nullcontext({}) if harness.id == "logtriage" else super().shared_tools()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-CAPACITY = 256  # sessions at once; one holds 100 to 200 kilobytes
+CAPACITY = 256  # sessions at once; each takes 100 to 200 kilobytes
 
 
 def check_port(host: str, port: int) -> None:
@@ -46,7 +46,7 @@ def serve(
         raise typer.Exit(2) from None
     app = make_app(sessions, graph)
     gc.collect()
-    gc.freeze()  # to look through the libraries again would stop all sessions for 0.2 s each time
+    gc.freeze()  # else each collection would scan the libraries and stop all sessions for 0.2 s
     page = f"http://{host}:{port}/web"
     typer.echo(f"LogTriage at {page} (WebSocket /ws), {sessions} sessions; stop with Ctrl-C")
     # Compression would take more time and memory than an episode.

@@ -1,9 +1,9 @@
 """The FastAPI application: OpenEnv's routes over `TriageEnvironment`, behind a guard, and the page.
 
-Sessions live on the WebSocket `/ws`. OpenEnv 0.10 ends one over a message that is not a JSON
-object, and over one that its error cannot quote (half a surrogate pair, nesting too deep): the
-guard answers these itself. Run it with `python -m logtriage serve`; another ASGI server must bound
-WebSocket frames itself (`MAX_MESSAGE`).
+Sessions live on the WebSocket `/ws`. OpenEnv 0.10 ends a session if a message is not a JSON object,
+or if its error cannot quote the message (half a surrogate pair, nesting too deep); the guard
+answers such messages itself. Run it with `python -m logtriage serve`; another ASGI server must
+bound WebSocket frames itself (`MAX_MESSAGE`).
 """
 
 import asyncio
@@ -32,14 +32,14 @@ from ..world.topology import Topology
 from . import CAPACITY, serve
 from .page import router
 
-# Bytes of a frame and of a body; above the longest `reasoning` allowed. A longer frame ends its
-# session, since nobody reads it to its end.
+# Bytes of a frame and of a body, more than the longest `reasoning` takes. A longer frame ends its
+# session, since it is not read to its end.
 MAX_MESSAGE = 1024 * 1024
 MESSAGE_TYPES = ("reset", "step", "state", "close")
 
 
 def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> FastAPI:
-    """The application, for so many open sessions, on a custom call graph or the default."""
+    """Make the application for so many open `sessions`, on a custom call graph or the default."""
     app = create_fastapi_app(
         lambda: TriageEnvironment(topology),
         TriageAction,
@@ -50,8 +50,8 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
         state_cls=TriageState,
     )
     app.title = "LogTriage"
-    # OpenEnv's MCP routes open sessions without a socket, beyond the limit, and close others'. Ours
-    # takes their place: its sessions are bounded, and play incidents of their own.
+    # OpenEnv's MCP routes open sessions without a socket and beyond the limit, and close those of
+    # others. They are replaced by ours, whose sessions are bounded and play their own incidents.
     kept = [
         route
         for route in app.router.routes
@@ -63,7 +63,7 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
     opened = (partial(Episode.open, task, "train", n, topology) for n in count() for task in TASKS)
     # `map` goes on after an error: a call graph may have no incident of one of the tasks.
     app.include_router(http_router(make_server(map(call, opened)), sessions))
-    app.state.topology = topology  # for the page, which makes its environments itself
+    app.state.topology = topology  # for the page, which makes its own environments
     app.include_router(router)
     app.add_middleware(Guard, idle_seconds=IDLE_SECONDS)
     for kind in (ValueError, RequestValidationError, HTTPException):
@@ -72,7 +72,7 @@ def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> Fast
 
 
 async def refuse(request: Request, error: Exception) -> JSONResponse:
-    """The answer to a client's mistake: what is wrong, but not the input, which may be anything."""
+    """Answer a client's mistake: say what is wrong, but not the input, which may be anything."""
     status = error.status_code if isinstance(error, HTTPException) else 422
     detail: Any = error.detail if isinstance(error, HTTPException) else str(error)
     if isinstance(error, RequestValidationError):
@@ -116,7 +116,7 @@ class Guard:
                 await send(event)
 
         next_message = partial(self._next_message, receive, send_if_open)
-        # Without its query: OpenEnv would attach the socket to the session that it names.
+        # Without the query: OpenEnv would attach the socket to a session that is named there.
         await self.app({**scope, "query_string": b""}, next_message, send_if_open)
 
     async def _next_message(self, receive: Receive, send: Send) -> Message:
@@ -144,7 +144,7 @@ def _error(code: WSErrorCode, message: str) -> Message:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """`receive` of a plain request, refusing bodies above `MAX_MESSAGE`."""
+    """Wrap the `receive` of a plain request, to refuse bodies above `MAX_MESSAGE`."""
     size = 0
 
     async def bounded() -> Message:

@@ -1,7 +1,7 @@
 """What others did on an incident that a visitor of the page has closed.
 
 Two scripts play it on the spot, in a millisecond. `belief` may need a second and SciPy, and the
-agents need torch: what these did on the incidents of the leaderboard is in `recorded.json.gz`,
+agents need torch, so what these did on the leaderboard's incidents is read from `recorded.json.gz`,
 which `make results` writes from their entries.
 """
 
@@ -21,12 +21,12 @@ from ..world.topology import Topology
 
 RECORDED = Path(__file__).with_name("recorded.json.gz")
 RECORDED_SPLIT = "test"
-KEPT = 256  # incidents whose rows are kept: a closed page that is asked for again costs nothing
+KEPT = 256  # incidents whose rows are kept, so that asking for a closed page again costs nothing
 YOU = "you"
 
 
 class Row(NamedTuple):
-    """What somebody did on an incident, and what it came to."""
+    """What somebody did on an incident, and the score for it."""
 
     name: str
     score: float
@@ -37,8 +37,8 @@ class Row(NamedTuple):
 def ranking(
     task: str, split: str, index: int, topology: Topology | None, did: Sequence[str]
 ) -> list[Row]:
-    """The others and the visitor, who did `did` and closed the incident, by falling score. A
-    visitor who did just what another did is not listed again: the page may show their episode.
+    """Rank the others and the visitor, who closed the incident by the actions `did`, best first. A
+    visitor who did exactly what another did is not listed: the page may show that other's episode.
     """
     rows = [*others(task, split, index, topology)]
     if tuple(did) not in [row.did for row in rows]:
@@ -48,7 +48,7 @@ def ranking(
 
 @lru_cache(KEPT)
 def others(task: str, split: str, index: int, topology: Topology | None) -> tuple[Row, ...]:
-    """What the scripts, and those who are recorded there, did on an incident."""
+    """The rows of the scripts and of those who are recorded on an incident."""
     done: dict[str, list[str]] = {}
     for script in (LoudestPolicy, TracePolicy):
         (played,) = script().play([open_incident(task, split, index, topology)])
@@ -63,7 +63,7 @@ def others(task: str, split: str, index: int, topology: Topology | None) -> tupl
 def recorded_at(
     task: str, split: str, index: int, topology: Topology | None
 ) -> dict[str, list[str]]:
-    """Name to what was done, of those recorded on that incident; nobody on a custom call graph."""
+    """The actions of those recorded on an incident, by name; none on a custom call graph."""
     if split != RECORDED_SPLIT or topology is not None:
         return {}
     found = {name: done.get(task, [])[index : index + 1] for name, done in _recorded().items()}
@@ -72,13 +72,13 @@ def recorded_at(
 
 @cache
 def _recorded() -> dict[str, dict[str, list[str]]]:
-    """Name to task to what was done at each index, the actions with spaces between."""
+    """The actions on each incident, separated by spaces: by name, then task, then index."""
     found: dict[str, dict[str, list[str]]] = json.loads(gzip.decompress(RECORDED.read_bytes()))
     return found
 
 
 def _row(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:
-    """The row of actions that close the episode."""
+    """Take the actions `did`, which close the episode, and return the row."""
     for one in did:
         action_type, _, value = one.partition(":")
         episode.act(Action.parse(action_type, value))
@@ -86,7 +86,7 @@ def _row(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:
 
 
 def describe(record: Record) -> str:
-    """The answers that count in one line: `blames user-db, restart, pages dba, 7 steps`."""
+    """The answers that count, in one line: `blames user-db, restart, pages dba, 7 steps`."""
     told = []
     if record.closed_by == "ignore":
         told.append("dismisses it")

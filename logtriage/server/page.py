@@ -1,8 +1,8 @@
-"""The page at /web: play an incident by clicking. No script and no session: an episode is its link.
+"""The page at /web, where an incident is played by clicking, without a script or a session.
 
-The address holds the incident's coordinates and what was done. Since an incident is a pure function
-of them, the page plays it again at every click (milliseconds): visitors cannot meet, nothing is
-kept, and a link can be sent to a colleague. `templates/` has its HTML and CSS.
+The address holds the incident's coordinates and the actions so far. An episode is a pure function
+of them, so the page plays it again at every click (milliseconds). Nothing is kept, visitors cannot
+disturb each other, and a link can be sent to a colleague. `templates/` has its HTML and CSS.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from .comparison import ranking, recorded_at
 
 router = APIRouter()
 
-# Nothing may be loaded and nothing may run, whatever should ever slip through the escaping.
+# Nothing may be loaded and nothing may run, even if something slips through the escaping.
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -110,7 +110,7 @@ def _links(
     others: dict[str, list[Link]] = {}
     for label, action in actions:
         kind, value = action["action_type"], action["value"]
-        # The fragment is the newest log lines: a browser scrolls and moves the focus there.
+        # The fragment names the newest log lines: the browser scrolls and moves the focus there.
         address = _address({**here, "did": [*did, f"{kind}:{value}".rstrip(":")]}) + "#log"
         remedy, _, service = value.partition(":")  # the names of real services hold colons
         if kind == "remediate":

@@ -5,5 +5,5 @@ from pathlib import Path
 
 from shell import main
 
-sys.tracebacklimit = 0  # the line where a call was interrupted would tell of the incident
+sys.tracebacklimit = 0  # a traceback of an interrupted call would tell of the incident
 main(Path(__file__).with_name("coordinates.json"))
