@@ -1,7 +1,7 @@
 """Write docs/incident.svg, the README's first picture: the trained agent solves an incident.
 
-It is CSS animation alone, which plays inside an <img>. Whatever changes is shown from one second to
-another; where nothing moves, there is what is shown at the end.
+It is animated by CSS alone, which plays inside an <img>. Whatever changes is shown from one second
+to another. Where animation is off, it shows its end.
 """
 
 from html import escape
@@ -18,8 +18,8 @@ from logtriage.world.wording import read_line
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "incident.svg"
 TASK, SPLIT, INCIDENTS = "cascading_failure", "test", 200
-TICK, ASKS, ANSWERS, END = 0.7, 2.4, 1.4, 6.0  # seconds of a tick, of an action, and at the end
-# Of the whole, in pixels; of the text, in units of the graph, which is drawn larger.
+TICK, ASKS, ANSWERS, END = 0.7, 2.4, 1.4, 6.0  # seconds: a tick, two kinds of action, the end
+# Sizes of the whole in pixels, and of the text in units of the graph, which is drawn larger.
 WIDTH, SCALE, MARGIN, TOP, ROW, CHARACTER = 800, 1.28, 44, 194, 17, 6.02
 SAYS = {
     "request_more_logs": "The agent asks {} for its logs.",
@@ -30,7 +30,7 @@ SAYS = {
     "resolve": "and closes the incident.",
 }
 MACROS: Any = read_template("logtriage", "graph.html.jinja").module
-TELLING = ("proof", "hint", "callee", "own")  # kinds of lines, the most telling first
+TELLING = ("proof", "hint", "callee", "own")  # kinds of log lines, the most telling first
 STYLE = """
 .page { fill: #fff; stroke: #d0d7de; }
 .lt svg { width: auto; margin: 0; overflow: visible; }
@@ -43,14 +43,14 @@ STYLE = """
 
 
 class Film:
-    """What is shown when: `spans` are [markup, first second, last second (None: the end)]."""
+    """What is shown when; `spans` are [markup, first second, last second (None for the end)]."""
 
     def __init__(self, episode: Episode) -> None:
         self.episode, self.now, self.spans = episode, 0.0, []
         self._newest: dict[str, list[Any]] = {}
 
     def put(self, name: str, markup: str) -> None:
-        """Show it from now on, instead of what went by this name before."""
+        """Show `markup` from now on, in place of what had this name before."""
         before = self._newest.get(name)
         if before is None or before[0] != markup:
             if before:
@@ -59,12 +59,12 @@ class Film:
             self.spans.append(self._newest[name])
 
     def write(self, row: int, text: str, kind: str = "", at: int = 0) -> None:
-        """A line of text below the graph, `at` so many characters from the left."""
+        """Write a line of text below the graph, `at` characters from the left."""
         where = f'x="{4 + CHARACTER * at:.0f}" y="{TOP + ROW * row}"'
         self.put(where, f'<text class="line {kind}" {where}>{escape(text)}</text>')
 
     def show(self, seconds: float, focus: str = "") -> None:
-        """The cluster as it is, for so long; the service that the agent acts on has a frame."""
+        """Show the cluster as it is for some seconds, with a frame around the service `focus`."""
         topology, cluster = self.episode.incident.topology, self.episode.cluster
         state, rest = cluster.states[cluster.tick], topology.network.rest_latency
         newest = {
@@ -81,7 +81,7 @@ class Film:
         self.now += seconds
 
     def svg(self, rows: int) -> str:
-        """The whole, which begins again after its end."""
+        """The whole film, which starts again after its end."""
         height, rules, groups = 14 + SCALE * (TOP + ROW * rows), "", ""
         for number, (markup, first, last) in enumerate(self.spans):
             start, end = (100 * (second or 0.0) / self.now for second in (first, last))
@@ -102,12 +102,12 @@ class Film:
 
 
 def rows_at(index: int) -> dict[str, Row]:
-    """Who did what on that incident."""
+    """Who did what on an incident, by name."""
     return {row.name: row for row in others(TASK, SPLIT, index, None)}
 
 
 def shows(index: int) -> tuple[int, float]:
-    """How well an incident makes the point: the root is deep and the trained agent finds it, which
+    """How well an incident makes the point: its root is deep, and the trained agent finds it while
     the base model and the script that blames the loudest service do not.
     """
     rows, incident = rows_at(index), Episode.open(TASK, SPLIT, index).incident
@@ -116,7 +116,7 @@ def shows(index: int) -> tuple[int, float]:
 
 
 def picture() -> str:
-    """docs/incident.svg."""
+    """The text of docs/incident.svg."""
     index = max(range(INCIDENTS), key=shows)
     rows, episode = rows_at(index), Episode.open(TASK, SPLIT, index)
     film, cluster, arrival, row, at = Film(episode), episode.cluster, episode.cluster.tick, 1, 0

@@ -1,14 +1,14 @@
 """Train and evaluate the embedded agent by notebooks 03 and 04: `make demo`.
 
-GRPO starts from the base in the package, or from the one in `<folder>/base`, where `python -m
-logtriage build-base` builds it in nine minutes (the same one, with the same number of threads).
+GRPO starts from the base in the package, or from the one in `<folder>/base` if `python -m logtriage
+build-base` has built it there, in nine minutes (the same one, with the same number of threads).
 
-Every step is skipped when its result is there, so the same command continues what was interrupted.
+A step is skipped if its result is there, so the same command continues what was interrupted.
 Published episodes of the scripts and of that base are not played again.
 
-By default two threads share the work. Sums are then split among them, so after some 60 steps the
-run differs from the published one of that seed, as another seed would. `--threads 1` repeats
-a run to the last digit, in half as much time again.
+By default two threads share the work. They split sums, so after some 60 steps the run differs from
+the published one of that seed, as another seed would. `--threads 1` repeats a run to the last
+digit, but takes half as long again.
 """
 
 import json
@@ -29,13 +29,13 @@ from logtriage.train.experiment import same_incidents
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
-# The published runs of the track, that of the agent in the package first.
+# The published runs of the track; the first is that of the agent in the package.
 PUBLISHED = sorted((ROOT / "results" / "novice").glob("seed-*"))
 FIGURES = ("gain.png", "learning.png", "strata.png")
 EVALUATION, SPLITS = "evaluation.parquet", "splits.parquet"
-# For a process that has both cores to itself. Threads that spin while they wait save a sixth of the
-# time of training, a malloc that keeps what is freed a tenth. With it tensors lie elsewhere in
-# memory, which changes last digits, too.
+# For a process that has both cores to itself. Training takes a sixth less time if threads spin
+# while they wait, and a tenth less if malloc keeps what is freed. The latter puts tensors elsewhere
+# in memory, which changes last digits, too.
 ALONE = {"OMP_WAIT_POLICY": "ACTIVE", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(10**9)}
 
 
@@ -60,8 +60,8 @@ def execute(name: str, run: Path, parameters: dict[str, object]) -> None:
 
 
 def take_published(run: Path) -> None:
-    """Give a run the published episodes of the scripts and of the package's base, which tests hold
-    to be what they play. Those of the base are used where a run starts from it: they have its key.
+    """Give a run the published episodes of the scripts and of the package's base; tests check that
+    these are still played so. Those of the base have its key: other bases do not use them.
     """
     keys = {name: scripted(name).key for name in REFERENCES}
     for name in (EVALUATION, SPLITS):
@@ -76,7 +76,7 @@ def take_published(run: Path) -> None:
 
 
 def played(run: Path) -> pd.DataFrame:
-    """A run's held-out episodes, of incidents that all have played: of the base more are there."""
+    """A run's held-out episodes on incidents that all policies played; the base played more."""
     return pd.concat(same_incidents(pd.read_parquet(run / name)) for name in (EVALUATION, SPLITS))
 
 

@@ -1,4 +1,4 @@
-"""What of the T4's route only an NVIDIA GPU can prove, any of them: `make gpu`.
+"""Prove what only an NVIDIA GPU, of any model, can prove of training on a T4: `make gpu`.
 
 1. *Small*: the embedded base is trained through Unsloth in fp16, its episodes have several turns,
    its losses are finite, and it resumes from a checkpoint.
@@ -7,11 +7,11 @@
    generated for their cost and then replaced (see `follow_script`): the longest episodes that the
    preset allows.
 
-Each case has a process of its own that takes itself for a T4 (see `as_a_t4`). Kernels compiled for
-a T4, and its speed, stay unproven: seconds are this GPU's.
+Each case runs in a process of its own, which takes its GPU for a T4 (see `as_a_t4`). This does not
+prove that kernels compiled for a T4 work, or how fast a T4 is: seconds are this GPU's.
 
-Written to results/gpu: `small.json`, `memory.csv` (one row per case), and `config.json` (versions,
-commit, machine, driver).
+The results are in results/gpu: `small.json`, `memory.csv` (one row per case), and `config.json`
+(versions, commit, machine, driver).
 """
 
 import json
@@ -48,7 +48,7 @@ from logtriage.world.tasks import SEVERITIES, TASKS
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "gpu"
 CAPABILITY = (7, 5)  # compute capability of a T4
-LOGS_TOKENS = 159  # of the logs of `all`, the mean of results/tokens
+LOGS_TOKENS = 159  # tokens of the logs of `all`, the mean in results/tokens
 TRAINED = ((1, 4), (3, 8), (4, 8))  # incidents x group: 4, 24 and 32 episodes a step
 EVALUATED = (8, 16, 24, 40)  # episodes at once
 # Qwen2.5's special tokens in the order of their ids, as in `tokenizer.json` of
@@ -60,17 +60,17 @@ SPECIAL = (
     *("<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"),
     *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),
 )
-# Two steps, at a rate at which they move the adapter by more than fp16 rounds away.
+# Two steps, at a learning rate that moves the adapter by more than fp16 rounds away.
 STEPS = {"steps": 2, "save_every": 1, "learning_rate": 1e-3, "warmup": 0}
 SMALL = {**STEPS, "load_in_4bit": False, "group": 4, "completion_tokens": 640, "turn_tokens": 60}
 
 
 def as_a_t4(training: bool = False) -> None:
-    """Make this process a T4's: torch may take as much memory, there is no bf16, and no attention
-    by FlashAttention or cuDNN. Without a GPU nothing is done.
+    """Let this process take its GPU for a T4: torch may use only as much memory, and has no bf16
+    and no attention by FlashAttention or cuDNN. Without a GPU nothing is done.
 
-    Unsloth goes by the compute capability, everyone else by `is_bf16_supported`. The memory is what
-    torch allocates; CUDA's own (`outside_gib`) comes on top.
+    Unsloth goes by the compute capability, everyone else by `is_bf16_supported`. The limit is on
+    what torch allocates; CUDA's own memory (`outside_gib`) comes on top.
     """
     if not torch.cuda.is_available():
         return
@@ -85,8 +85,8 @@ def as_a_t4(training: bool = False) -> None:
 
 
 def memory() -> dict[str, float | None]:
-    """GiB at this process's peak: reserved and allocated by torch, and taken outside of torch by
-    whoever uses the GPU, which should be nobody else. None without a GPU.
+    """Peak GiB reserved and allocated by torch in this process, and GiB that is taken outside of
+    torch by whoever uses the GPU, which should be nobody else. None without a GPU.
     """
     if not torch.cuda.is_available():
         return dict.fromkeys(("reserved_gib", "allocated_gib", "outside_gib"))
@@ -113,7 +113,7 @@ def qwen_tokenizer() -> Any:
     path = next(file for file in files("dashscope") or () if file.name == "qwen.tiktoken").locate()
     vocabulary, merges = TikTokenConverter().extract_vocab_merges_from_model(str(path))
     qwen = Qwen2Tokenizer(vocabulary, merges, additional_special_tokens=[])
-    # As in Qwen's own, what opens and closes a call is no special token: decoding keeps it.
+    # As in Qwen's own, the tags around a call are not special tokens, so decoding keeps them.
     first_plain = SPECIAL.index("<tool_call>")
     for place, text in enumerate(SPECIAL):
         qwen.add_tokens(AddedToken(text, special=place < first_plain, normalized=False))
@@ -124,7 +124,7 @@ def qwen_tokenizer() -> Any:
 
 def random_model(shape: cost.Model, folder: Path) -> int:
     """Save a Qwen2 decoder of this shape with random weights (fp16 on a GPU, else fp32) and Qwen's
-    tokenizer; returns how many weights it has.
+    tokenizer; return the number of weights.
     """
     from transformers import AutoModelForCausalLM, Qwen2Config
 
@@ -154,16 +154,16 @@ def random_model(shape: cost.Model, folder: Path) -> int:
 
 
 def filler(tokenizer: Any, count: int) -> list[int]:
-    """Ids of so many tokens of text that says nothing; none where the count is below 1."""
+    """Ids of `count` tokens of text that says nothing; none if the count is below 1."""
     return tokenizer.encode(" and", add_special_tokens=False)[-1:] * count
 
 
 def follow_script(tokenizer: Any, turn_tokens: int) -> None:
     """Replace every turn that a trainer of this process generates from now on.
 
-    A turn is generated as ever, for its time and memory, and is as long as a turn may be: words
-    without a meaning, and a call for the logs of `all`. The first also states a severity, each
-    episode of a group another one: equal rewards would leave nothing to learn.
+    A turn is generated as usual, for its time and memory, and replaced by the longest that is
+    allowed: words without a meaning, and a call for the logs of `all`. The first also states a
+    severity, which varies within a group, since equal rewards would leave nothing to learn.
     """
     from logtriage.train.trainer import IncidentTrainer
 
@@ -191,7 +191,7 @@ def follow_script(tokenizer: Any, turn_tokens: int) -> None:
 
 
 def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: bool) -> dict:
-    """Train to the step `until`, or to the end; whether that `fits` into the memory."""
+    """Train to the step `until`, or to the end; return the peak memory, and whether it `fits`."""
     as_a_t4(training=True)
     load = grpo.load_to_train
 
@@ -213,8 +213,8 @@ def train_part(config: TrainingConfig, run: Path, until: int | None, scripted: b
 
 
 def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
-    """So many episodes written at once by our `Writer`, all until they are `completion_tokens`
-    long: peak, seconds, whether they fit.
+    """Write `batch` episodes at once by our `Writer`, each until it is `completion_tokens` long.
+    Return the seconds, whether they fit, and the peak memory.
     """
     as_a_t4()
     model, tokenizer = load_language_model(config.model, config.load_in_4bit)
@@ -249,7 +249,7 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
 
 
 def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]:
-    """Train in two processes, stopping after the first step, and return what was measured."""
+    """Train in two processes, the first of which stops after one step; return what was measured."""
     episodes_after = []
     for until in (1, None):
         part = apart(train_part, config, run, until, scripted)
@@ -280,8 +280,8 @@ def prove_memory(
     **changes: Any,
 ) -> pd.DataFrame:
     """The second proof: one row per case (see `trained` and `evaluated`), beside what `train.cost`
-    computes for a T4. `steps` are incidents and group of each case of training, `batches` episodes
-    at once of each case of evaluation.
+    computes for a T4. `steps` has the incidents and group of each training case, `batches` the
+    episodes at once of each evaluation case.
     """
     base = folder / "model"
     apart(random_model, shape, base)
@@ -302,7 +302,7 @@ def prove_memory(
 
 
 def main() -> None:
-    """Give both proofs, print them, and write results/gpu."""
+    """Give both proofs, print them, and write them to results/gpu."""
     if find_gpu() is None:
         raise SystemExit("there is no NVIDIA GPU here: run `make gpu` on a machine that has one")
     if find_spec("unsloth") is None:

@@ -1,8 +1,8 @@
-"""The entries in results/leaderboard: the tables of LEADERBOARD.md, and what of them the page at
-/web shows. A test keeps both fresh.
+"""Make the tables of LEADERBOARD.md, and what the page at /web shows, from the entries in
+results/leaderboard. A test checks that both are up to date.
 
-`make results` replays every entry first, and writes nothing while one of them claims a score that
-its actions do not earn.
+`make results` first replays every entry, and writes nothing if one of them claims a score that its
+actions do not earn.
 """
 
 import gzip
@@ -30,10 +30,10 @@ from logtriage.server.comparison import RECORDED
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 ENTRIES = RESULTS / "leaderboard"
-# What the page at /web calls those whose entries it shows, and the names of their files.
+# The entries that the page at /web shows: the name there, and the name of the file.
 SHOWN = {"belief": "belief", "trained agent": "novice-grpo", "base model": "novice-base"}
 
-# What the entries of a table are measured by; each in a file of its name.
+# The entry by which those of a table are measured; its file has its name.
 TOPS = {MAIN: CEILING, PRODUCTION_ALONE: PRODUCTION_CEILING}
 
 PRODUCTION_INTRO = f"""\
@@ -49,8 +49,8 @@ def entries() -> list[Entry]:
     """All entries, those of this version of the benchmark first, then by mean score.
 
     Raises:
-        ValueError: for two entries of one name, or of names that read alike, and for one of `TOPS`
-            that is not in its own file.
+        ValueError: if two entries have one name, or names that read alike, or if one of `TOPS` is
+            not in its own file.
     """
     found: list[Entry] = []
     seen: dict[tuple[Any, ...], str] = {}
@@ -73,8 +73,8 @@ def entries() -> list[Entry]:
 
 
 def entry_tables(found: Sequence[Entry] | None = None) -> str:
-    """The entries as Markdown, two tables per version of the benchmark, as numbers of two do not
-    compare; `ValueError` where a table has no entry of its `TOPS`.
+    """The entries as Markdown, with two tables per version of the benchmark, since scores of two
+    versions do not compare. `ValueError` if a table lacks its entry of `TOPS`.
     """
     found, parts = entries() if found is None else found, []
     for version in dict.fromkeys(one.benchmark for one in found):
@@ -95,7 +95,7 @@ def entry_tables(found: Sequence[Entry] | None = None) -> str:
 
 
 def table_row(entry: Entry, ceiling: Entry) -> dict[str, Any]:
-    """An entry as a row of the page, head to value; the `ceiling` holds at least its incidents."""
+    """An entry as a row of the page, by heading; `ceiling` must hold at least its incidents."""
     frame, attempts = entry.frame, entry.attempts
     scores = [group["score"].to_numpy() for _, group in frame.groupby("task", sort=False)]
     best = ceiling.frame.merge(frame[KEYS], on=KEYS)
@@ -117,19 +117,19 @@ def table_row(entry: Entry, ceiling: Entry) -> dict[str, Any]:
     row["tokens per episode"] = "-" if entry.tokens is None else f"{entry.tokens:,.0f}"
     row["errors"] = sum(score is None for _, _, _, score, *_ in entry.episodes)
     row["version"] = entry.benchmark
-    # The score of `production`, a single task, says all of these.
+    # `production` is a single task, whose score says all of these.
     left_out = () if entry.tasks == MAIN else ("mean", "solved", "grounded")
     return {head: value for head, value in row.items() if head not in left_out}
 
 
 def plain(text: str) -> str:
-    """What somebody wrote, so that it stays in its cell: no markup but links."""
+    """Escape what somebody wrote, so that it stays in its cell: no markup but links."""
     return re.sub(r"([\\|<>*_`!])", r"\\\1", " ".join(text.split()))
 
 
 def recorded() -> dict[str, dict[str, list[str]]]:
-    """What `server.comparison` reads: the first attempts of those of this version in `SHOWN`, with
-    the actions as the page's address holds them.
+    """What `server.comparison` reads: the first attempts of the entries of this version in `SHOWN`,
+    with the actions as in the address of the page.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for name, stem in SHOWN.items():
@@ -145,8 +145,8 @@ def recorded() -> dict[str, dict[str, list[str]]]:
 
 
 def check_and_record() -> None:
-    """Replay every entry of this version, and write what the page at /web shows; `SystemExit` for a
-    forged one.
+    """Replay every entry of this version, and write what the page at /web shows; `SystemExit` if
+    one is forged.
     """
     current = [one for one in entries() if one.benchmark == BENCHMARK_VERSION]
     wrong = [line for one in current for line in check_entry(one)]

@@ -1,10 +1,9 @@
 """Write the tables and numbers of all pages from results/, and the gallery from the generator:
-`python scripts/pages.py`. Tests check that they are up to date, and that no score stands in a
-sentence without one of these markers.
+`python scripts/pages.py`. Tests check that they are up to date, and that every score in a sentence
+stands between markers.
 
-A table is written between `<!-- name -->` and `<!-- /name -->` (`tables.TABLES`), a number in a
-sentence between `<!-- =name -->` and `<!-- / -->` (`tables.facts`), in pages and in the text of
-notebooks.
+A table is written between `<!-- name -->` and `<!-- /name -->` (`TABLES`), a number in a sentence
+between `<!-- =name -->` and `<!-- / -->` (`tables.facts`), in pages and in the text of notebooks.
 """
 
 import re
@@ -35,7 +34,7 @@ from logtriage.play.episode import Episode
 from logtriage.play.observation import render
 from logtriage.world.tasks import SPLITS, TASKS
 
-# File to the tables it holds, each between `<!-- name -->` and `<!-- /name -->`.
+# Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
     "README.md": {"front": front_table},
     "LEADERBOARD.md": {"entries": entry_tables},
@@ -55,7 +54,7 @@ TABLES = {
     "docs/t4.md": {"cost": cost_table},
     "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
 }
-# Tables of finished studies, whose code has left the tree: they stay as they were written.
+# Tables of finished studies, whose code is gone: they stay as they were written.
 FINISHED = (
     *("beside", "dials", "estimators", "metrics_alone", "realism", "sets", "sock_shop", "words"),
 )
@@ -72,8 +71,8 @@ FACT = re.compile(r"<!-- =(\S+) -->(.*?)<!-- / -->", re.DOTALL)
 
 
 def written(file: str, text: str) -> str:
-    """`text` of that file with its tables and facts written anew; `ValueError` when it does not
-    hold each of its tables once, names a fact that is none, or begins a line with one.
+    """The `text` of a file with its tables and facts written anew. `ValueError` if it does not hold
+    each of its tables once, names an unknown fact, or begins a line with a fact.
     """
     for name, table in TABLES.get(file, {}).items():
         block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
@@ -103,8 +102,8 @@ def written(file: str, text: str) -> str:
 
 
 def gallery_text() -> str:
-    """GALLERY.md: two openings of each task, a detail of its root, the truth, and one task in the
-    other splits.
+    """The text of GALLERY.md: two openings of each task with the logs of the root and the truth,
+    and one task in the other splits.
     """
     parts = [
         "# Gallery",
@@ -141,7 +140,7 @@ def gallery_text() -> str:
 
 
 def write_pages(but: str = "") -> None:
-    """Write the tables and facts of all pages but one from `results/`, and the gallery."""
+    """Write the tables and facts of all pages except `but` from `results/`, and the gallery."""
     for file in [page for page in PAGES if page != but]:
         path = ROOT / file
         path.write_text(written(file, path.read_text()))

@@ -1,8 +1,8 @@
-"""Publish what was trained, and make all that is made from results/ anew: `make results`.
+"""Publish what was trained, and make everything that comes from results/ anew: `make results`.
 
-1. Every entry of the leaderboard is replayed; nothing is written where one claims more than its
+1. Every entry of the leaderboard is replayed; nothing is written if one claims more than its
    actions earn.
-2. Finished runs of `runs/` and summaries of sweeps are copied to results/, without what is heavy. A
+2. Finished runs of `runs/` and summaries of sweeps are copied to results/, without large files. A
    sweep plays the incidents of `test`; what else is published of a track (other splits,
    checkpoints, audit, transcripts) is played here, once.
 3. Figures are drawn from the tables beside them, without playing an episode.
@@ -64,7 +64,7 @@ def check_alike(runs: Sequence[Path]) -> None:
 
 def publish(run: Path, folder: Path) -> None:
     """Copy the light files of a finished run to a folder of its name in `folder`, its training
-    episodes as parquet, and its base model's record beside it; as `check`.
+    episodes as parquet, and its base's record to `folder` itself. Raises as `check` does.
     """
     check(run)
     target = folder / run.name
@@ -77,8 +77,8 @@ def publish(run: Path, folder: Path) -> None:
 
 
 def ship(run: Path) -> None:
-    """Put the model of a run, and the base that it was trained from, in the package: the files that
-    are there, made again.
+    """Put the model of a run, and the base that it was trained from, in the package, in place of
+    the files that are there.
     """
     for name, source in (("base", run.parent / "base"), ("agent", run / "model")):
         for file in SHIPPED[name].iterdir():
@@ -86,9 +86,9 @@ def ship(run: Path) -> None:
 
 
 def collect(runs: Path) -> None:
-    """Publish every seed of all tracks in place of what was published, and all finished sweeps;
-    `SystemExit` where something is missing, before anything is touched. Without any run, what is
-    published stays.
+    """Publish every seed of all tracks, in place of what was published, and all finished sweeps. If
+    something is missing, `SystemExit` is raised before anything is changed. If there are no runs,
+    what is published stays.
     """
     seeds = {track: seeds_of(runs.resolve() / track) for track in TRACKS}
     if not any(seeds.values()):
@@ -123,14 +123,14 @@ def collect(runs: Path) -> None:
 
 
 def drawings() -> dict[Path, Callable[[Path], list[Path]]]:
-    """The folders of results that have figures, and what draws those of each."""
+    """The folders of results that have figures, each with the function that draws them."""
     sweeps = {path.parent: draw_sweep for path in sorted(RESULTS.glob("*/seeds.png"))}
     own = {"real": draw_real, "production": draw_production, "novice": draw_track}
     return {RESULTS / name: draw for name, draw in own.items()} | sweeps
 
 
 def draw_track(folder: Path) -> list[Path]:
-    """The figures of a track over its seeds; returns the files."""
+    """Draw the figures of a track over its seeds, and return their files."""
     training, checkpoints, evaluations = (
         [pd.read_parquet(run / f"{name}.parquet") for run in seeds_of(folder)]
         for name in ("episodes", "checkpoints", "evaluation")

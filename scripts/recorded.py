@@ -1,10 +1,10 @@
 """Play policies on recorded incidents: `make real` and `make production`.
 
-`production` trains the seeds of the ranker that are not in runs/production, puts the first of them
-in the package, and plays 500 incidents: results/production. `real` plays the 76 real incidents:
-results/real. The embedded agents and the rankers play there where training left them. Rows of a
-policy that does not play stay as they were published; those of `belief` and of the rules that are
-gone were played by commits 264b8c9 and fa0cb51.
+`production` trains the seeds of the ranker that runs/production lacks, puts the first one in the
+package, plays 500 incidents and writes results/production. `real` plays the 76 real incidents and
+writes results/real; the embedded agents and the rankers play if training has left them in runs/.
+Published rows of policies that do not play stay; the code that played those of `belief` and of the
+rules that are gone is in commits 264b8c9 and fa0cb51.
 """
 
 import shutil
@@ -38,7 +38,7 @@ app = typer.Typer()
 
 
 def trained(seed: int) -> Path:
-    """The weights of a seed, which is trained if it is not there: 4 minutes on an idle core."""
+    """The file of a seed's weights; if it is missing, train it, in 4 minutes on an idle core."""
     path = RUNS / "production" / f"ranker-{seed}.npz"
     if not path.exists():
         with tqdm(total=STEPS, desc=f"ranker, seed {seed}") as bar:
@@ -52,7 +52,7 @@ def trained(seed: int) -> Path:
 def production() -> None:
     """Train what is missing, play `production`, and write results/production."""
     weights = [trained(seed) for seed in range(SEEDS)]
-    shutil.copy(weights[0], WEIGHTS)  # whatever it is worth
+    shutil.copy(weights[0], WEIGHTS)  # however well it does
     frames = [
         play_production(make_policy(name, known=RECORDED_POLICIES), INCIDENTS)
         for name in (*RANKED, CEILING)
@@ -66,7 +66,7 @@ def production() -> None:
 
 
 def play_scripted() -> pd.DataFrame:
-    """All cases by `SCRIPTED`; a rule is left out on a source that lacks what it reads."""
+    """Play all cases by `SCRIPTED`, but no rule on a source that lacks what it reads."""
     frames = [
         play_cases(make_policy(name, known=RECORDED_POLICIES), source)
         for name in SCRIPTED

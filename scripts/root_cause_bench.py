@@ -1,11 +1,11 @@
-"""What `triage` answers on RootCauseBench: 24 made-up incidents, none of them made here.
+"""What `triage` answers on RootCauseBench: 24 made-up incidents, made by others.
 
     git clone https://github.com/edgedelta/root-cause-bench
     python scripts/root_cause_bench.py root-cause-bench
 
 Prints the table of docs/logs.md, and writes one row per incident to results/own-logs. `triage`
-reads the log of an incident and nothing else. A root is right without the number of a replica, too.
-Nothing is fitted to these incidents.
+reads the log of an incident and nothing else. A root also counts as right without the number of its
+replica. Nothing is fitted to these incidents.
 """
 
 import json
@@ -28,7 +28,7 @@ TROUBLE = ("WARN", "ERROR", "FATAL")
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """The answer to one incident, beside the root and what two rules without any method blame."""
+    """The answer to one incident, beside the true root and what two naive rules blame."""
     data = folder / "environment" / "data"
     truth = json.loads((folder / "tests" / "ground_truth.json").read_text())
     label = truth["first_failing_service"]

@@ -1,6 +1,6 @@
 """Steps per second of the simulator, observation text included, one core, in process: `make speed`.
 
-Machines are noisy: both ways to play take turns over several rounds, and the median is what counts.
+Machines are noisy, so both ways to play take turns over several rounds, and the median counts.
 """
 
 import statistics
@@ -16,7 +16,7 @@ from logtriage.play.observation import render
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 
-ROUNDS, SECONDS = 5, 1.0  # turns for each, and the length of one
+ROUNDS, SECONDS = 5, 1.0  # turns of each way, and the length of one
 ASKED = [DEFAULT_TOPOLOGY.names[position] for position in (0, 2, 5)]  # the last is a database
 SCRIPT = [
     *(Action("request_more_logs", (name,)) for name in ASKED),
@@ -31,7 +31,7 @@ MESSAGES = [TriageAction(action_type=one.type, value=one.value) for one in SCRIP
 
 
 def play_core(number: int) -> None:
-    """Episode `number` in the lean core that training uses, every observation rendered as text."""
+    """Play episode `number` in the lean core that training uses, rendering every observation."""
     episode = Episode.open([*TASKS][number % 3], "train", number)
     render(episode.opening, episode.incident.topology)
     for action in SCRIPT:
@@ -39,7 +39,7 @@ def play_core(number: int) -> None:
 
 
 def play_openenv(number: int) -> None:
-    """The same in the OpenEnv environment, with its own types for actions and observations."""
+    """Play the same in the OpenEnv environment, with its own types of actions and observations."""
     ENVIRONMENT.reset(task=[*TASKS][number % 3], split="train", index=number)
     for message in MESSAGES:
         ENVIRONMENT.step(message)

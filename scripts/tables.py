@@ -1,6 +1,6 @@
 """The tables and numbers of README, docs and results; `pages.py` writes them there.
 
-A table is Markdown, a number a value by its name: all are made from results/ alone.
+Tables are Markdown, and numbers have names. All are made from results/ alone.
 """
 
 import json
@@ -42,15 +42,15 @@ from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
-# A track, which has the name of its preset, and what it is called.
+# The name of each track, which is that of its preset, and what it is called.
 TRACKS = {"novice": "novice, then GRPO", "expert": "expert, then GRPO"}
-# Settings of `TrainingConfig` that make the recipe; the others are TRL's, or of larger models.
+# Settings of `TrainingConfig` in the recipe; the others are TRL's, or are for larger models.
 RECIPE = (
     *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
     *("credit", "shares", "completion_tokens", "varied", "constrained"),
 )
-# Presets whose costs on a T4 docs/t4.md tells, with so many held-out incidents a task before and
-# after, as in notebook 08.
+# Presets whose costs on a T4 are in docs/t4.md, and how many held-out incidents of a task are
+# played before and after, as in notebook 08.
 COSTED = ("t4_starter", "recommended", "t4_qwen3", "model_card")
 HELD_OUT = 40
 # Numbers of services, and depths of roots, by which results on other call graphs are split.
@@ -62,7 +62,7 @@ FRONT = {
     CAREFUL: f"`{CAREFUL}`, a careful script",
     CEILING: f"`{CEILING}`, near the ceiling",
 }
-# Split to what is new in it.
+# What is new in each split.
 NEW = {
     "test": "the incidents",
     "unseen_faults": "(service, fault) pairs",
@@ -77,14 +77,14 @@ Rows = Sequence[dict[str, Any]]
 
 
 def table(rows: Rows, *lines: str) -> str:
-    """Rows as Markdown, numbers with two decimals; `lines` stand below."""
+    """Rows as a Markdown table, with two decimals in numbers and the `lines` below."""
     cells = [{head: cell_text(value) for head, value in row.items()} for row in rows]
     return "\n".join([markdown(cells), *([""] if lines else []), *lines])
 
 
 @cache
 def read(file: str | Path) -> Any:
-    """A file of results/, read once: a frame, or what JSON holds. It is not to be changed."""
+    """A file of results/, as a frame or as JSON's objects. It is read once, so do not change it."""
     path = RESULTS / file
     readers = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
     return readers[path.suffix](path) if path.suffix in readers else json.loads(path.read_text())
@@ -100,7 +100,7 @@ def seeds_of(track: str | Path) -> list[Path]:
 
 
 def played_in(track: str, file: str) -> list[pd.DataFrame]:
-    """The episodes in a file of each run of a track."""
+    """The episodes of each run of a track, from one of its files."""
     return [read(run / f"{file}.parquet") for run in seeds_of(track)]
 
 
@@ -116,7 +116,7 @@ def on_test(track: str) -> list[pd.DataFrame]:
 
 
 def gain(frames: Sequence[pd.DataFrame], tasks: Iterable[str], before: str) -> Interval:
-    """How much higher `trained` scores than another policy, the mean over tasks; a frame a seed."""
+    """How much higher `trained` scores than `before`, the mean over tasks; one frame per seed."""
     return two_way_mean(
         [seed_scores(frames, task, "trained") - seed_scores(frames, task, before) for task in tasks]
     )
@@ -153,8 +153,8 @@ def track_table(track: str) -> str:
 
 
 def grounded_line(track: str) -> str:
-    """A sentence on grounded answers (see `bench.audit`), of all and, on the task where luck shows,
-    of the right ones; base to trained, the mean over seeds.
+    """A sentence on grounded answers (see `bench.audit`): their share of all answers, and of the
+    right ones on the task where luck shows, from base to trained, over all seeds.
     """
     frame = pd.concat(played_in(track, "audit"))
     right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
@@ -170,7 +170,7 @@ def grounded_line(track: str) -> str:
 
 def front_table() -> str:
     """The novice's track in short: mean scores of the base, after GRPO, and of two scripts on the
-    same incidents, by task of `test`, and on each other split.
+    same incidents, for each task of `test` and for each other split.
     """
     seeds, scripts = played_by("novice"), read("benchmark/episodes.parquet")
     parts = {words(task): ("test", [task]) for task in TASKS}
@@ -194,7 +194,7 @@ def front_table() -> str:
 
 
 def cost_line(track: str) -> str:
-    """What the base and the runs of a track took, and where."""
+    """How long the base and the runs of a track took, and on how many cores."""
     runs, base = seeds_of(track), read(f"{track}/base.json")
     machine = read(runs[0] / "config.json")["machine"]
     metrics = [(run / "metrics.jsonl").read_text().splitlines() for run in runs]
@@ -215,7 +215,7 @@ def cost_line(track: str) -> str:
 
 
 def recipe_table() -> str:
-    """The settings of the tracks' presets that make the recipe, and what the tracks took."""
+    """The settings in the recipe of each track, and what the tracks took."""
     presets = {f"{called} (`{name}`)": make_config(name) for name, called in TRACKS.items()}
 
     def cell(value: Any) -> str:
@@ -238,8 +238,8 @@ def recipe_table() -> str:
 
 
 def with_ceiling(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rollouts with a column `best`, of `belief`'s score on the same incident; `ValueError` where
-    they are of another version of the benchmark than the scripts.
+    """Add a column `best` to rollouts: `belief`'s score on the same incident. `ValueError` if their
+    version of the benchmark is not that of the scripts.
     """
     scripts = read("benchmark/episodes.parquet")
     versions = {*frame["benchmark"], *scripts["benchmark"]}
@@ -254,8 +254,8 @@ def with_ceiling(frame: pd.DataFrame) -> pd.DataFrame:
 
 @cache
 def split_shares() -> dict[str, pd.Series]:
-    """Shares of `belief`'s score on the same incidents, by split, the mean over tasks and seeds: of
-    the novice's base, of each track, and of two scripts.
+    """Shares of `belief`'s score on the same incidents, by split, the mean over tasks and seeds.
+    They are of the novice's base, of each track, and of two scripts.
     """
     scripts = read("benchmark/episodes.parquet")
     tracks = {name: pd.concat(played_by(name)) for name in TRACKS}
@@ -273,7 +273,7 @@ def split_shares() -> dict[str, pd.Series]:
 
 
 def splits_table() -> str:
-    """The tracks and two scripts on each split, as `split_shares`."""
+    """The tracks, the base and two scripts on each split, from `split_shares`."""
     heads = {name: f"{called} ({len(seeds_of(name))})" for name, called in TRACKS.items()}
     heads |= {"base": "base", "constant": "`constant`", CAREFUL: f"`{CAREFUL}`"}
     counts = played_by("novice")[0].groupby("split")["index"].nunique()
@@ -293,8 +293,8 @@ def splits_table() -> str:
 
 
 def losses_line() -> str:
-    """A sentence that names every task of the splits that hold something new on which training
-    lowered the mean score by more than the interval.
+    """A sentence on where training lowered the mean score by more than the interval: every such
+    task of the splits that hold something new.
     """
     gained = {}
     for name, called in TRACKS.items():
@@ -312,8 +312,8 @@ def losses_line() -> str:
 
 
 def topology_table() -> str:
-    """What makes `unseen_topology` hard: the tracks' shares by size of the graph and depth of the
-    root, over all tasks and seeds.
+    """What makes `unseen_topology` hard: the tracks' shares of `belief`'s score by size of the
+    graph and by depth of the root, over all tasks and seeds.
     """
     tracks = {}
     for name, called in TRACKS.items():
@@ -369,9 +369,7 @@ def benchmark_table() -> str:
 
 
 def own_logs_table() -> str:
-    """Answers of `triage` to logs of simulated incidents (docs/logs.md), read
-    without a call graph.
-    """
+    """Answers of `triage` to logs of simulated incidents, without a call graph (docs/logs.md)."""
     counts = read("own-logs/simulated.json")["without_graph"]
     came = {"right": "right", "wrong": "wrong", "a false alarm": "false alarm"}
     return table(
@@ -384,7 +382,7 @@ def own_logs_table() -> str:
 
 
 def confidence_table() -> str:
-    """How often these answers are right, by the confidence that they say."""
+    """How often these answers are right, by the confidence that they state."""
     return table(
         [
             {
@@ -421,7 +419,7 @@ def cost_table() -> str:
 
 @cache
 def real_shares() -> pd.DataFrame:
-    """`real_table` of what is published, by policy, source and part of the cases."""
+    """The published `real_table`, by policy, source and part of the cases."""
     shares = real_table(read("real/cases.parquet"))
     return shares.set_index(["policy", "source", "part"])
 
@@ -433,7 +431,7 @@ def by_source(policy: str, column: str = "top1", part: str = "all") -> dict[str,
 
 
 def best_rule(source: str, rules: Sequence[str] = OTHER_RULES) -> str:
-    """The rule that finds most of a source's roots, ours aside."""
+    """The one of `rules` that finds most of a source's roots; by default, ours is left out."""
     found = real_shares()["top1"]
     known = [name for name in rules if (name, source, "all") in found]
     return max(known, key=lambda name: found[name, source, "all"].mean)
@@ -446,7 +444,7 @@ def best_cells(rules: Sequence[str] = OTHER_RULES) -> dict[str, str]:
 
 
 def real_incidents_table() -> str:
-    """Who finds the root of real incidents, from `results/real`: ours by half, the best of the
+    """Who finds the root of real incidents, from `results/real`: our rule by half, the best of the
     other rules, `trace`, `belief`, and the best that others report.
     """
     published = read("real/published.csv").sort_values("top1").groupby("source").last()
@@ -461,7 +459,7 @@ def real_incidents_table() -> str:
 
 
 def transfer_table() -> str:
-    """Who names the root of real incidents first: the ranker, and rules that know no fault."""
+    """Who names the root of real incidents first: the ranker, or rules that know no fault."""
     cases = read("real/cases.parquet")
     pairs = cases.groupby(["policy", "source", "root", "fault"])["top1"].mean()
     found = []
@@ -488,12 +486,12 @@ def transfer_table() -> str:
 
 @cache
 def production_shares() -> pd.DataFrame:
-    """`recorded_results.production_table` of what is published."""
+    """The published `recorded_results.production_table`."""
     return production_table(read("production/episodes.parquet"))
 
 
 def policies_table() -> str:
-    """Who answers the 500 incidents of `production`'s `test` rightly."""
+    """How often policies answer the 500 incidents of `production`'s `test` rightly."""
     rows = []
     for row in production_shares().itertuples():
         stated = pd.notna(row.calibration_error)
@@ -511,7 +509,7 @@ def policies_table() -> str:
 
 
 def seeds_table() -> str:
-    """The ranker by seed: which of them is in the package."""
+    """The ranker's shares by seed, on `production` and on each source of real incidents."""
     real, simulated = (read("real/cases.parquet"), read("production/episodes.parquet"))
     shares = real[real["policy"] == RANKER].groupby(["seed", "source"])["top1"].mean()
     own = simulated[simulated["policy"] == RANKER].groupby("seed")["top1"].mean()
@@ -529,16 +527,17 @@ def seeds_table() -> str:
 
 @cache
 def facts() -> dict[str, str]:
-    """Every number that a sentence may hold, by its name, as it is written."""
+    """Every number that a sentence may hold, as text, by its name."""
     parts = (track_facts(), recorded_facts(), own_logs_facts())
     return {name: cell_text(value) for part in parts for name, value in part.items()}
 
 
 def track_facts() -> dict[str, Any]:
-    """`novice.test`: the share of `belief`'s score of a track, of the `base`, or of a script. Of
-    the novice's track: `base.dismissed`, `trained.dismissed`, the share of real faults dismissed
-    on silent degradation; `beside`, in how many training `episodes` it healed a fault whose root it
-    blamed on another service, and `beside.paged`, how often it then paged the right team.
+    """`novice.test` and the like: the share of `belief`'s score of a track, the `base` or a script,
+    on a split. Of the novice's track: `base.dismissed` and `trained.dismissed`, the shares of real
+    faults dismissed on silent degradation; `beside`, in how many training `episodes` it healed a
+    fault but blamed another service; `beside.paged`, the share of these in which it paged the right
+    team.
     """
     numbers: dict[str, Any] = {
         f"{name}.{split}": share[split] for name, share in split_shares().items() for split in NEW
@@ -553,10 +552,10 @@ def track_facts() -> dict[str, Any]:
 
 
 def recorded_facts() -> dict[str, Any]:
-    """Shares of right answers: `production.ranker` and the like, `transfer.petshop` of the ranker
-    on real cases, `transfer.rule.petshop` of the best rule, `real.petshop` of our rule. Cases:
-    `real.found.novice` that a track's agent finds, `real.lots` that drawing lots would, in the
-    mean. `apart.petshop`: the area under a classifier's curve, that source held out.
+    """Shares of right answers: `production.ranker` and the like; on real cases `transfer.petshop`
+    of the ranker, `transfer.rule.petshop` of the best other rule, `real.petshop` of our rule.
+    Numbers of cases: `real.found.novice` that a track's agent finds, `real.lots` that drawing lots
+    finds on average. `apart.petshop`: the area under a classifier's curve, that source held out.
     """
     shares = production_shares().set_index("policy")
     numbers = {f"production.{name}": one.mean for name, one in shares["root"].items()}
@@ -576,9 +575,9 @@ def recorded_facts() -> dict[str, Any]:
 
 
 def own_logs_facts() -> dict[str, Any]:
-    """`own_logs.error`: the expected calibration error of `triage`, `own_logs.error.test` on one
-    split; `own_logs.named`: the answers that it is of; `own_logs.likely`: how many were sure, and
-    `own_logs.likely.right` how many of them right.
+    """Of `triage`: its expected calibration error, `own_logs.error` (`own_logs.error.test` on one
+    split); how many answers that is of, `own_logs.named`; how many were `likely`,
+    `own_logs.likely`; and how many of those were right, `own_logs.likely.right`.
     """
     found = read("own-logs/simulated.json")
     confidence = found["confidence"]
