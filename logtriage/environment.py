@@ -88,10 +88,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     ) -> TriageObservation:
         """Open an incident; a bad argument raises `ValueError`, and what was open stays open.
 
-        With `task`, `index` is that of the incident; without, it is that of `get_task`. If `index`
-        is left out, `seed` takes its place; if both are, indices count up from 0. The task `real`
-        plays recorded incidents, whose splits are their sources (`real.cases`); `production` plays
-        incidents drawn to be like them.
+        With `task`, `index` is the incident's own; without, it is the index for `get_task`. If
+        `index` is left out, `seed` takes its place; if both are, indices count up from 0. The task
+        `real` plays recorded incidents, whose splits are their sources (`real.cases`); `production`
+        plays incidents drawn to be like them.
         """
         if kwargs:
             takes = "reset takes seed, episode_id, task, split, index"

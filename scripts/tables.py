@@ -42,7 +42,7 @@ from logtriage.world.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
-# The name of each track, which is that of its preset, and what it is called.
+# Maps a track, named as its preset, to what it is called.
 TRACKS = {"novice": "novice, then GRPO", "expert": "expert, then GRPO"}
 # Settings of `TrainingConfig` in the recipe; the others are TRL's, or are for larger models.
 RECIPE = (

@@ -149,7 +149,7 @@ async def serve_stdio(server: Server) -> None:
 
 
 def http_router(server: Server, sessions: int) -> APIRouter:
-    """The route `/mcp`, for so many open `sessions`; the router is an application by itself."""
+    """The route `/mcp` with room for `sessions`; the router is an application by itself."""
     manager = StreamableHTTPSessionManager(
         server, json_response=True, session_idle_timeout=IDLE_SECONDS, max_sessions=sessions
     )

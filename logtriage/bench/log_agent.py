@@ -70,8 +70,8 @@ def load_agent(source: str | Path, constrained: bool = True) -> LanguageModelPol
 
 
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:
-    """Let an agent read log lines, of which it sees the most unusual or the last, and say what it
-    would do. `ValueError` if no line names a service of the call graph.
+    """Show an agent the most unusual lines of a log, or the last ones, and return what it would do.
+    `ValueError` if no line names a service of the call graph.
     """
     return ask(agent, LogEpisode(read_text(text, topology.names), topology))
 

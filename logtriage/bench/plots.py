@@ -321,7 +321,7 @@ def plot_gain(training: Frames, evaluations: Frames) -> Picture:
 
 def plot_strata(evaluations: Frames) -> Picture:
     """Plot each stratum from base to trained: one panel per task, one row per stratum, and the
-    number of incidents at the right. Fewer real faults dismissed are better; of all else, more.
+    number of incidents at the right. More is better, except for real faults dismissed.
 
     A blue line is a change for the better by more than its paired 95 % interval, a thick black one
     ("worse") such a change for the worse, and a grey one is no significant change.

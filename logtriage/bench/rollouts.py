@@ -1,4 +1,4 @@
-"""Play policies on incidents: one row per episode, whoever plays it and wherever.
+"""Play any policy on incidents, here or on a server: one row per episode.
 
 Scripted policies, language models and endpoints all go through `rollout_each`. An episode that
 could not be played to its end has a row too, with `closed_by` = `error` and no score.
@@ -20,7 +20,7 @@ from ..world.tasks import BENCHMARK_VERSION, Task
 
 EPISODES = 200  # incidents of each task, unless asked otherwise
 ERROR = "error"  # what closed an episode that could not be played to its end
-HOPELESS = 10  # after so many errors in a row, no further episode is begun
+HOPELESS = 10  # no further episode is begun after this many errors in a row
 
 # Identifies an episode of a policy and split: task, index of the incident, attempt.
 Key = tuple[str, int, int]

@@ -39,7 +39,7 @@ MESSAGE_TYPES = ("reset", "step", "state", "close")
 
 
 def make_app(sessions: int = CAPACITY, topology: Topology | None = None) -> FastAPI:
-    """Make the application for so many open `sessions`, on a custom call graph or the default."""
+    """Make the application with room for `sessions`, on a custom call graph or the default."""
     app = create_fastapi_app(
         lambda: TriageEnvironment(topology),
         TriageAction,
