@@ -2,7 +2,7 @@
 
 import os
 
-# Before torch is imported: its threads sleep while they wait. By default they spin, which takes the
-# cores from other processes that train: two of two threads each on two cores took twice the time.
+# Set before torch is imported, so that its threads sleep while they wait. By default they spin, and
+# slow other training down: two processes of two threads each, on two cores, took twice as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("KMP_BLOCKTIME", "0")

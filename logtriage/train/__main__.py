@@ -1,5 +1,5 @@
-"""`python -m logtriage.train ...`: `python -m logtriage train` under the name that the model card
-behind this project uses.
+"""`python -m logtriage.train ...` does the same as `python -m logtriage train`. It is the name used
+in the model card behind this project.
 """
 
 import sys

@@ -1,16 +1,16 @@
-"""The embedded base model, which is built in minutes on a CPU: a demonstration should not depend on
-a download.
+"""The embedded base model. It is built in minutes on a CPU, so that a demonstration does not depend
+on a download.
 
-A Qwen2 decoder of about one million parameters, built from text of `train` only. It first learns
-to *read* (see `drills`), then imitates a *novice on-call* who knows the runbook but blames the
-loudest service, and is often wrong. Neither shows it the right answer of an incident; what GRPO
-adds, it learns from reward. An *expert* base is a finished one that `belief` has then taught, by
-its own episodes first, and by what it would have done in the model's (see `distillation`). The
-runbook in the drills (what a line proves, which remedy and team go with it) is true in the
-simulated world; results of this model must say so.
+It is a Qwen2 decoder of about one million parameters, built from text of `train` only. First it
+learns to *read* (see `drills`). Then it imitates a *novice on-call*, who knows the runbook but
+blames the loudest service and is often wrong. Neither lesson shows it the right answer of an
+incident: what GRPO adds is learned from reward. An *expert* base is a finished base taught by
+`belief`. It imitates `belief`'s episodes first; then it plays itself, and learns what `belief`
+would have done there (see `distillation`). The runbook in the drills (what a line proves, which
+remedy and team go with it) is true in the simulated world; results of this model must say so.
 
-The tokenizer is byte-level BPE. Prompts are what training costs, so what never varies is one token;
-unknown words are read in parts, and services by path names.
+The tokenizer is byte-level BPE. Reading prompts is what makes training expensive, so text that
+never varies is a single token. Unknown words are read in parts. Services have path names.
 """
 
 import hashlib
@@ -38,12 +38,12 @@ from .distillation import own_examples
 from .drills import DRILL_PROMPT, drill, expert_episode, novice_episode
 from .supervised import BATCH, Example, batches, encode, train_on
 
-DIGESTED = 40  # examples of each kind by which a finished model is recognised
+DIGESTED = 40  # examples of each kind whose digest identifies a finished model
 LEARNING_RATE, EXPERT_RATE = 0.02, 0.01  # peaks; see `supervised.train_on`
 
 VOCABULARY = 3000  # tokens, before the fixed pieces
-TOKENIZER_EXAMPLES = 400  # drills, and as many novice episodes, that the tokenizer is trained on
-# Pieces that no token crosses. A path name is a kind and numbers.
+TOKENIZER_EXAMPLES = 400  # the tokenizer is trained on so many drills and novice episodes
+# No token crosses the border of a piece. A path name is a kind and numbers.
 KIND = "|".join(KIND_WORDS.values())
 PIECES = "|".join(
     [
@@ -69,7 +69,7 @@ Made = tuple[Any, Any]  # a model and its tokenizer
 
 
 def build_tokenizer(examples: int = TOKENIZER_EXAMPLES) -> Any:
-    """BPE on so many drills and novice episodes: words in parts (`PIECES`), fixed phrases whole."""
+    """Train BPE on so many drills and novice episodes, within `PIECES`. Fixed text is one token."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -109,11 +109,11 @@ def _texts(examples: int) -> Iterator[str]:
 
 
 def _fixed_pieces(tokenizer: Any) -> list[str]:
-    """Text that never varies: prompts, tool schemas, headers, and of a call all but the values."""
+    """Text that never varies: prompts, tool schemas, headers, and calls without their values."""
     prompt = tokenizer.apply_chat_template(
         [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
     )
-    # head, SYSTEM_PROMPT, text about tools, <tools>, a line a schema, </tools>, how to call
+    # It holds: head, SYSTEM_PROMPT, about tools, <tools>, a schema a line, </tools>, how to call.
     before, schemas = prompt.split(SYSTEM_PROMPT)[1].split("<tools>\n", 1)
     schemas, after = schemas.split("\n</tools>")
     pieces = [
@@ -130,7 +130,7 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
         "user\n<tool_response>\n",
         "\n</tool_response>",
     ]
-    # A call without arguments is one piece; of the others, all but the values.
+    # A call without arguments is one piece; other calls are split around their values.
     for name, arguments in ACTION_ARGUMENTS.items():
         start = f'<tool_call>\n{{"name": "{name}", "arguments": {{'
         if arguments:
@@ -174,8 +174,8 @@ def build_base(
     drills: int = 10_000,
     novices: int = 5500,
 ) -> Path:
-    """Build the base model and save it, with its tokenizer and `base.json` (settings, seconds,
-    losses); a finished folder is returned as it is. `ValueError` when it holds another base.
+    """Build the base model and save it with its tokenizer and `base.json` (settings, seconds,
+    losses). A finished folder is returned as it is; `ValueError` if it holds another base.
 
     Args:
         seed: of initialisation and batch order.
@@ -214,12 +214,12 @@ def build_base(
 def build_expert(
     folder: str | Path, base: str | Path, seed: int = 0, shown: int = 1500, own: int = 10_000
 ) -> Path:
-    """Teach the model in `base` what `belief` would do, and save it; a finished folder is returned
-    as it is. `ValueError` when it has other settings, or `base` is none.
+    """Teach the model in `base` what `belief` would do, and save it in `folder`. A finished folder
+    is returned as it is. `ValueError` if its settings differ, or if `base` holds no model.
 
     Args:
         shown: how many of the expert's own episodes it imitates first.
-        own: how many it then plays itself, corrected by the expert (see `distillation`).
+        own: how many episodes it then plays itself, corrected by the expert (see `distillation`).
     """
     base = Path(base)
     weights = weights_digest(base)
@@ -236,7 +236,7 @@ def build_expert(
 
     def make(log: Log) -> Made:
         model, tokenizer = load_language_model(base)
-        model.float()  # on a GPU it comes in half precision, which is too little to train in
+        model.float()  # a GPU loads it in half precision, which is too coarse for training
         schemas = tool_schemas()
         episodes = Parallel(n_jobs=-1)(delayed(expert_episode)(i) for i in range(shown))
         examples = [encode(tokenizer, one, schemas) for one in episodes]
@@ -256,7 +256,7 @@ def _imitate(
 
 
 def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made]) -> Path:
-    """The folder, once it holds what `make` returns; a second process waits for the first."""
+    """Fill the folder with what `make` returns, unless it is finished; a second process waits."""
     if _is_finished(folder, settings):  # no lock is needed: the folder may be read-only
         return folder
     with locked(folder, wait=True):
@@ -274,7 +274,7 @@ def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made
             "seconds": round(time.perf_counter() - began, 1),
             "cpu_seconds": round(time.process_time() - cpu_began, 1),
         }
-        # Written last: a folder with it is finished.
+        # Written last, as the sign that the folder is finished.
         write_text(folder / "base.json", json.dumps(record, indent=1))
     return folder
 
@@ -292,5 +292,5 @@ def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:
 
 
 def _digest(conversations: Iterable[list[Message]]) -> str:
-    """Digest of examples: a model that was made from others is another model."""
+    """Digest of the examples: a model that learned from others is another model."""
     return hashlib.sha256(json.dumps(list(conversations)).encode()).hexdigest()[:16]

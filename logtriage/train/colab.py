@@ -1,9 +1,9 @@
-"""What a notebook on a borrowed GPU needs around training: the preset for the GPU that is there, a
-place for the run, commands, the precision that is faster, and hours that are kept (`Budget`).
+"""Help for a notebook that trains on a borrowed GPU: choose the preset, the run's folder and the
+faster precision, run commands, and keep within the hours (`Budget`).
 
-Training and evaluation run in processes of their own (`command`): Unsloth changes classes of
-`transformers` in the process that imports it, only a process that ends is sure to give memory back,
-and a notebook that is restarted must not leave a trainer behind.
+Training and evaluation run in processes of their own (`command`). Unsloth changes classes of
+`transformers` in the process that imports it, memory is surely freed only when a process ends, and
+a notebook that is restarted must not leave a trainer behind.
 """
 
 import importlib.metadata
@@ -29,33 +29,33 @@ from .experiment import incidents_played, incidents_told
 from .grpo import load_to_train
 from .settings import TrainingConfig
 
-PROFILES = {"cpu": "novice", "t4": "recommended"}  # and their presets; `auto` takes what is there
+PROFILES = {"cpu": "novice", "t4": "recommended"}  # to their presets; `auto` looks for a GPU
 DRIVE = Path("/content/drive/MyDrive")
-# Loaded before the install cell ran, an older one of these stays in the kernel.
+# A kernel that loaded one of these before the install cell ran keeps the older version.
 RELOADED = ("pyarrow", "transformers", "datasets", "peft", "trl", "huggingface_hub")
 
-# Of a session's hours; judgements, all on the side of ending early.
-EVALUATED = 0.2  # share of the hours left that the play before training may take
-AGAIN, LOADING = 1.25, 0.05  # times as long as that is the play after it; hours to load for it
+# Parts of a session's hours. They are judgements, and all err on the side of ending early.
+EVALUATED = 0.2  # share of the remaining hours for the play before training
+AGAIN, LOADING = 1.25, 0.05  # the play after training: so many times as long, and hours to load
 FINISH = 0.1  # hours for figures, card and a first log to triage
 
 DECODED = 64  # tokens whose decoding is timed
-HALF = 0.5  # of a GPU's memory; the episodes of a step need about as much as the weights may
-SPARE = 0.5  # GiB for AdamW, which does not decode
+HALF = 0.5  # of a GPU's memory, at most, for weights; a step's episodes need about as much
+SPARE = 0.5  # GiB for AdamW, which decoding does not need
 
 
 # -- the machine and the run's place ---------------------------------------------------------------
 
 
 def check_profile(profile: str) -> None:
-    """Raise `ValueError` for another profile than `auto` and those of `PROFILES`."""
+    """Raise `ValueError` unless the profile is `auto` or one of `PROFILES`."""
     if profile not in ("auto", *PROFILES):
         known = ", ".join(("auto", *PROFILES))
         raise ValueError(f"unknown profile {profile!r}; choose one of {known}")
 
 
 def choose_preset(profile: str, preset: str = "") -> str:
-    """The preset that is asked for, else that of the profile."""
+    """Return `preset` if it is given, else the preset of the profile."""
     check_profile(profile)
     if profile == "auto":
         profile = "cpu" if find_gpu() is None else "t4"
@@ -63,7 +63,7 @@ def choose_preset(profile: str, preset: str = "") -> str:
 
 
 def problems() -> list[str]:
-    """What is loaded in another version than the install cell has installed, one sentence each."""
+    """One sentence for each of `RELOADED` that is loaded in another version than is installed."""
     loaded = {name: sys.modules[name].__version__ for name in RELOADED if name in sys.modules}
     return [
         f"{name} {version} is loaded, and {importlib.metadata.version(name)} installed: choose "
@@ -74,16 +74,16 @@ def problems() -> list[str]:
 
 
 def run_folder(preset: str, seed: int, folder: str = "") -> Path:
-    """Where a run is kept, for every notebook: in `folder`, else in the preset's own, which is on
-    Google Drive where the notebook's first cell has mounted it, and otherwise in `../runs`.
+    """The folder of a run, the same for every notebook. It lies in `folder`, or by default in the
+    preset's own, on Google Drive if the notebook's first cell has mounted it, else in `../runs`.
     """
     home = DRIVE / "logtriage" if DRIVE.is_dir() else Path("../runs")
     return (Path(folder) if folder else home / preset) / f"seed-{seed}"
 
 
 def command(*arguments: object, **options: object) -> None:
-    """Run `python -m logtriage ...` and print its output as it comes; an option of None or empty
-    text is left out, one with a list repeated. `RuntimeError` when it fails.
+    """Run `python -m logtriage ...` and print its output as it comes. An option that is None or ""
+    is left out; one with a list is repeated. `RuntimeError` when the command fails.
     """
     words = [sys.executable, "-m", "logtriage", *map(str, arguments)]
     for name, given in options.items():
@@ -91,7 +91,7 @@ def command(*arguments: object, **options: object) -> None:
             if value not in (None, ""):
                 words += [f"--{name.replace('_', '-')}", str(value)]
     print("$ python", *words[1:], flush=True)
-    # Another process does not find the token that a notebook of Colab has.
+    # Another process cannot find the token of a Colab notebook by itself.
     env = {**os.environ, "PYTHONUNBUFFERED": "1", "HF_TOKEN": get_token() or ""}
     with subprocess.Popen(
         words,
@@ -118,8 +118,8 @@ def command(*arguments: object, **options: object) -> None:
 
 
 class Budget:
-    """The hours of a session, from when this is made. All that takes long gets a part of them, and
-    stops by itself: no step and no batch is begun that would not end in time.
+    """The hours of a session, counted from when this object is made. Every long job gets a part of
+    them and stops by itself: it begins no step and no batch that would not end in time.
     """
 
     def __init__(self, hours: float) -> None:
@@ -137,14 +137,14 @@ class Budget:
         return round(EVALUATED * self.left(), 3)
 
     def for_training(self, run: Path) -> float:
-        """Hours for training: what the same play after it leaves."""
+        """Hours for training: those left, less what the same play afterwards will need."""
         frame = pd.read_parquet(run / "evaluation.parquet")
         base = frame[(frame["policy"] == "base") & (frame["split"] == "test")]
         played = base[base["index"] < incidents_played(run)]["seconds"].sum() / 3600
         return round(max(0.0, self.left() - AGAIN * played - LOADING), 3)
 
     def plan(self, run: Path) -> str:
-        """A sentence: how many steps and incidents fit, by what was measured."""
+        """A sentence on how many steps and incidents fit, at the measured speed."""
         last, steps = last_step(run), record_of(run)["settings"]["steps"]
         seconds, hours = last["seconds"] / last["step"], self.for_training(run)
         fit = min(steps, last["step"] + int(3600 * hours / seconds))
@@ -156,7 +156,7 @@ class Budget:
 
 
 def outcome(run: Path, evaluation: pd.DataFrame) -> str:
-    """A sentence: how many steps and incidents a run's results are of."""
+    """A sentence on how many steps and incidents a run's results are based on."""
     last, steps = last_step(run)["step"], record_of(run)["settings"]["steps"]
     return f"After {last} of {steps} steps, on {incidents_told(evaluation)} incidents of each task."
 
@@ -165,8 +165,8 @@ def outcome(run: Path, evaluation: pd.DataFrame) -> str:
 
 
 class Decoding(NamedTuple):
-    """How a base writes all episodes of a step at once: seconds of a decode step, and GiB at the
-    peak, where each is as long as it may get; both infinite where memory ends.
+    """What it takes a base to write all episodes of a step at once: seconds of a decode step, and
+    GiB at the peak with episodes of full length. Both are infinite if memory does not suffice.
     """
 
     in_4bit: bool
@@ -185,7 +185,7 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def measure_decoding(config: TrainingConfig) -> Decoding:
-    """Measure a base as training loads it, in a process that does nothing else."""
+    """Measure a base, loaded as for training. The process must do nothing else."""
     import torch
 
     def write(length: int, tokens: int) -> float:
@@ -198,7 +198,7 @@ def measure_decoding(config: TrainingConfig) -> Decoding:
 
     try:
         model, _ = load_to_train(config)
-        write(PROMPT, 2)  # what is compiled is compiled now
+        write(PROMPT, 2)  # compiles, before anything is timed
         seconds = (write(PROMPT, 1 + DECODED) - write(PROMPT, 1)) / DECODED
         write(PROMPT + config.completion_tokens, 1)
     except RuntimeError as error:
@@ -210,9 +210,9 @@ def measure_decoding(config: TrainingConfig) -> Decoding:
 
 
 def choose_base(run: Path, config: TrainingConfig) -> Decoding | None:
-    """The precision, 4 bit or 16, in which a run's base writes faster, of those that fit a T4; None
-    without a GPU. 4 bit takes less memory, and every decode step pays for it by computing 16 bit
-    again. It is measured, and kept in the run's folder for later sessions.
+    """Measure in which precision, 4 bit or 16, a run's base writes faster, of those that fit a T4.
+    4 bit takes less memory, but computes 16 bit again at every decode step. The choice is kept in
+    the run's folder for later sessions; None without a GPU.
     """
     path = run / "decoding.json"
     if path.exists():

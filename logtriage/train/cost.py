@@ -2,9 +2,9 @@
 
     print(estimate(make_config("recommended"), held_out=40))  # hours, and GiB at the peak
 
-Shapes are exact; how fast a GPU is at such work is a range, and so is every result. Nothing here
-was measured. Left out are downloads, loading, compiling, attention's own products (5 % of the
-others at 2,000 tokens), the simulator and the optimizer.
+Shapes are exact. The speed of a GPU is assumed to lie in a range, so every result is a range, too.
+Nothing here was measured. Not included are downloads, loading, compiling, attention's own products
+(5 % of the others at 2,000 tokens), the simulator and the optimizer.
 """
 
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from ..world.tasks import TASKS
 from .settings import TrainingConfig
 
 GIB = 2**30  # bytes
-NF4 = (4 + 0.127) / 8  # bytes of a weight, constants quantised again (Dettmers 2023, section 3)
-TRAINED = 16  # bytes that AdamW keeps of a trained weight in 32 bit, its gradient included
+NF4 = (4 + 0.127) / 8  # bytes of a weight, with double quantisation (Dettmers 2023, section 3)
+TRAINED = 16  # bytes of a trained weight in 32 bit, with its gradient and AdamW's state
 
 # Assumptions; replace them by measurements.
-TURNS, LONGEST_TURNS = 6, 8  # of an episode: the mean, and the longest of those played at once
-ANSWER = 60  # tokens that the model writes per turn, the mean; somebody reaches `turn_tokens`
+TURNS, LONGEST_TURNS = 6, 8  # of an episode in the mean, and of the longest of those played at once
+ANSWER = 60  # mean tokens that the model writes per turn; some episode reaches `turn_tokens`
 PROMPT, REPLY = 985, 77  # tokens of an opening with tools, and of a turn's replies: results/tokens
 UNQUANTISED = 0.08  # share of the linear layers that Unsloth leaves in 16 bit, at most
 OVERHEAD = (0.4, 0.9)  # GiB of CUDA and its libraries
@@ -54,12 +54,12 @@ class Model(NamedTuple):
 
     @property
     def linear(self) -> int:
-        """Weights of all linear layers: what is quantised, and what a token is multiplied by."""
+        """Weights of all linear layers: they are quantised, and multiply every token."""
         return self.layers * sum(one * other for one, other in self.shapes)
 
     @property
     def others(self) -> int:
-        """The embedding, the norms, and the biases of q, k and v: Qwen3 has norms of q and k."""
+        """Weights of the embedding, norms, and biases of q, k and v (in Qwen3 norms of q and k)."""
         vectors = 2 if self.qwen3 else self.heads + 2 * self.key_value_heads
         norms = (2 * self.layers + 1) * self.hidden
         return self.vocabulary * self.hidden + self.layers * vectors * self.head_size + norms
@@ -73,7 +73,7 @@ class Model(NamedTuple):
         return self.layers * rank * sum(one + other for one, other in self.shapes)
 
 
-# From `config.json` of each, by what a hub's name contains.
+# From each model's `config.json`; a key is part of the model's name on a hub.
 MODELS = {
     "Qwen2.5-0.5B-Instruct": Model(24, 896, 4864, 14, 2, 64),
     "Qwen2.5-3B-Instruct": Model(36, 2048, 11008, 16, 2, 128),
@@ -93,13 +93,13 @@ class KnownGpu(NamedTuple):
     name: str
     gib: float  # memory that a program can use
     tflops: Range  # of matrix products in 16 bit
-    # Seconds of a decode step of Qwen2.5-3B; it waits for kernels, so others go by their layers.
+    # Seconds of a decode step of Qwen2.5-3B. It waits for kernels, so it grows with the layers.
     decode: Range
 
 
 # Memory: the data sheet's, less what the driver keeps. Products: a quarter to two fifths of the
-# data sheet's dense peak in 16 bit (65). Decode steps: assumed; the upper end lies amid the 110 to
-# 340 ms that TRL's own T4 table scales to (docs/t4.md).
+# data sheet's dense peak in 16 bit (65). Decode steps: assumed; the upper end lies within the 110
+# to 340 ms that TRL's own T4 table scales to (docs/t4.md).
 T4 = KnownGpu("T4", 14.6, Range(15, 25), Range(0.055, 0.210))
 
 
@@ -107,7 +107,7 @@ class Estimate(NamedTuple):
     hours: Range  # of a run
     step_seconds: Range
     gib: Range  # at the peak
-    fits: bool  # even the most does
+    fits: bool  # whether even the high end does
 
     def __str__(self) -> str:
         return f"{self.hours} h and {self.gib} GiB"
@@ -120,9 +120,9 @@ def estimate(
     model: Model | None = None,
     decode: float | None = None,
 ) -> Estimate:
-    """What a run takes on a T4, with an evaluation of `held_out` incidents of each task before and
-    after, `batch` of them at once (0: as many as in a step). `decode` are the seconds of a decode
-    step of this model as measured; None for what is assumed. `ValueError` for an unknown model.
+    """Estimate what a run takes on a T4, with an evaluation before and after it on `held_out`
+    incidents of each task, `batch` at once (0: as many as a step has episodes). `decode` is the
+    measured seconds of a decode step; None to assume them. `ValueError` for an unknown model.
     """
     batch = batch or config.episodes
     model = model or known_model(config.model)
@@ -132,16 +132,16 @@ def estimate(
     prefill: float = length
     if config.loop == "trl":  # the whole conversation is read again in each turn
         prefill = TURNS * (PROMPT + completion * (TURNS - 1) / TURNS / 2)
-    # Gradient checkpointing: forward, forward again, backward; once more where all is trained.
+    # Gradient checkpointing: forward, forward again, backward; one more if all weights are trained.
     passes = 3 if config.lora_rank else 4
     trained = config.episodes * (prefill + passes * length)  # tokens
     held = len(TASKS) * held_out
 
     def seconds(tflops: float, assumed: float) -> tuple[float, float]:
-        """Of a step, and of all steps and evaluations: a warm-up has one more before it."""
+        """Seconds of a step, and of all steps and evaluations. A warm-up adds an evaluation."""
         a_token = 2 * model.linear / tflops / 1e12
         a_decode_step = assumed * model.layers / 36 if decode is None else decode
-        # All wait for the longest answer of each turn.
+        # In each turn all episodes wait for the longest answer.
         decoded = a_decode_step * LONGEST_TURNS * config.turn_tokens
         step = a_token * trained + decoded
         evaluation = a_token * held * length + decoded * -(-held // batch)
@@ -154,10 +154,10 @@ def estimate(
             weights = model.linear * weight + model.others * 2
             weights += model.adapter(config.lora_rank) * TRAINED
         together = max(config.episodes, batch if held_out else 0)
-        # Keys and values of all layers, and the MLP and residual stream of the layer at work.
+        # Keys and values of all layers, and the MLP and residual stream of the current layer.
         kept = 2 * 2 * model.layers * model.key_value_heads * model.head_size
         reading = together * tokens * (kept + 6 * (model.intermediate + model.hidden))
-        # A checkpoint of the residual stream for each layer, one layer in full, and the logits.
+        # A checkpoint of the residual stream for each layer, one layer whole, and the logits.
         layer = 12 * (model.intermediate + model.hidden) + 2 * model.layers * model.hidden
         logits = (tokens - PROMPT) * model.vocabulary * logit_bytes
         gradient = config.at_once * (tokens * layer + logits)
@@ -165,7 +165,7 @@ def estimate(
 
     fast = seconds(T4.tflops.high, T4.decode.low)
     slow = seconds(T4.tflops.low, T4.decode.high)
-    # Logits in 16 bit with their gradient, or a copy of both in 32 bit beside.
+    # Low: logits and their gradient in 16 bit. High: a copy of both in 32 bit, too.
     low = gib(length, 4, 0.0, OVERHEAD[0])
     high = gib(PROMPT + config.completion_tokens, 12, UNQUANTISED, OVERHEAD[1])
     hours = Range(fast[1] / 3600, slow[1] / 3600)

@@ -1,12 +1,12 @@
-"""On-policy distillation: the model plays, and an expert says what to do wherever it got to.
+"""On-policy distillation: the model plays, and an expert says what to do in the states it reaches.
 
-The model plays incidents of `train`, sampled, and each of its turns is compared with what `belief`
-would do there (DAgger: Ross et al., 2011). Questions that promise nearly the same share the target
-(`SOFTNESS`). Token by token the model learns the expert's turn as far as its own agrees with it,
-and the first token where it does not; of several answers in a turn, each for itself.
+The model plays incidents of `train` by sampling, and each of its turns is compared with what
+`belief` would do there (DAgger: Ross et al., 2011). Questions that promise nearly the same gain
+share the target (`SOFTNESS`). The model learns the tokens of the expert's turn up to the first one
+that it wrote differently, that one included. Several answers in a turn are compared one by one.
 
-The expert knows how incidents are drawn, and never reads an incident's truth. It reads every log
-line as it is, where the model reads some with words missing or made up (`drills.NoisySession`).
+The expert knows how incidents are drawn, but never reads an incident's truth. It reads every log
+line unchanged; the model reads some with words missing or made up (`drills.NoisySession`).
 """
 
 import math
@@ -29,19 +29,19 @@ from .settings import TrainingConfig
 from .supervised import Example, batches
 
 SOFTNESS = 0.01  # difference in expected score at which a question weighs 1/e of the best
-PLAYED_TOGETHER = 256  # episodes that are played by one state of the model
-# Shares of a target below which a token is left out, and below which a question is none of the
-# expert's: after it nothing is learned.
+PLAYED_TOGETHER = 256  # episodes that are played with the same weights
+# A token with less than the first share of a target is left out. A question with less than the
+# second is not taken for the expert's: nothing is learned after it.
 LEAST, TINY = 0.01, 1e-6
 
-# A turn that the expert might take: its calls, and how much it is to be preferred.
+# A turn that the expert might take: its calls and its weight.
 Turn: TypeAlias = tuple[list[Action], float]
 Option: TypeAlias = tuple[list[list[int]], float]  # the same in tokens
 Target: TypeAlias = tuple[int, int, float]  # see `Example.targets`
 
 
 def best_turns(belief: Posterior, step: int) -> list[Turn]:
-    """What the expert does in a state in which nothing has been answered; weights sum to 1."""
+    """The expert's possible turns while nothing has been answered; their weights sum to 1."""
     lookahead = Lookahead(belief, step)
     gains = lookahead.gains()
     best = max(gains.values(), default=0.0)
@@ -73,8 +73,8 @@ def advise(task: str, index: int, asked: Sequence[str]) -> list[list[Turn]]:
 def own_examples(
     model: Any, tokenizer: Any, first: int, episodes: int, seed: int
 ) -> Iterator[list[Example]]:
-    """Batches of the model's own episodes with the expert's targets, each played by the model as it
-    is by then.
+    """Yield batches of the model's own episodes with the expert's targets. The model plays each
+    episode as it has been trained so far.
     """
     policy = LanguageModelPolicy(
         model,
@@ -114,7 +114,7 @@ def _example(
     session: ToolSession,
     advice: list[list[Turn]],
 ) -> Example:
-    """A conversation, with the expert's targets for each turn before which nothing was answered."""
+    """A conversation with the expert's targets, for turns that begin before any answer is given."""
     grammar, names = policy.grammar, session.names
     assert grammar is not None
 
@@ -126,7 +126,7 @@ def _example(
 
     messages = iter([one for one in conversation.messages if one["role"] == "assistant"])
     targets: list[Target] = []
-    at, done = len(conversation.prompt), 0  # tokens, and calls
+    at, done = len(conversation.prompt), 0  # tokens and calls before the turn
     for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
         ids = [token for _, token in run]
         if own:
@@ -140,8 +140,8 @@ def _example(
 
 
 def compare(turn: list[int], options: list[Option], grammar: Any) -> list[Target]:
-    """Targets within the tokens of a turn, from the turns that the expert might take. `grammar` has
-    the ids that end a turn (`end`) and stand between two calls (`between`).
+    """Targets at the tokens of a turn, given the turns that the expert might take. `grammar` has
+    the ids that end a turn (`end`) and separate two calls (`between`).
     """
     if len(options) > 1:
         return _of_questions(turn, options, grammar.end)
@@ -154,8 +154,8 @@ def compare(turn: list[int], options: list[Option], grammar: Any) -> list[Target
         last = min(agreed, len(wanted) - 1, len(turn) - place - 1)
         targets += [(place + at, wanted[at], 1.0) for at in range(last + 1)]
         if agreed < len(wanted):
-            # One call of that kind with another value: go on with the call that follows. What
-            # begins or ends otherwise is another turn.
+            # The same kind of call with another value: go on with the next call. If it begins or
+            # ends differently, the turns no longer correspond.
             if not 0 < agreed < len(call) or grammar.between not in turn[place + agreed :]:
                 break
             place = turn.index(grammar.between, place + agreed) + 1
@@ -165,7 +165,7 @@ def compare(turn: list[int], options: list[Option], grammar: Any) -> list[Target
 
 
 def _of_questions(turn: list[int], options: list[Option], end: int) -> list[Target]:
-    """`compare`, where the expert would ask one of several services."""
+    """`compare` for an expert who might ask one of several services."""
     targets: list[Target] = []
     left = [([*calls[0], end], weight) for calls, weight in options]
     for place, token in enumerate(turn):

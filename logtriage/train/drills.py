@@ -1,11 +1,11 @@
-"""What the base model imitates: drills in reading, and the episodes of a novice on-call; and those
-of an expert, for the track `expert`.
+"""What the base model imitates: drills in reading, episodes of a novice on-call and, for the track
+`expert`, episodes of an expert.
 
-None of them ever sees the right answer of an incident: all look only at what an agent sees, and at
-the runbook (`faults.FAULTS`), which is true in the simulated world. The expert also knows how
-incidents are drawn. Every example is a function of its number alone: another draw, or name of a
-random stream, makes another base model. In all of them services have path names; lines of the split
-that holds words out occur in none.
+None of them uses the right answer of an incident. They use only what an agent sees, and the runbook
+(`faults.FAULTS`), which is true in the simulated world. The expert also knows how incidents are
+drawn. Every example is a function of its number alone: if a draw or the name of a random stream
+changes, so does the base model. In all of them services have path names, and no line of the split
+`unseen_wording` occurs.
 """
 
 import re
@@ -30,16 +30,16 @@ from ..world.tasks import Task, check_task
 from ..world.topology import random_topology
 from ..world.wording import VARIED_BOOKS, read_line
 
-# Slices of `train`, far from GRPO's: `TrainingConfig` refuses what would reach the first of them.
+# Slices of `train`, far from GRPO's: `TrainingConfig` refuses to reach the first of them.
 DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
-TUNING_INDEX = 3_600_000  # what settings are chosen on
+TUNING_INDEX = 3_600_000  # incidents on which settings are chosen
 EXPERT_INDEX = 4_000_000
-# Shares of the tasks among drills, and among the episodes that are imitated.
+# Shares of the tasks among drills, and among imitated episodes.
 DRILL_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 EPISODE_SHARES = {"single_crash": 0.25, "cascading_failure": 0.25, "silent_degradation": 0.5}
 
 DRILL_PROMPT = "Read what the cluster prints and say what it means."
-# Kinds of drill: their share, and their questions.
+# Kind of drill to its share and its number of questions.
 KINDS = {
     "lines": (0.42, 8),
     "blocks": (0.25, 4),
@@ -49,23 +49,23 @@ KINDS = {
     "slow": (0.1, 5),
     "rounds": (0.07, 0),
 }
-# Kinds of line (see `reading.Reading`) that a question about lines must contain one of, by share of
-# the questions: drawn blindly, nearly all lines would say nothing.
+# Kinds of line (see `wording.Reading`) to a share of the questions about lines, which look for a
+# line of one of these kinds. Lines drawn at random would nearly all say nothing.
 SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 
-PLAIN_SHARE = 0.4  # of examples; the others vary in one of these ways, each as often
+PLAIN_SHARE = 0.4  # of examples; the others vary in one of these ways, equally often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
-REWORDED = 0.6  # of questions about lines; words are many, and drills are cheap
-# Of an expert's log lines in varied wording: shares that stay clear, of words that are unknown or
-# missing in the others, and of lines of chatter without any known word.
+REWORDED = 0.6  # of questions about lines: there are many words, and drills are cheap
+# Noise on log lines in varied wording, on the track `expert`: the share of lines that stay clear;
+# in the others, of unknown and of missing words; of lines of chatter without any known word.
 CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
 CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
 GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
-    """The episode of an example, for `PLAIN_SHARE` of the indices that of `Episode.open`.
-    `ValueError` for another split than train: results are never measured on these.
+    """Open the episode of an example; for `PLAIN_SHARE` of the indices, that of `Episode.open`.
+    `ValueError` for a split other than train: no result is measured on these episodes.
     """
     if split != "train":
         raise ValueError(f"varied episodes are for training alone; choose split train, not {split}")
@@ -78,12 +78,12 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
 
 
 def drill(index: int) -> list[Message]:
-    """Short questions about text of `train`, answered from that text and the runbook alone; or to
-    ask every service once.
+    """A drill: short questions about text of `train`, which that text and the runbook answer, or
+    the task to ask every service once.
     """
     random = Random(f"drill/{index}")
     kind = random.choices(list(KINDS), [share for share, _ in KINDS.values()])[0]
-    # ten incidents are set aside for a drill, of which it uses one a question at most
+    # each drill has ten incidents to itself, and uses at most one per question
     first = DRILL_INDEX + 10 * index
     if kind == "rounds":
         return _rounds(_open(random, first), random)
@@ -125,8 +125,8 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
 
 
 def _open(random: Random, index: int, reworded: bool = False) -> Episode:
-    """An episode of `train`, under path names, of a task that `random` draws; `reworded`: on the
-    default call graph and in varied wording.
+    """An episode of `train` with path names, of a task that `random` draws. With `reworded` it has
+    the default call graph and varied wording.
     """
     task = draw_task(random, DRILL_SHARES)
     if reworded:
@@ -143,8 +143,8 @@ def draw_task(random: Random, shares: dict[str, float]) -> str:
 
 
 def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message]]:
-    """Whom a service of a random call graph, shown at first, calls, and who calls it; the answer
-    asks each for its logs.
+    """Ask about a random call graph, shown with the first question, whom a service calls or who
+    calls it. The answer asks each of these for its logs.
     """
     graph = random_topology(random, *GRAPH_SIZES)
     topology = renamed_graph(graph, path_names(graph, f"drill/{index}"))
@@ -159,7 +159,7 @@ def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message
 
 
 def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
-    """How bad it is: by the edge's metrics, or by a whole opening, with who is loudest."""
+    """Ask how severe it is, by the edge's metrics, or by an opening; then also who is loudest."""
     topology, reader = episode.incident.topology, ReadingPolicy()
     if kind == "opening":
         reader.begin(topology, episode.opening)
@@ -174,8 +174,8 @@ def _question_of_severity(kind: str, episode: Episode) -> tuple[str, Message]:
 
 
 def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message]:
-    """Who is slowest against the baseline, in metrics of some services at some step; nobody where
-    noise may have made the difference.
+    """Ask which of some services is slowest against its baseline, by their metrics at some step.
+    The answer is nobody if the difference may be noise.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     for _ in range(random.randrange(episode.incident.task.max_steps - 1)):
@@ -190,8 +190,8 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
 
 
 def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:
-    """What a line, or a block of lines, says: of the first service that has one of the kind that is
-    sought, in random order, else of the last one.
+    """Ask what a line, or a block of lines, says. Services are tried in random order until one
+    shows a line of the kinds that are sought; if none does, the last one is taken.
     """
     topology, reader = episode.incident.topology, ReadingPolicy()
     positions = list(range(len(topology.names))) * (2 if kind == "lines" else 1)
@@ -215,7 +215,7 @@ def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str,
 
 
 def _meaning(reader: ReadingPolicy, service: str) -> Message:
-    """Remedy and team by the runbook, no team where lines only hint; else whom they complain of."""
+    """Remedy by the runbook, and team if a fault is proven; else whom the lines complain of."""
     fault = reader.fault_at(service)
     if fault is not None:
         fix = Action("remediate", (fault.remedy, service))
@@ -240,8 +240,8 @@ def novice_episode(index: int) -> list[Message]:
 
 
 class NoisySession(ToolSession):
-    """A session under path names. Where the wording is varied, words of log lines are missing or
-    unknown, as in the logs of software that nobody here has met.
+    """A session with path names. If the wording is varied, some words of log lines are missing or
+    unknown, as in the logs of unfamiliar software.
     """
 
     def __init__(self, episode: Episode) -> None:
@@ -257,8 +257,8 @@ class NoisySession(ToolSession):
 
 
 def noisy(line: str, kept: Container[str], random: Random) -> str:
-    """A line of a log with some words left out and some made up, those of `kept` aside; now and
-    then a line that says nothing has no known word. Other lines, and half of the log's, stay.
+    """Leave out some words of a log line and make up others, but keep those in `kept`. Some lines
+    of chatter lose all known words. Half of the log lines, and other lines, stay as they are.
     """
     level, *words = line.split(" ")
     if not level.isupper() or len(words) < 2 or random.random() < CLEAR_LINES:
@@ -282,7 +282,7 @@ def noisy(line: str, kept: Container[str], random: Random) -> str:
 
 @cache
 def varied_words() -> list[str]:
-    """All words of the varied wording, of three letters and more."""
+    """All words of the varied wording that have three letters or more."""
     sections = (section for book in VARIED_BOOKS.values() for section in book.values())
     found = (re.findall("[A-Za-z]{3,}", one) for section in sections for one in section)
     return sorted({*chain.from_iterable(found)})
@@ -303,7 +303,7 @@ def trace_episode(index: int) -> list[Message]:
 
 
 def transcript(policy: ReadingPolicy | BeliefPolicy, session: ToolSession) -> list[Message]:
-    """An episode as the session tells it; what is decided at once is one turn."""
+    """Play an episode, and return the conversation. Actions decided together make up one turn."""
     episode, called = session.episode, session.names
     policy.open(episode)
     messages, calls = opening_messages(session.opening), list[dict[str, Any]]()
@@ -317,7 +317,7 @@ def transcript(policy: ReadingPolicy | BeliefPolicy, session: ToolSession) -> li
         answer = session.call(**call["function"])
         policy.see(episode.history[-1].observation)
         messages.append({"role": "tool", "name": action.type, "content": answer})
-    # Nobody reads the last answers: the conversation ends with what is to be imitated.
+    # Drop the last answers: a conversation ends with the last turn to be imitated.
     while messages[-1]["role"] == "tool":
         messages.pop()
     return messages

@@ -1,17 +1,17 @@
 """A whole experiment in a folder: base model, GRPO run, evaluation on held-out incidents, summary.
 
-Beside what training leaves in a run's folder (see `grpo`) there are then figures, and
+It adds figures to what training leaves in a run's folder (see `grpo`), and these files:
 
 | file | what |
 |---|---|
 | `evaluation.parquet` | one row per episode: base, trained and scripts on the same incidents |
-| `checkpoints.parquet` | likewise, of the model at each checkpoint, on the first few of them |
-| `splits.parquet` | likewise, of base and trained on the splits that hold something new |
+| `checkpoints.parquet` | the same for the model at each checkpoint, on the first few incidents |
+| `splits.parquet` | the same for base and trained, on the splits that hold something new |
 | `audit.parquet` | whether base and trained knew what they answered (see `bench.audit`) |
 | `transcripts.json` | the same incident before and after training |
 | `summary.json` | means, gains and strata before and after (see `bench.score_tables`) |
 
-An episode that is there with the same key (see `bench.registry.Player`) is not played again.
+An episode that is there under the same key (see `bench.registry.Player`) is not played again.
 """
 
 import json
@@ -49,8 +49,8 @@ def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> st
 
     Args:
         track: the folder of the track's runs; an expert is made in its `base/`.
-        base: `built`, in `base/` of the novice's track, where it is built by `options` if it is not
-            there yet; `auto`, that one if it is there, else the one in the package; or a folder.
+        base: `built` is the one in `base/` of the novice's track, built by `options` if it is not
+            there yet; `auto` is that one if it is there, else the package's; else it is a folder.
     """
     built = (track.parent / "novice" if preset == "expert" else track) / "base"
     if base == "auto" and not (built / "base.json").exists():
@@ -67,7 +67,7 @@ def turn_tokens_of(settings: dict[str, Any]) -> int:
 
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:
-    """A run's model, greedy: with the weights or adapter in a folder, or as it started (None)."""
+    """A run's model, greedy, with the weights or adapter in a folder, or as it started (None)."""
     settings = record_of(run)["settings"]
     base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
     adapter = weights if weights and (weights / "adapter_config.json").exists() else None
@@ -78,8 +78,8 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
 
 
 def before_and_after(run: Path) -> dict[str, Player]:
-    """The run's model before GRPO, and, where training has ended, as it is now. Before GRPO means
-    after the warm-up, where there was one: the gain is GRPO's alone.
+    """The run's model before GRPO (`base`) and, once training has ended, after it (`trained`).
+    If there was a warm-up, `base` comes after it, so that the gain is GRPO's alone.
     """
     warm = run / "warm-up"
     players = {"base": model_player(run, warm if warm.exists() else None, "base")}
@@ -89,9 +89,9 @@ def before_and_after(run: Path) -> dict[str, Player]:
 
 
 class Kept:
-    """The rows of a run's Parquet file that are of a plan and of these players, as `evaluate` reads
-    and adds them. Others stay in the file, but for those of another model of such a name. A script
-    that has not played all begins anew: its random numbers are one stream.
+    """The rows of a run's Parquet file that belong to a plan and these players; `evaluate` reads
+    them and adds more. Other rows stay in the file, unless another model of the same name made
+    them. A script that is not finished starts again: its random numbers are one stream.
     """
 
     def __init__(self, path: Path, players: Sequence[Player], plan: Plan, every: int) -> None:
@@ -110,13 +110,13 @@ class Kept:
         self.rows = {at: row for at, row in self.rows.items() if at[0] not in scripts}
 
     def short(self) -> list[Player]:
-        """The players that have not played all."""
+        """The players that have not played the whole plan."""
         keys = self.plan.keys
         players = self.players.values()
         return [one for one in players if not all((one.name, key) in self.rows for key in keys)]
 
     def add(self, result: Result) -> None:
-        """Take in an episode; after so many (`every`) the file is written."""
+        """Add an episode. The file is written after every `every` of them."""
         row, player = result.row, self.players[result.row["policy"]]
         row.update(weights=weights_of(player), key=player.key)
         if player.name.startswith("checkpoint-"):
@@ -144,12 +144,12 @@ def _results(
     judge: Judge | None = None,
     deadline: float = math.inf,
 ) -> pd.DataFrame:
-    """The rows of all players on the first held-out incidents of the splits; what the file does not
-    hold is played. Models play until the deadline, and share the time equally.
+    """The rows of all players on the first held-out incidents of the splits. Episodes that the file
+    lacks are played; models share the time until the deadline equally.
     """
     frames = []
     for split in splits:
-        # Of `train` it is the slice which settings are chosen on, and nothing is trained on.
+        # In `train`, take the slice for choosing settings, on which nothing is trained.
         plan = Plan(list(TASKS), split, episodes, TUNING_INDEX if split == "train" else 0)
         kept = Kept(path, players, plan, batch)
         short = kept.short()
@@ -177,8 +177,8 @@ def same_incidents(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def incidents_played(run: Path) -> int:
-    """The least number of incidents of a task of `test` that every policy in a run's evaluation has
-    played; `ValueError` for none.
+    """How many incidents of `test` every policy of a run's evaluation has played, in the task with
+    the fewest. `ValueError` if a task has none.
     """
     frame = pd.read_parquet(run / "evaluation.parquet")
     counts = same_incidents(frame[frame["split"] == "test"]).groupby("task")["index"].nunique()
@@ -197,7 +197,7 @@ def incidents_told(evaluation: pd.DataFrame) -> str:
 
 
 def refuse_production(run: Path) -> None:
-    """Raise `ValueError` for a run on `production`, of which nothing here measures anything."""
+    """Raise `ValueError` for a run on `production`, which nothing here can measure."""
     if PRODUCTION in record_of(run)["settings"]["shares"]:
         raise ValueError(
             f"{run} was trained on {PRODUCTION}; play it by `evaluate --task {PRODUCTION} --model "
@@ -213,10 +213,10 @@ def evaluate_run(
     batch: int = 100,
     hours: float = math.inf,
 ) -> pd.DataFrame:
-    """Play the run's model before training, after it where that has ended, as it was before a
-    warm-up (`start`) where there was one, and scripts (`references`) on so many held-out incidents
-    of each task, `batch` at once. The models share the `hours`, and none begins a batch that would
-    not end in its part of them. Returns the rows on the incidents that all have played.
+    """Play the run's model and scripts (`references`) on `episodes` held-out incidents of each
+    task, `batch` at once. The model plays as it was before training, after it if that has ended,
+    and before a warm-up if there was one (`start`). The models share the `hours`: none begins a
+    batch that would not end in its part. Returns the rows on the incidents that all have played.
     """
     run, deadline = Path(run), time.perf_counter() + 3600 * hours
     players = [*before_and_after(run).values()]
@@ -260,9 +260,9 @@ def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, A
 
 
 def compare_transcripts(run: str | Path) -> dict[str, Any]:
-    """Conversations about the same cascade of `test`, before and after training: the first one that
-    the base fails and the trained model solves, a choice made to show a difference. `telling` is
-    False when there is none such, and the first incident stands in.
+    """Conversations about one cascade of `test`, before and after training. It is the first that
+    the base fails and the trained model solves, chosen to show a difference. If there is none, the
+    first incident is taken, and `telling` is False.
     """
     run, task, split = Path(run), "cascading_failure", "test"
     path, models = run / "transcripts.json", before_and_after(run)
@@ -287,14 +287,14 @@ def compare_transcripts(run: str | Path) -> dict[str, Any]:
     return told
 
 
-# What notebook 4 shows of a run: the rows of its episodes in training, on `test`, of each
-# checkpoint and on the other splits, and one incident before and after.
+# What notebook 4 shows of a run: rows of its episodes in training, on `test`, at each checkpoint
+# and on the other splits; and one incident before and after training.
 Outcome: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, Any]]
 
 
 def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> Outcome:
-    """The outcome of a finished run, on so many incidents of each task of `test`, of each other
-    split, and at each checkpoint.
+    """The outcome of a finished run, from `episodes` incidents of each task of `test`, `splits` of
+    each other split, and `curve` at each checkpoint.
     """
     return (
         read_jsonl(run / "episodes.jsonl"),

@@ -12,11 +12,11 @@ is a folder:
 | `completions.jsonl` | one conversation per step, to read |
 | `warm-up/` | the adapter before GRPO, where there was a warm-up |
 | `checkpoint-*` | to resume from |
-| `model/` | the trained model, and the sign that the run has ended, by its steps or its hours |
+| `model/` | the trained model; it exists once the run has ended, by its steps or its hours |
 
-The same command continues an interrupted run from its last checkpoint, also one that its hours
-ended, and leaves a finished one alone. A run on a CPU repeats to the last digit with the same
-number of threads only (`OMP_NUM_THREADS`); the published runs had one.
+The same command continues a run from its last checkpoint if it was interrupted or ended by its
+hours, and leaves a finished run alone. On a CPU a run repeats to the last digit only with the same
+number of threads (`OMP_NUM_THREADS`); the published runs had one.
 """
 
 import math
@@ -50,7 +50,7 @@ from ..policies.llm import loading
 from .drills import open_varied
 from .settings import TrainingConfig, incident_rows
 
-FULL = 10 * 2**20  # bytes free below which a failed write means that the disk is full
+FULL = 10 * 2**20  # bytes; with fewer free, a failed write means that the disk is full
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -64,19 +64,19 @@ def train(
     track: str = "",
     hours: float = math.inf,
 ) -> Path:
-    """Train with GRPO into `folder`, resuming where an earlier attempt stopped; returns the trained
-    model's folder, or the run's when `until` stopped it before.
+    """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained
+    model's folder, or the run's if `until` stopped it earlier.
 
     Args:
-        open_episode: makes the episodes from task, split and index: `remote.Server.open` plays them
-            on a server, with the same result. By default as `config.varied` has it.
+        open_episode: opens an episode, given task, split and index. `remote.Server.open` plays it
+            on a server, with the same result. By default `config.varied` decides.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
         hours: train no longer than this, loading included; the model is that of the last step.
 
     Raises:
         ValueError: when the folder holds a run with other settings, another process trains in it,
-            or model, machine or tracker do not serve.
+            or the model, machine or tracker cannot be used.
         ConnectionError: when the server does not answer.
     """
     if config.varied and open_episode is not None:
@@ -98,9 +98,9 @@ def train(
         if reached is not None and last.get("seconds", 0.0) > 3600 * hours * last["step"]:
             return _ended_by_time(folder)  # not one more step
         model, tokenizer = load_to_train(config)
-        start_run(settings, folder)  # a model that could not be loaded leaves nothing behind
+        start_run(settings, folder)  # only now: a model that cannot be loaded leaves nothing
         checkpoint = rewind(folder)
-        shutil.rmtree(folder / "model", ignore_errors=True)  # of fewer steps
+        shutil.rmtree(folder / "model", ignore_errors=True)  # trained for fewer steps
 
         # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
         from datasets import Dataset
@@ -145,7 +145,7 @@ def train(
 
 @contextmanager
 def _told(config: TrainingConfig, folder: Path) -> Iterator[None]:
-    """Say what to do where the GPU's memory, or the disk, is full."""
+    """Say what to do when the GPU's memory or the disk is full."""
     try:
         yield
     except (RuntimeError, OSError) as error:
@@ -157,14 +157,14 @@ def _told(config: TrainingConfig, folder: Path) -> Iterator[None]:
             ) from error
         if shutil.disk_usage(folder.parent).free > FULL:
             raise
-        raise ValueError(  # where torch says "unexpected pos"
+        raise ValueError(  # torch only says "unexpected pos"
             f"the disk of {folder} is full; make room, and repeat the command to continue"
         ) from error
 
 
 def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
-    """What `config.json` holds. A model in a folder is known by its weights, and named relative to
-    the run, so that both can move together.
+    """The settings in `config.json`. A model in a folder is identified by its weights, and its path
+    is relative to the run, so that both can move together.
     """
     settings, source = asdict(config), Path(loading.located(config.model))
     if source.is_dir():
@@ -175,8 +175,8 @@ def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
 
 
 def _ended_by_time(folder: Path) -> Path:
-    """The model of a run that has no time for another step: that of its last checkpoint, to which
-    the logs are taken back, too.
+    """Return the model of a run that has no time for another step: that of its last checkpoint. The
+    logs are cut back to that step, too.
     """
     checkpoint, model = rewind(folder), folder / "model"
     assert checkpoint is not None
@@ -201,7 +201,7 @@ def check_route(config: TrainingConfig) -> None:
 
 def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
     """The settings as this machine can run them (Unsloth and 4 bit need an NVIDIA GPU), and a
-    sentence on what was changed; empty for nothing.
+    sentence on what was changed, empty if nothing was.
     """
     elsewhere = replace(config, loader="transformers", load_in_4bit=False)
     if elsewhere == config or find_gpu() is not None:
@@ -210,7 +210,7 @@ def on_this_machine(config: TrainingConfig) -> tuple[TrainingConfig, str]:
 
 
 def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
-    """(model, tokenizer) ready to train, with the adapter that is trained, if one is."""
+    """(model, tokenizer) ready to train, with a new adapter if one is to be trained."""
     adapter = {
         "r": config.lora_rank,
         "lora_alpha": config.lora_alpha,
@@ -234,9 +234,9 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         return model, loading.with_tool_calls(tokenizer)
     model, tokenizer = loading.load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
-        return model.float(), tokenizer  # on a T4 it comes in fp16, which is too little to train in
+        return model.float(), tokenizer  # a T4 loads it in fp16, which is too coarse for training
     import torch
     from peft import LoraConfig, get_peft_model
 
-    torch.manual_seed(config.seed)  # of the adapter's first weights
+    torch.manual_seed(config.seed)  # for the adapter's first weights
     return get_peft_model(model, LoraConfig(**adapter, task_type="CAUSAL_LM")), tokenizer

@@ -1,16 +1,16 @@
-"""The training loop for models whose keys and values we keep: TRL's, without its repeated work, and
-with credit for each answer.
+"""TRL's training loop without its repeated work, and with credit for each answer. It is for models
+whose keys and values we keep.
 
-TRL reads the whole conversation again at each turn, and the prompt of a group once for each of its
-episodes; it pads every episode of a step to the longest, and reads again those whose advantage is
-0. `KeptTrainer` does none of that, and learns the same (a test compares both gradients). Unsloth
-generates by its own kernels and keeps TRL's loop (`trainer.IncidentTrainer`). Like it this
-overrides private methods of TRL, which is pinned.
+TRL reads the whole conversation again at each turn, and a group's prompt again for each episode. It
+pads every episode of a step to the longest, and reads episodes again whose advantage is 0.
+`KeptTrainer` does none of that, and learns the same (a test compares both gradients). Unsloth
+generates with its own kernels and keeps TRL's loop (`trainer.IncidentTrainer`). Both classes
+override private methods of TRL, which is pinned.
 
-**Credit.** With the credit `episode`, TRL's own, every token of an episode has one advantage: its
-reward, less the mean reward of its group. That praises a wrong severity for a right root cause.
-The score is a sum of parts, and apart from gate, speed and costs the answer to one question does
-not change what another is worth. So with the credit `part` each answer gets its own:
+**Credit.** With the credit `episode`, TRL's own, every token of an episode has the same advantage:
+the episode's reward less the mean of its group. So a right root cause also praises a wrong
+severity. But the score is a sum of parts, and apart from gate, speed and costs one answer does not
+change what another is worth. With the credit `part`, each answer therefore gets its own:
 
 | what the model writes | what it is credited with |
 |---|---|
@@ -20,10 +20,10 @@ not change what another is worth. So with the credit `part` each answer gets its
 | the team | its points, less what the gate took for a wrong one |
 | all else: which call to make, which service to ask, repeated answers | the whole reward |
 
-Costs of every kind are taken from the service and the remedy, since nearly all are those of a
-fruitless remedy; what the gate took is the points before costs. An advantage is that, less its mean
-over the episodes of the group which made the same call. Whether to make a call at all is judged by
-the whole reward alone, or never to answer would look as good.
+All costs are subtracted from the service and the remedy, since nearly all come from fruitless
+remedies. What the gate took is the points before costs. An advantage is a credit less its mean over
+the group's episodes that made the same call. Whether to make a call at all is judged by the whole
+reward alone; otherwise never answering would look just as good.
 """
 
 from collections import defaultdict
@@ -45,10 +45,10 @@ from ..policies.llm.grammar import masked
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy
 from .trainer import IncidentTrainer
 
-WHOLE = "whole"  # the key of what is credited with the whole reward
+WHOLE = "whole"  # key of all that is credited with the whole reward
 ANSWERS = ("classify_severity", "identify_root_cause", "remediate", "escalate")
 ARGUMENTS, CALL_END = '"arguments": {', "</tool_call>"
-READ_TOGETHER = 16  # episodes, of like length, in one pass of the model
+READ_TOGETHER = 16  # episodes of similar length in one pass of the model
 
 
 class Advantages(NamedTuple):
@@ -57,10 +57,10 @@ class Advantages(NamedTuple):
 
 
 def credits(score: Score, reward: float, ignored: bool = False) -> dict[str, float]:
-    """What an episode credits each kind of call with, by action type; `WHOLE` for all others.
+    """The credit that an episode gives each kind of call, by action type; `WHOLE` for all others.
 
-    `reward` has the costs of malformed calls. An episode may have been closed by `ignore`
-    (`ignored`); what the gate took for that is not the team's.
+    `reward` includes the costs of malformed calls. `ignored` says that the episode was closed by
+    `ignore`; what the gate took for that is not charged to the team.
     """
     points = {part: weight * getattr(score, part) for part, weight in WEIGHTS.items()}
     healed = points["remediation"] + points["speed"] - score.cost
@@ -102,7 +102,7 @@ class KeptTrainer(IncidentTrainer):
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
         """Play the sessions that the environments have just opened, and return what TRL's tool loop
-        does: ids of prompts and completions, the mask of what the model wrote, messages.
+        returns: ids of prompts and completions, a mask of what the model wrote, messages.
         """
         policy = LanguageModelPolicy(
             self.accelerator.unwrap_model(self.model),
@@ -141,12 +141,12 @@ class KeptTrainer(IncidentTrainer):
         if self.credit == "part":
             table = self._advantages_by_part(output["completion_ids"].shape[1])
             output["advantages"] = table.to(output["completion_ids"].device)
-        # TRL shuffles the episodes: each keeps its number, by which `_allowed` is found.
+        # TRL shuffles the episodes, so each keeps its number, to find its `_allowed`.
         output["episode"] = torch.arange(len(output["completion_ids"]))
         return output
 
     def _advantages_by_part(self, width: int) -> torch.Tensor:
-        """Advantages of the step's tokens, (episodes, width), by the call they are arguments of."""
+        """Advantages of a step's tokens, (episodes, width), by the call that they belong to."""
         table = torch.zeros(len(self._calls), width)
         for start in range(0, len(self._calls), self.num_generations):
             group = range(start, start + self.num_generations)
@@ -158,10 +158,10 @@ class KeptTrainer(IncidentTrainer):
         return table
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        # Only episodes that differ from their group are read, and TRL's metrics are of those.
+        # Only episodes that differ from their group are read; TRL's metrics cover only these.
         unequal = inputs["advantages"].reshape(len(inputs["completion_ids"]), -1).any(1)
         if not unequal.any():
-            unequal[0] = True  # a loss must be there to be 0
+            unequal[0] = True  # there must be a loss, which is 0
         self._unequal = unequal
         inputs = {**inputs, "tool_mask": inputs["tool_mask"] * unequal[:, None]}
         self._own = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
@@ -178,19 +178,19 @@ class KeptTrainer(IncidentTrainer):
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor, None]:
         """Log-probabilities and entropies, of shape (episodes, logits_to_keep), of the tokens that
-        the model wrote in the episodes that differ from their group; 0 elsewhere. Both are of what
-        was allowed, as when it was sampled.
+        the model wrote in episodes that differ from their group; 0 elsewhere. Both are over the
+        tokens that were allowed when this one was sampled.
         """
         inner = without_adapter(model)
         width = input_ids.shape[1] - logits_to_keep
         positions = (attention_mask.cumsum(1) - 1).clamp(min=0)
-        # Episodes that are equal to the last token are read once, and so are equal prompts.
+        # Identical episodes are read once, and so are identical prompts.
         unequal = self._unequal.nonzero()[:, 0]
         different, copies = _first_of_equals(input_ids[unequal])
         different = unequal[different]
         prompts, prompt_of = _first_of_equals(input_ids[different, :width])
         first = different[prompts]
-        # The last token of a prompt is read with the completion, whose first it predicts.
+        # A prompt's last token predicts the completion's first, and is read with the completion.
         before = width - 1
         shared = DynamicCache(config=inner.config)
 
@@ -238,7 +238,7 @@ class KeptTrainer(IncidentTrainer):
 
 
 def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Numbers of the rows that are no copies, and for each row which of those it is equal to."""
+    """Where each distinct row occurs first, and for each row which of the distinct ones it is."""
     unique, equal = torch.unique(rows, dim=0, return_inverse=True)
     numbers = torch.arange(len(rows), device=rows.device)
     first = torch.full((len(unique),), len(rows), device=rows.device)
@@ -246,8 +246,8 @@ def _first_of_equals(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | None]:
-    """For each id of a conversation, the number of the call of which it is an argument's; None
-    elsewhere. The history's numbers: what could not be read is a call, too, without arguments.
+    """For each id of a conversation, the number of the call whose argument it belongs to; else
+    None. Calls are numbered as in the history, where an unreadable message counts as a call.
     """
     calls: list[int | None] = []
     messages = iter([one for one in conversation.messages if one["role"] == "assistant"])
@@ -258,7 +258,7 @@ def calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | No
             calls += [None] * len(ids)
             continue
         message = next(messages)
-        # A turn that was cut off may end in a call that is none of the message's.
+        # A turn that was cut off may end in a call that is not in the message.
         readable = len(message.get("tool_calls") or ())
         number, text = 0, ""
         for token in ids:

@@ -1,8 +1,8 @@
-"""A finished run as a model of the Hugging Face Hub: `python -m logtriage publish-model`.
+"""Publish a finished run as a model on the Hugging Face Hub: `python -m logtriage publish-model`.
 
-The folder `hub` in the run's, which is uploaded, holds the card (`templates/model_card.md`, filled
-in from the run), the adapter or the whole model, `example.json` for the card's snippet, `run.json`
-(the run's `config.json`), metrics, results and figures, and nothing of the machine.
+The folder `hub` in the run's folder is uploaded. It holds the card (`templates/model_card.md`,
+filled in from the run), the adapter or the whole model, `example.json` for the card's snippet,
+`run.json` (the run's `config.json`), metrics, results and figures, but no paths of the machine.
 """
 
 import json
@@ -31,17 +31,17 @@ from ..world.tasks import BENCHMARK_VERSION
 from . import experiment
 from .drills import HOLDOUT_INDEX
 
-# Of `model/`: the other files say where it was trained, or are TRL's.
+# Copied from `model/`; its other files say where it was trained, or are TRL's.
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 CONFIGURATION = ("config.json", "generation_config.json", "adapter_config.json")
 TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "merges.txt", "chat_template.jinja"),
 )
-# Of an earlier upload, deleted: an adapter beside whole weights would be loaded with them.
+# Deleted from an earlier upload: an adapter beside whole weights would be loaded with them.
 REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]
 EXAMPLE = ("cascading_failure", "train", HOLDOUT_INDEX)  # which no run is trained on
-# What Qwen's research licence has whoever passes its models on write into this file.
+# Qwen's research licence asks whoever passes its models on to write this into a file NOTICE.
 NOTICE = (
     "Qwen is licensed under the Qwen RESEARCH LICENSE AGREEMENT, Copyright (c) Alibaba Cloud."
     " All Rights Reserved.\n"
@@ -81,8 +81,8 @@ class Subject(NamedTuple):
     run: Path  # folder of a finished run
     name: str  # of the repository, `owner/name`
     adapter: bool  # an adapter was trained, and not all weights
-    merged: bool  # into its base
-    base: str  # its name on a hub; empty for one in a folder
+    merged: bool  # whether it is merged into its base
+    base: str  # name on a hub; empty for a base in a folder
 
     @property
     def title(self) -> str:
@@ -90,12 +90,12 @@ class Subject(NamedTuple):
 
     @property
     def licence(self) -> Licence:
-        """The base's, of which what is published is made or to which it belongs."""
+        """The licence of the base, from which the model is made or to which the adapter belongs."""
         return LICENCES.get(self.base, Licence("unknown"))
 
 
 def check_name(name: str) -> None:
-    """Raise `ValueError` for what is no name `owner/name` of the Hub."""
+    """Raise `ValueError` unless `name` is a valid `owner/name` of the Hub."""
     try:
         validate_repo_id(name)
     except HFValidationError as error:
@@ -105,7 +105,7 @@ def check_name(name: str) -> None:
 
 
 def check_upload(name: str) -> None:
-    """Raise `ValueError` where nothing can be published as `name`: rather now than after hours."""
+    """Raise `ValueError` if nothing can be published as `name`: better now than after hours."""
     check_name(name)
     if get_token() is None:
         raise ValueError(
@@ -117,9 +117,9 @@ def check_upload(name: str) -> None:
 def publish_model(
     run: Path, name: str, private: bool = False, merged: bool = False, dry_run: bool = False
 ) -> str:
-    """Publish a finished run as the model `name`, and return its address; with `dry_run` only write
-    the folder, and return that. A repository that is there stays as private as it is. `ValueError`
-    as `write_model`, or when nobody is logged in; `ConnectionError` when the Hub does not take it.
+    """Publish a finished run as the model `name`, and return its address; with `dry_run`, only
+    write the folder, and return that. An existing repository stays as private as it is.
+    `ValueError` as in `write_model`, or without a login; `ConnectionError` if the Hub refuses it.
     """
     if dry_run:
         return str(write_model(run, name, merged))
@@ -137,10 +137,10 @@ def publish_model(
 
 
 def write_model(run: Path, name: str, merged: bool = False) -> Path:
-    """Write the folder that is to be the repository `name` (`owner/name`), `hub` in the run's, and
-    return it; an adapter is `merged` into its base in 16 bit, or not. `ValueError` when `name` is
-    none, the run is not finished, or of `production`, nobody else could load the adapter, or the
-    results are not of these weights.
+    """Write the folder `hub` in the run's folder, the contents of the repository `name`
+    (`owner/name`), and return it. With `merged`, an adapter is merged into its base in 16 bit.
+    `ValueError` if `name` is invalid, the run is unfinished or of `production`, `hub` holds
+    something else, nobody else could load the adapter, or the results are of other weights.
     """
     check_name(name)
     subject, folder, model = _subject(run, name, merged), run / "hub", run / "model"
@@ -192,7 +192,7 @@ def _subject(run: Path, name: str, merged: bool) -> Subject:
             f"{run} is no finished run, which has config.json and model/; train it to its end"
         )
     adapter = (run / "model" / "adapter_config.json").exists()
-    # A run knows a base in a folder by its weights, one of a hub by its name. One that was
+    # A run identifies a base in a folder by its weights, one on a hub by its name. One that was
     # quantised beforehand stands for the whole one.
     base = "" if "weights" in record_of(run)["settings"] else model_of(run)
     if merged and not adapter:
@@ -209,7 +209,7 @@ def _subject(run: Path, name: str, merged: bool) -> Subject:
 
 
 def _card(subject: Subject, folder: Path, record: dict[str, Any], episodes: pd.DataFrame) -> str:
-    """The card of what lies in `folder`, which gets `summary.json`, the numbers behind it."""
+    """The card for `folder`. Also writes `summary.json` there, the numbers behind the card."""
     run, settings, last = subject.run, record["settings"], last_step(subject.run)
     found = _results(run, folder)
     base, built = {}, Path(model_of(run)) / "base.json"
@@ -283,14 +283,14 @@ def _metadata(subject: Subject, rows: list[dict[str, Any]]) -> ModelCardData:
 
 
 def _results(run: Path, folder: Path) -> dict[str, Any]:
-    """Tables and sentences about held-out incidents, and the rows of `summary.json`, written here;
-    empty where the trained model has not been evaluated.
+    """Tables and sentences about held-out incidents, and the rows of `summary.json`, which it
+    writes. Empty if the trained model was not evaluated; `ValueError` for results of other weights.
     """
     path = run / "evaluation.parquet"
     if not path.exists():
         return {}
     evaluation = pd.read_parquet(path)
-    split = evaluation["split"].iloc[0]  # others may be beside it
+    split = evaluation["split"].iloc[0]  # there may be others, too
     evaluation = experiment.same_incidents(evaluation[evaluation["split"] == split])
     trained = evaluation[evaluation["policy"] == "trained"]
     if trained.empty:
@@ -322,7 +322,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
 
 
 def _harms(trained: pd.DataFrame) -> dict[str, str]:
-    """What would harm a real cluster, as shares by task in words."""
+    """How often the model would harm a real cluster: shares by task, in words."""
     known = with_truth(trained)
     faults, alarms = known[known["real"]], known[~known["real"]]
     answers = alarms[["root_cause", "remediation", "escalation"]]

@@ -15,7 +15,7 @@ from ..world.tasks import TASKS, check_task, check_tasks
 from .drills import DRILL_INDEX
 
 SHARES = {"single_crash": 0.35, "cascading_failure": 0.2, "silent_degradation": 0.45}
-MOST_TOGETHER = 48  # episodes of a step that `deal` makes: all are generated at once
+MOST_TOGETHER = 48  # most episodes of a step that `deal` makes: all are generated at once
 
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
@@ -25,7 +25,7 @@ NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class TrainingConfig:
     """Settings of a run. The loss is a sum over the calls' tokens, divided by `completion_tokens`
-    and the episodes, so gradients' norms are small.
+    and by the number of episodes, so the norms of gradients are small.
     """
 
     model: str  # folder or hub name of the model to start from
@@ -36,26 +36,26 @@ class TrainingConfig:
     seed: Natural = 0  # of sampling and of the order of incidents
     steps: Count = 120  # optimizer steps
     incidents: Count = 8  # different ones per step
-    group: Annotated[int, Field(ge=2)] = 8  # episodes of an incident; one has nothing to learn from
+    group: Annotated[int, Field(ge=2)] = 8  # episodes of an incident; one alone teaches nothing
     micro_batches: Count = 1  # parts that a step's episodes are split into for the backward pass
     learning_rate: NotNegative = 5e-4  # peak; linear decay to 0 after `warmup` steps
     warmup: Natural = 20
     max_grad_norm: NotNegative = 1.0  # what the gradient's norm is clipped to; 0 for no clip
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0  # of sampling
     loop: Literal["kept", "trl"] = "kept"  # our own (see `loop`), or TRL's, which Unsloth needs
-    # All calls of an episode get its reward, or each answer its part of the score (see `loop`).
+    # Credit every call with the episode's reward, or each answer with its own part (see `loop`).
     credit: Literal["episode", "part"] = "part"
-    # Whether only calls that exist are written (see `policies.llm.grammar`). Unsloth cannot: its
-    # kernels for log-probabilities know no mask.
+    # Whether the model can only write calls that exist (see `policies.llm.grammar`). Unsloth cannot
+    # do this: its kernels for log-probabilities take no mask.
     constrained: bool = True
     completion_tokens: Count = 1280  # of one episode, all turns and tool answers together
-    turn_tokens: Count = 64  # new ones of one turn: five calls that name services of a deep graph
+    turn_tokens: Count = 64  # new ones of a turn: room for five calls on services of a deep graph
     # Task to its share of the incidents.
     shares: dict[str, NotNegative] = dataclasses.field(default_factory=SHARES.copy)
     # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
     deal: Literal["drawn", "in_turn"] = "drawn"
     warm_up: Natural = 0  # episodes of `trace` that an adapter imitates before GRPO
-    # Three in five incidents on random call graphs, in other words, or both: `drills.open_varied`.
+    # Vary the call graph, wording or both of three in five incidents (see `drills.open_varied`).
     varied: bool = False
     save_every: Count = 40  # steps between checkpoints
     keep_checkpoints: Natural = 0  # how many of the newest are kept; 0 for all
@@ -72,7 +72,7 @@ class TrainingConfig:
 
     @property
     def most_steps(self) -> int:
-        """Of an episode, and so the most turns."""
+        """Most steps of an episode, and so its most turns."""
         if PRODUCTION in self.shares:
             return MAX_STEPS
         return max(TASKS[task].max_steps for task in self.shares)
@@ -117,7 +117,7 @@ class TrainingConfig:
 
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
-    """The run's dataset: one row per incident, each another one, in the order of training."""
+    """The run's dataset: one row per incident, all different, in the order of training."""
     tasks, count = list(config.shares), config.steps * config.incidents
     # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
     prompt, first = opening_messages(""), config.seed * count
@@ -133,9 +133,9 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
 
 
 def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -> dict[str, int]:
-    """Sizes of a run that plays exactly so many episodes of each task: steps, incidents, group.
-    Every step plays as many incidents of each task (one, or as few as keep to `most_steps`), each
-    by a group of `group`, or the next fewer that divide. `ValueError` when there are no such sizes.
+    """Steps, incidents and group of a run that plays exactly `episodes` episodes of each task. Each
+    step has the same number of incidents of each task: one, or as few as keep to `most_steps`. A
+    group has `group` episodes, or the next fewer that divide. `ValueError` if no sizes fit.
     """
     for size in range(group, 1, -1):
         for each in range(1, MOST_TOGETHER // (tasks * size) + 1):
@@ -149,9 +149,9 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
     )
 
 
-# Clipped a little above the gradients' median norm: a few large steps are enough to ruin them.
+# Gradients are clipped a little above their median norm: a few large steps can ruin a run.
 _CPU: dict[str, Any] = {"varied": True, "max_grad_norm": 0.006}
-# Shared by the presets for a GPU. They fit a free session on a T4 by `cost`; see docs/t4.md.
+# Shared by the presets for a GPU, which by `cost` fit a free session on a T4 (see docs/t4.md).
 _T4: dict[str, Any] = {
     "model": "Qwen/Qwen2.5-3B-Instruct",
     "loader": "unsloth",
@@ -181,7 +181,7 @@ _T4: dict[str, Any] = {
 
 PRESETS: dict[str, dict[str, Any]] = {
     "novice": _CPU,
-    # Its base has been taught already: half as many steps.
+    # Its base has already been taught, so it takes half as many steps.
     "expert": {**_CPU, "learning_rate": 3e-4, "steps": 60, "warmup": 10},
     "recommended": _T4,
     # A small model hardly calls tools by itself, so it imitates `trace` before GRPO.
@@ -201,7 +201,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "group": 6,
         "micro_batches": 12,
     },
-    # Of the model card that this project starts from: 30 episodes per task, 10 steps, at most 4
+    # From the model card that this project starts from: 30 episodes per task, 10 steps, at most 4
     # episodes at once. At this rate Adam moves no entry of the adapter by more than 1e-4.
     "model_card": {
         **_T4,
@@ -214,10 +214,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def make_config(preset: str, /, **changes: Any) -> TrainingConfig:
-    """A preset with changes; `ValueError` for an unknown preset or settings that cannot be.
+    """A preset with changes; `ValueError` for an unknown preset or impossible settings.
 
-    Without `micro_batches` among the changes, a micro-batch holds as many episodes as the preset's,
-    or the next fewer that divide a step.
+    If `micro_batches` is not among the changes, a micro-batch holds as many episodes as in the
+    preset, or the next fewer that divide a step.
     """
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
@@ -244,7 +244,7 @@ def _told(error: Any) -> str:
 def asked_config(
     preset: str, tasks: Sequence[str], episodes: int | None, /, **changes: Any
 ) -> TrainingConfig:
-    """A preset as a command asks for it; None, and no tasks, leave what is the preset's.
+    """A preset with what a command asks for; None, or no tasks, keeps what the preset has.
 
     Args:
         tasks: names, or `all`, to be played in equal shares; or `production`.

@@ -1,8 +1,8 @@
 """Supervised training on conversations: of the embedded base model, and of an adapter before GRPO.
 
 A large model that hardly calls tools earns nothing that GRPO could learn from. In a warm-up its
-adapter imitates a script on incidents of `train`, in the model's own chat template. That shows how
-to call tools, and also what to look for: such a run is SFT, then RL, and its results must say so.
+adapter imitates a script on incidents of `train`, in the model's own chat template. It learns
+how to call tools, but also what to look for: such a run is SFT, then RL; its results must say so.
 """
 
 from collections.abc import Iterable
@@ -21,24 +21,24 @@ from .settings import TrainingConfig
 class Example(NamedTuple):
     ids: list[int]  # of the tokens of a conversation to learn from
     own: list[bool]  # which of them the assistant wrote
-    # What is to be written where: (place, token, weight), by place. None: what stands there, for
-    # each own token.
+    # The tokens to be written, as (place, token, weight), by place. None: each own token as it
+    # stands there.
     targets: list[tuple[int, int, float]] | None = None
 
 
 WARM_UP_RATE = 2e-4  # peak learning rate, the standard one for adapters of this rank
 WARM_UP_BATCH = 8  # conversations per update, read one by one: their logits take much memory
 BATCH = 8  # conversations per update of the embedded model
-# Of the tokens that the assistant did not write, by chance: the share that is predicted, too, and
-# how much each weighs beside one that it wrote.
+# The model also predicts some tokens that the assistant did not write: this share, drawn at random,
+# each with this weight. A token that it wrote weighs 1.
 OBSERVED, OBSERVED_WEIGHT = 0.25, 0.4
-ADAM_SHARE = 0.2  # AdamW's learning rate, in Muon's
+ADAM_SHARE = 0.2  # AdamW's learning rate, as a share of Muon's
 
 
 def encode(
     tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None
 ) -> Example:
-    """Token ids of a conversation, and which of them the assistant wrote, its ends of turn too."""
+    """Token ids of a conversation, and which the assistant wrote, its ends of turns included."""
     text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
     spans, at = [], 0  # of the characters that the assistant wrote, as (first, after the last)
     opening, closing = "<|im_start|>assistant\n", "<|im_end|>"
@@ -51,7 +51,7 @@ def encode(
 
 
 def batches(examples: list[Example], random: Random) -> list[list[Example]]:
-    """Batches of examples of similar length, which spares padding, in random order."""
+    """Batches in random order. Examples of a batch have similar length, which saves padding."""
     # Noise on the lengths (tokens) mixes neighbours.
     order = sorted(examples, key=lambda example: len(example.ids) + random.random() * 40)
     together = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
@@ -60,7 +60,7 @@ def batches(examples: list[Example], random: Random) -> list[list[Example]]:
 
 
 def _loss(model: Any, batch: list[Example], generator: Any) -> Any:
-    """The mean cross-entropy of what is to be written, and of some tokens that are only read."""
+    """The weighted mean cross-entropy of the targets and of some tokens that are only read."""
     import torch
 
     longest = max(len(example.ids) for example in batch)
@@ -73,10 +73,10 @@ def _loss(model: Any, batch: list[Example], generator: Any) -> Any:
         read = [(at, tokens[at], OBSERVED_WEIGHT) for at, wanted in enumerate(seen) if wanted]
         if targets is None:
             targets = [(at, tokens[at], 1.0) for at, wrote in enumerate(own) if wrote]
-        # The first token of a conversation is predicted from nothing.
+        # Nothing stands before a conversation's first token to predict it from.
         learned += [(row, *one) for one in sorted(read + targets) if one[0]]
     row, place, token, weight = map(torch.tensor, zip(*learned, strict=True))
-    # Summed as a table: in another order, other last digits would come out.
+    # Sum the weights as a table: another order would change the last digits.
     table = torch.zeros(ids.shape).index_put((row, place), weight, accumulate=True)
     # Logits of other tokens are not computed.
     hidden = model.base_model(ids[:, :-1].to(model.device)).last_hidden_state[row, place - 1]
@@ -95,12 +95,12 @@ def train_on(
     label: str,
     log: list[dict[str, Any]],
 ) -> None:
-    """Supervised training, with a short warm-up of the rate and linear decay: by Muon for the
-    matrices within the layers, by AdamW for embeddings, norms and biases.
+    """Train with supervision, with a short warm-up of the rate and linear decay. Muon trains the
+    matrices within the layers, AdamW the embeddings, norms and biases.
 
     Args:
-        together: the examples of each of the `steps`; may be made by the model as it is by then.
-        seed: of what is read without being written.
+        together: a batch for each of the `steps`, perhaps made by the model as trained so far.
+        seed: for the choice of tokens that are only read.
         learning_rate: Muon's peak; AdamW's is `ADAM_SHARE` of it.
         label: of the progress bar and the log, which gets a row of losses every 20 steps.
     """
@@ -134,8 +134,8 @@ def train_on(
 
 
 def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) -> None:
-    """Train a model's adapter on as many episodes of `trace` as `config.warm_up` says, and save it
-    in `<folder>/warm-up`; one that is there is loaded instead. Works on Unsloth's models, too.
+    """Train a model's adapter on `config.warm_up` episodes of `trace`, and save it in
+    `<folder>/warm-up`; if one is there already, load it. Works on Unsloth's models, too.
     """
     from peft import set_peft_model_state_dict
     from peft.utils import load_peft_weights

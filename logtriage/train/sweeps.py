@@ -2,9 +2,9 @@
 
 A sweep is a YAML file (see docs/training.md). Every point is one execution of the notebook by
 papermill, in `runs/<sweep>/<row>/seed-<seed>/`; Dask runs many of them. A point is finished when
-its `point.json` says so, which is written after papermill has returned: the executed notebook
-proves nothing, since a kernel may die in its last cell. To continue what an unfinished point has
-done is up to the notebook. When all are finished, `summary-<sweep>/` holds
+its `point.json` says so. That file is written after papermill has returned: the executed notebook
+proves nothing, since a kernel may die in its last cell. The notebook itself must continue what an
+unfinished point has done. When all are finished, `summary-<sweep>/` holds
 `episodes.parquet` (training by step, and every held-out episode: `bench.score_tables.gather`),
 `summary.parquet` (a line per row and task: scores, gains, differences, with intervals), `seeds.png`
 (the same as a figure) and `sweep.json` (what was varied, when, at which commits).
@@ -51,7 +51,7 @@ class Point:
     seed: int  # of training
     notebook: Path
     folder: Path  # of its run, its executed notebook and its log
-    parameters: dict[str, Any]  # by which it is known: all but the folder, which may move
+    parameters: dict[str, Any]  # they identify it, without the folder, which may move
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ class Point:
         return self.folder / self.notebook.name
 
     def outcome(self) -> dict[str, Any]:
-        """How its last execution by these parameters ended: `seconds` or `error`; else empty."""
+        """How its last execution with these parameters ended (`seconds` or `error`), or empty."""
         try:
             found: dict[str, Any] = json.loads((self.folder / "point.json").read_text())
         except (OSError, ValueError):
@@ -102,7 +102,7 @@ class Sweep(NamedTuple):
     name: str  # of its file
     folder: Path  # of all its points
     file: SweepFile
-    # The first seed of every row first: a sweep that is stopped early has something of each.
+    # By seed, then by row: a sweep that is stopped early has something of each row.
     points: list[Point]
 
 
@@ -110,8 +110,8 @@ class Sweep(NamedTuple):
 
 
 def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
-    """Read a sweep, which is to run in `folder`, by default `runs/<its name>`, and check it as far
-    as that is possible without running it; `ValueError` for what cannot be run.
+    """Read a sweep that is to run in `folder`, by default `runs/<its name>`, and check all that can
+    be checked without running it. `ValueError` for what cannot be run.
     """
     path = Path(path)
     try:
@@ -168,7 +168,7 @@ def _validated(model: type[BaseModel], asked: Any) -> Any:
 
 
 def _parameters_of(notebook: Path) -> type[BaseModel]:
-    """A model of the parameters of a notebook, without `GIVEN`."""
+    """A pydantic model of a notebook's parameters, without `GIVEN`."""
     import papermill
 
     found = papermill.inspect_notebook(str(notebook))
@@ -211,8 +211,8 @@ def _check_training(
 
 
 def execute(point: Point) -> None:
-    """Execute a point in a kernel of its own, unless it is finished; wait for another process that
-    executes it. `RuntimeError` when the notebook fails, which is kept with the error in it.
+    """Execute a point in a kernel of its own, unless it is finished. If another process executes
+    it, wait. `RuntimeError` if the notebook fails; it is kept, with the error in it.
     """
     import nbformat  # slow to import, like papermill
     import papermill
@@ -225,7 +225,7 @@ def execute(point: Point) -> None:
         try:
             with (
                 (point.folder / "notebook.log").open("a") as log,
-                # The paths of sockets must be short, which those of TMPDIR need not be.
+                # Paths of sockets must be short, and those below TMPDIR may be long.
                 TemporaryDirectory(prefix="point-", dir="/tmp") as sockets,
             ):
                 papermill.execute_notebook(
@@ -252,8 +252,8 @@ def execute(point: Point) -> None:
 
 
 def _kernel_manager(sockets: str) -> type:
-    """Of a kernel that dies with this process. It is reached through files: others may listen to
-    TCP, and kernels that start at the same time race for its ports.
+    """The manager of a kernel that dies with this process. They talk through files: others may
+    listen to TCP, and kernels that start at the same time race for its ports.
     """
     from jupyter_client.manager import AsyncKernelManager
 
@@ -272,11 +272,11 @@ def run_points(
 ) -> dict[Point, str]:
     """Execute every point that is not finished; return those that failed twice, with their last
     errors. Dask gives the point of a lost worker to another one. `ValueError` when no scheduler
-    answers, or it is lost for good.
+    answers, or when it is lost for good.
 
     Args:
-        workers: processes on this machine, which share its cores out; None for one per core.
-        scheduler: a Dask scheduler (`tcp://...`) whose workers do it instead; they come and go.
+        workers: processes on this machine, which share its cores; None for one per core.
+        scheduler: a Dask scheduler (`tcp://...`) whose workers do it instead; they may come and go.
     """
     from distributed import as_completed
     from tqdm import tqdm
@@ -333,7 +333,7 @@ def _client(workers: int | None, scheduler: str) -> Client:
 
 
 def summarise_sweep(sweep: Sweep) -> list[Path]:
-    """Write the summary of a finished sweep, if held-out incidents were played; its files."""
+    """Write a finished sweep's summary, if held-out incidents were played; return its files."""
     from ..bench.score_tables import gather, score  # slow to import
 
     if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from ..bench.bench_commands import errors_in_a_line
 
-# Presets for a CPU to the option of `build-base` that makes their base.
+# Presets for a CPU, and the option of `build-base` that makes the base of each.
 BASES = {"novice": "", "expert": " --expert"}
 
 Hours = Annotated[
@@ -125,9 +125,9 @@ def train_command(
     config, warning = on_this_machine(config)
     run = folder or Path("runs") / preset / f"seed-{config.seed}"
     if push_to_hub:
-        check_upload(push_to_hub)  # rather now than after hours
+        check_upload(push_to_hub)  # better now than after hours
     with ExitStack() as stack:
-        # `obj` connects to a server, of which nothing here knows (see `__main__`).
+        # `obj` connects to a server; nothing in this module knows how (see `__main__`).
         open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
         if warning:
             typer.echo(warning)
@@ -146,7 +146,7 @@ def train_command(
 
 
 def _setting(words: str) -> tuple[str, Any]:
-    """Name and value of `name=value`; a value that is no JSON is text."""
+    """Name and value of `name=value`; a value that is not JSON is text."""
     name, _, value = words.partition("=")
     try:
         return name, json.loads(value)

@@ -1,7 +1,7 @@
 """What `grpo.train` passes to TRL: settings, trainer, recorder of episodes, log of metrics.
 
 Importing this imports TRL, which must come after Unsloth where that is used. `IncidentTrainer`
-overrides two private methods of TRL, which is pinned at 1.14.2; a test holds their signatures.
+overrides two private methods of TRL, which is pinned at 1.14.2; a test checks their signatures.
 """
 
 import json
@@ -25,7 +25,7 @@ from ..play.tools import TriageTools
 from ..policies.policy import Played
 from .settings import TrainingConfig
 
-LOGGED = ("task", "index", *OF_THE_SCORE, "steps", "closed_by")  # of an episode's row
+LOGGED = ("task", "index", *OF_THE_SCORE, "steps", "closed_by")  # columns of an episode's row
 
 
 def precision(config: TrainingConfig) -> dict[str, Any]:
@@ -36,14 +36,14 @@ def precision(config: TrainingConfig) -> dict[str, Any]:
         "use_cpu": not gpu,
         "bf16": bf16,  # True by default, which fails on a CPU
         "fp16": gpu and not bf16,
-        # It excludes kept keys and values, which our loop needs.
+        # It rules out keeping keys and values, which our loop needs.
         "gradient_checkpointing": gpu and config.loop == "trl",
     }
 
 
 def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRPOConfig:
-    """TRL's settings of a run in `folder`, the same on every route: all that matters is set, since
-    Unsloth has other defaults, and checked once they are built, since Unsloth changes some.
+    """TRL's settings for a run in `folder`, the same with and without Unsloth. All that matter are
+    set, since Unsloth has other defaults, and checked afterwards, since Unsloth changes some.
     """
     asked: dict[str, Any] = {
         "output_dir": str(folder),
@@ -94,7 +94,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
     }
     arguments = GRPOConfig(**asked)
     found = {name: getattr(arguments, name) for name in asked}
-    found["scale_rewards"] = found["scale_rewards"] or "none"  # for which Unsloth has False
+    found["scale_rewards"] = found["scale_rewards"] or "none"  # Unsloth writes False for it
     if found != asked:
         changed = {name: value for name, value in found.items() if value != asked[name]}
         raise RuntimeError(
@@ -113,16 +113,16 @@ class IncidentTrainer(GRPOTrainer):
         """No card: TRL's describes a model that nobody publishes, "fine-tuned from None"."""
 
     def _get_tool_suffix_ids(self, tool_messages: list[Message]) -> list[int]:
-        """Ids of the tools' answers, to go on generating from; too many where the incident is over.
-        TRL's loop knows no other end: it drops an answer that does not fit, and the turn to come.
+        """Ids of the tools' answers, to continue from; more than fit if the incident is over. TRL's
+        loop has no other end: it drops an answer that does not fit, and makes no further turn.
         """
         if any(str(message["content"]).endswith(CLOSED) for message in tool_messages):
             return [self._tokenizer.pad_token_id] * (self.max_completion_length + 1)
         return super()._get_tool_suffix_ids(tool_messages)
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        # The next micro-batch. TRL has just split a generation up into `_buffered_inputs` when it
-        # is fresh: all of them are regrouped by length.
+        # Return the next micro-batch. When a generation is fresh, TRL has just split it up into
+        # `_buffered_inputs`; these are then regrouped by length.
         fresh = self.model.training and self._step % self.args.steps_per_generation == 0
         inputs = super()._prepare_inputs(generation_batch)
         if fresh:
@@ -132,8 +132,8 @@ class IncidentTrainer(GRPOTrainer):
 
 
 def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Regroup a step's micro-batches by length and cut their padding: TRL pads every episode to the
-    longest one. The gradient is a sum over all.
+    """Regroup a step's micro-batches by length and cut their padding, since TRL pads every episode
+    to the longest one. The gradient stays the same: it is a sum over all.
     """
     size = len(batches[0]["completion_ids"])
     # Tensors with one row per episode; the rest (numbers of the whole step) stays as it is.
@@ -158,9 +158,9 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class EpisodeRecorder:
-    """Records the episodes of a step in the run's folder and logs their means. `count`: calls that
-    never reached a session are malformed, too, as in TRL's own loop. TRL shows whole completions to
-    reward functions only, so it is one. It returns 0: TRL adds `TriageTools.get_reward`'s.
+    """Records the episodes of a step in the run's folder and logs their means. With `count`, calls
+    that never reached a session are malformed, too, as in TRL's own loop. It is a reward function
+    since only those see whole completions. It returns 0: TRL adds `TriageTools.get_reward`.
     """
 
     __name__ = "episodes"
@@ -186,7 +186,7 @@ class EpisodeRecorder:
         played = [result_row(Played(session.episode, 0.0), "training") for session in sessions]
         rows = [step | {name: row[name] for name in LOGGED} for row in played]
         append(self.folder / "episodes.jsonl", rows)
-        # TRL has the opening in the prompt that it generates from, and not in the one given here.
+        # The opening is in the prompt that TRL generates from, but not in the one given here.
         opening = {**prompts[0][-1], "content": sessions[0].opening}
         shown: dict[str, Any] = {key: rows[0][key] for key in ("step", "task", "index", "score")}
         shown["messages"] = [opening, *completions[0]]
@@ -207,10 +207,10 @@ class EpisodeRecorder:
 
 
 def unreachable_calls(completion: list[Message]) -> int:
-    """Calls that no session has counted: unreadable ones, unknown tools, wrong arguments."""
+    """How many calls no session has counted: unreadable, of unknown tools, with wrong arguments."""
     unread = sum(message["role"] == "assistant" and unreadable(message) for message in completion)
-    # TRL answers such a call itself, as it does when the environment raises because the incident is
-    # closed; the latter is counted by the session.
+    # TRL answers such a call itself. It also does so when a tool raises because the incident is
+    # closed, but that call was counted by the session.
     answered = [str(message["content"]) for message in completion if message["role"] == "tool"]
     return unread + sum(text.startswith("{'error'") and CLOSED not in text for text in answered)
 
@@ -221,9 +221,9 @@ def append(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 class MetricsLog(TrainerCallback):
-    """One line of `metrics.jsonl` per step, and a bar for `progress`. Training ends, with a
-    checkpoint, after the step `until`, or when a step as long as the longest so far would not end
-    before `deadline` (of `time.perf_counter`). `seconds` and `cpu_seconds` add up over attempts.
+    """Writes a line of `metrics.jsonl` per step, and shows a bar if `progress`. It ends training,
+    with a checkpoint, after step `until`, or when a step as long as the longest so far would not
+    end by `deadline` (of `time.perf_counter`). `seconds` and `cpu_seconds` add up over attempts.
     """
 
     def __init__(
